@@ -1,0 +1,1 @@
+"""Benchmarks and the models that they run on: ``python -m bench``."""

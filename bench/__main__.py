@@ -1,0 +1,32 @@
+"""``python -m bench COMMAND``: each command is a module of this package, listed in ``COMMANDS``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from bench import models, tensat
+from relational_tensat.errors import RelationalTensatError
+
+#: Modules with ``add_parser``; what it returns runs the command and gives the exit code.
+COMMANDS = (models, tensat)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return the exit code, those of ``relational-tensat``."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in COMMANDS:
+        module.add_parser(commands)
+    options = parser.parse_args(arguments)
+    try:
+        exit_code: int = options.run(options)
+    except RelationalTensatError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    return exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""A superoptimizer for tensor graphs whose e-graph is a database.
+
+    from relational_tensat import Options, optimize
+
+    result = optimize("model.json", Options(cost="a100"), output="faster.json")
+    print(result.cost_before_us, "->", result.cost_after_us, result.stop_reason)
+
+The names below are the public interface; they are imported when they are first used, so that
+``import relational_tensat`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from relational_tensat.api import optimize
+    from relational_tensat.cost import CostModel, Profile, load_profile
+    from relational_tensat.errors import (
+        InputError,
+        NoSolutionError,
+        RelationalTensatError,
+        UsageError,
+        VerificationError,
+    )
+    from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
+    from relational_tensat.load import load_model, save_model
+    from relational_tensat.options import Options
+    from relational_tensat.progress import Progress
+    from relational_tensat.result import Result
+    from relational_tensat.verify import Verification
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CostModel",
+    "Graph",
+    "InputError",
+    "NoSolutionError",
+    "Node",
+    "Options",
+    "Profile",
+    "Progress",
+    "RelationalTensatError",
+    "Result",
+    "TensorType",
+    "UsageError",
+    "Verification",
+    "VerificationError",
+    "Weight",
+    "build_graph",
+    "load_model",
+    "load_profile",
+    "optimize",
+    "save_model",
+]
+
+_HOMES = {
+    "api": ("optimize",),
+    "cost": ("CostModel", "Profile", "load_profile"),
+    "errors": (
+        "InputError",
+        "NoSolutionError",
+        "RelationalTensatError",
+        "UsageError",
+        "VerificationError",
+    ),
+    "graph": ("Graph", "Node", "TensorType", "Weight", "build_graph"),
+    "load": ("load_model", "save_model"),
+    "options": ("Options",),
+    "progress": ("Progress",),
+    "result": ("Result",),
+    "verify": ("Verification",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name on first use."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,126 @@
+"""argparse that says what was meant: one line, and the nearest name."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from relational_tensat.errors import UsageError, nearest
+
+_T = TypeVar("_T")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises ``UsageError`` and knows the flags that it has."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.flags: list[str] = []
+        super().__init__(**{**kwargs, "allow_abbrev": False})
+
+    def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:
+        """Add an argument, and remember its flags."""
+        action = super().add_argument(*args, **kwargs)
+        self.flags += action.option_strings
+        return action
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the usage and leaving.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse, and refuse what is left over with the nearest flag.
+
+        Raises:
+            UsageError: an argument is unknown.
+        """
+        known, extra = super().parse_known_args(args, namespace)
+        if extra:
+            hint = nearest(extra[0].partition("=")[0], self.flags)
+            self.error(f"unknown argument {extra[0]!r}{hint}")
+        return known, extra
+
+
+def one_of(what: str, known: Sequence[str]) -> Callable[[str], str]:
+    """Return a converter that takes only known names."""
+
+    def convert(text: str) -> str:
+        if text in known:
+            return text
+        raise argparse.ArgumentTypeError(
+            f"unknown {what} {text!r}, expected one of {', '.join(known)}{nearest(text, known)}"
+        )
+
+    return convert
+
+
+def whole_number(text: str) -> int:
+    """Convert a whole number, not negative; underscores are allowed."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = -1
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
+    return value
+
+
+def seconds(text: str) -> float:
+    """Convert a positive number of seconds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return value
+
+
+def dimensions(text: str) -> dict[str, int]:
+    """Convert ``batch=1,seq=128``."""
+    return dict(_pairs(text, "NAME=SIZE", _positive))
+
+
+def input_file(text: str) -> dict[str, Path]:
+    """Convert ``NAME=FILE.npy``."""
+    name, equals, path = text.partition("=")
+    if not name or not equals or not path:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=FILE.npy")
+    return {name: Path(path)}
+
+
+def merged(parts: Sequence[dict[str, _T]], flag: str) -> dict[str, _T]:
+    """Return the pairs of a repeated flag together.
+
+    Raises:
+        UsageError: a name is given twice with different values.
+    """
+    result: dict[str, _T] = {}
+    for part in parts:
+        for name, value in part.items():
+            if result.setdefault(name, value) != value:
+                raise UsageError(f"{flag}: {name!r} is given twice, as {result[name]} and {value}")
+    return result
+
+
+def _pairs(text: str, form: str, convert: Callable[[str], _T]) -> list[tuple[str, _T]]:
+    pairs: list[tuple[str, _T]] = []
+    for item in text.split(","):
+        name, equals, value = item.strip().rpartition("=")
+        if not equals or not name:
+            raise argparse.ArgumentTypeError(f"{item!r} is not {form}")
+        pairs.append((name, convert(value)))
+    return pairs
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
+    return int(text)

@@ -1,0 +1,89 @@
+"""``rules``: list, show and check rewrite rules."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relational_tensat.cli.parser import Parser, one_of
+from relational_tensat.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from relational_tensat.rules.model import Rule
+
+HELP = "list the rewrite rules, show one (and the SQL it runs), or check a rule file"
+
+_ACTIONS = ("list", "show", "check")
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the flags of ``rules``."""
+    parser.add_argument(
+        "action", nargs="?", default="list", type=one_of("action", _ACTIONS), metavar="ACTION",
+        help="list, show NAME, or check FILE [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument("subject", nargs="?", metavar="NAME|FILE", help="what to show or check")
+    parser.add_argument("--sql", action="store_true", help="with show: print the SQL that it runs")
+    parser.add_argument(
+        "--rules", type=Path, action="append", default=[], metavar="PATH",
+        help="a rule file or folder, instead of the rules that ship (repeatable)",
+    )  # fmt: skip
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Do what is asked for."""
+    if args.action == "list":
+        if args.subject is not None:
+            raise UsageError(f"rules list takes no name, but {args.subject!r} was given")
+        _list(args.rules)
+    elif args.subject is None:
+        what = "the name of a rule" if args.action == "show" else "a rule file"
+        raise UsageError(f"rules {args.action} needs {what}")
+    elif args.action == "show":
+        _show(args.subject, args.rules, sql=args.sql)
+    else:
+        _check(Path(args.subject))
+    return 0
+
+
+def _load(paths: list[Path]) -> list[Rule]:
+    from relational_tensat.rules.library import load_rules
+
+    return load_rules(paths or None, (), (), allow_unsound=True)
+
+
+def _list(paths: list[Path]) -> None:
+    from relational_tensat.report.console import stdout_console, table
+
+    rules = _load(paths)
+    rows = table("rule", "sources", "law", numbers=("sources",))
+    for rule in rules:
+        rows.add_row(rule.name, str(len(rule.sources)), rule.law + _mark(rule))
+    console = stdout_console()
+    console.print(rows)
+    multi = sum(rule.is_multi for rule in rules)
+    console.print(f"{len(rules)} rules, {multi} of them with several sources")
+
+
+def _show(name: str, paths: list[Path], *, sql: bool) -> None:
+    from relational_tensat.report.console import stdout_console
+    from relational_tensat.report.rules import rule_sql, rule_text
+
+    rules = {rule.name: rule for rule in _load(paths)}
+    if name not in rules:
+        raise UsageError(f"unknown rule {name!r}{nearest(name, rules)}")
+    stdout_console().print(rule_sql(rules[name]) if sql else rule_text(rules[name]))
+
+
+def _check(path: Path) -> None:
+    from relational_tensat.report.console import stdout_console
+
+    rules = _load([path])
+    unsound = sum(rule.unsound for rule in rules)
+    marked = f", {unsound} of them marked unsound" if unsound else ""
+    stdout_console().print(f"{path}: {len(rules)} rules are well-formed{marked}")
+
+
+def _mark(rule: Rule) -> str:
+    return " (unsound)" if rule.unsound else ""

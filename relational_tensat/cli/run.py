@@ -1,0 +1,179 @@
+"""``run``: optimize a model."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relational_tensat.cli.parser import (
+    Parser,
+    dimensions,
+    input_file,
+    merged,
+    one_of,
+    seconds,
+    whole_number,
+)
+from relational_tensat.options import CYCLE_FILTERS, EXTRACTORS, ILP_CYCLES, Options
+
+if TYPE_CHECKING:
+    from relational_tensat.result import Result
+
+HELP = "optimize a model: explore its rewritings, extract the cheapest, verify it, write it"
+
+_DEFAULTS = Options()
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the flags of ``run``."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a .json or .onnx model")
+    parser.add_argument(
+        "-o", "--output", type=Path, help="where to write [NAME.opt.SUFFIX beside the model]"
+    )
+    parser.add_argument(
+        "--dim", type=dimensions, action="append", default=[], metavar="NAME=SIZE,…",
+        help="sizes of the model's dynamic dimensions",
+    )  # fmt: skip
+    _add_rule_arguments(parser)
+    _add_limit_arguments(parser)
+    _add_search_arguments(parser)
+    parser.add_argument(
+        "--input", type=input_file, action="append", default=[], metavar="NAME=FILE.npy",
+        help="verify with this input instead of random ones (repeatable)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--verify-runs", type=whole_number, default=_DEFAULTS.verify_runs, metavar="N",
+        help="random inputs per set of weights [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+    parser.add_argument(
+        "--quiet", action="store_true", help="no progress, and the result in one line"
+    )
+
+
+def _add_rule_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "--rules", type=Path, action="append", default=[], metavar="PATH",
+        help="a rule file or folder, instead of the rules that ship (repeatable)",
+    )  # fmt: skip
+    for flag, text in (("--only", "use this rule"), ("--skip", "leave this rule out")):
+        parser.add_argument(
+            flag, action="append", default=[], metavar="RULE", help=f"{text} (repeatable)"
+        )
+    parser.add_argument(
+        "--allow-unsound", action="store_true", help="take rules that are marked unsound"
+    )
+
+
+def _add_limit_arguments(parser: Parser) -> None:
+    default = "[%(default)s]"
+    parser.add_argument(
+        "--iterations", type=whole_number, default=_DEFAULTS.iterations, metavar="N",
+        help=f"at most so many iterations {default}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--multi-iterations", type=whole_number, default=_DEFAULTS.multi_iterations, metavar="N",
+        help=f"iterations in which multi-pattern rules take part {default}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--node-limit", type=whole_number, default=_DEFAULTS.node_limit, metavar="N",
+        help=f"at most so many e-nodes {default}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--time-limit", type=seconds, default=_DEFAULTS.time_limit_s, metavar="S",
+        help=f"seconds of exploration {default}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--extract-time-limit", type=seconds, default=_DEFAULTS.extract_time_limit_s, metavar="S",
+        help=f"seconds of extraction {default}",
+    )  # fmt: skip
+    parser.add_argument("--memory-limit", metavar="SIZE", help="of the database, e.g. 2GB")
+
+
+def _add_search_arguments(parser: Parser) -> None:
+    default = "[%(default)s]"
+    for flag, known, value, text in (
+        ("--cycle-filter", CYCLE_FILTERS, _DEFAULTS.cycle_filter, "how cycles are kept out"),
+        ("--extractor", EXTRACTORS, _DEFAULTS.extractor, "how the graph is chosen"),
+        ("--ilp-cycles", ILP_CYCLES, _DEFAULTS.ilp_cycles, "how the ILP is kept acyclic"),
+    ):
+        parser.add_argument(
+            flag, type=one_of(flag.lstrip("-").replace("-", " "), known), default=value,
+            metavar="NAME", help=f"{text}: {', '.join(known)} {default}",
+        )  # fmt: skip
+    parser.add_argument(
+        "--cost", default=_DEFAULTS.cost, metavar="PROFILE",
+        help=f"a cost profile by name, or a .toml file {default}",
+    )  # fmt: skip
+    parser.add_argument("--db", type=Path, metavar="FILE", help="keep the e-graph's database here")
+    parser.add_argument(
+        "--seed", type=whole_number, default=_DEFAULTS.seed, metavar="N",
+        help=f"of everything drawn at random {default}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--threads", type=whole_number, default=_DEFAULTS.threads, metavar="N",
+        help=f"of the database and the solver {default}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-semi-naive", action="store_true", help="match everything anew in every iteration"
+    )
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Optimize the model and print the result."""
+    options = _options(args)
+    from relational_tensat.api import optimize
+    from relational_tensat.paths import default_output
+    from relational_tensat.progress import Silent
+    from relational_tensat.report.console import stderr_console
+    from relational_tensat.report.watch import ConsoleProgress
+
+    result = optimize(
+        args.model,
+        options,
+        output=args.output or default_output(args.model),
+        progress=Silent() if args.quiet else ConsoleProgress(stderr_console()),
+    )
+    _print(result, as_json=args.json, quiet=args.quiet)
+    return 0
+
+
+def _options(args: argparse.Namespace) -> Options:
+    return Options(
+        rules=tuple(args.rules),
+        only=tuple(args.only),
+        skip=tuple(args.skip),
+        allow_unsound=args.allow_unsound,
+        iterations=args.iterations,
+        multi_iterations=args.multi_iterations,
+        node_limit=args.node_limit,
+        time_limit_s=args.time_limit,
+        memory_limit=args.memory_limit,
+        cycle_filter=args.cycle_filter,
+        semi_naive=not args.no_semi_naive,
+        extractor=args.extractor,
+        ilp_cycles=args.ilp_cycles,
+        extract_time_limit_s=args.extract_time_limit,
+        cost=args.cost,
+        dims=merged(args.dim, "--dim"),
+        inputs=merged(args.input, "--input"),
+        verify_runs=args.verify_runs,
+        db=args.db,
+        seed=args.seed,
+        threads=args.threads,
+    )
+
+
+def _print(result: Result, *, as_json: bool, quiet: bool) -> None:
+    from relational_tensat.report.console import stdout_console
+    from relational_tensat.report.json import json_report
+    from relational_tensat.report.text import print_report, summary_line
+
+    if as_json:
+        sys.stdout.write(json_report(result) + "\n")
+    elif quiet:
+        sys.stdout.write(summary_line(result) + "\n")
+    else:
+        print_report(result, stdout_console())

@@ -1,0 +1,53 @@
+"""What a whole graph costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from relational_tensat.cost.model import CostModel
+from relational_tensat.graph import Graph, ValueType
+
+
+def weight_only_values(graph: Graph) -> frozenset[str]:
+    """Return the names of the values that no graph input reaches: known before inference.
+
+    Opaque nodes are never among them: they may draw random numbers.
+    """
+    constant = set(graph.weights)
+    for node in graph.nodes:
+        if node.op != "opaque" and all(name in constant for name in node.inputs):
+            constant.update(node.outputs)
+    return frozenset(constant)
+
+
+def graph_cost_us(graph: Graph, cost_model: CostModel) -> float:
+    """Return the sum of the kernels' microseconds, values that depend on weights only being free.
+
+    Those are computed once, before inference, in every graph alike.
+    """
+    constant = weight_only_values(graph)
+    total = 0.0
+    for node in graph.nodes:
+        if node.outputs[0] in constant:
+            continue
+        inputs = tuple(graph.types[name] for name in node.inputs)
+        total += cost_model.cost_us(node.op, inputs, _result_type(graph, node.outputs), node.attrs)
+    return total
+
+
+def count_inference_ops(graph: Graph) -> dict[str, int]:
+    """Return how often each operator runs at inference, by name, most frequent first.
+
+    Those that depend on weights only do not: they are folded before.
+    """
+    constant = weight_only_values(graph)
+    counts = Counter(node.op for node in graph.nodes if node.outputs[0] not in constant)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _result_type(graph: Graph, outputs: tuple[str, ...]) -> ValueType:
+    """Return an operator's result type: of several outputs, the tuple of their types."""
+    if len(outputs) == 1:
+        return graph.types[outputs[0]]
+    types = tuple(graph.types[name] for name in outputs)
+    return tuple(part for kind in types for part in (kind if isinstance(kind, tuple) else (kind,)))

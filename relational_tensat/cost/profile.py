@@ -1,0 +1,54 @@
+"""A device as the roofline sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from relational_tensat.cost.roofline import kernel_time_us
+from relational_tensat.graph import Attrs, ValueType
+
+#: Where the profiles that ship are.
+PROFILE_DIR = Path(__file__).resolve().parent / "profiles"
+
+#: The key of a per-type peak that holds for the element types which are not listed.
+OTHER_DTYPES = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Peak rates of a device. A profile is a ``CostModel``: its costs are the roofline's.
+
+    Attributes:
+        name: the file's name without its suffix.
+        peak_flops_per_s: arithmetic operations per second: one number, or one per element type,
+            then with a ``default`` for the types that are not listed.
+        bandwidth_bytes_per_s: of the device's main memory.
+        launch_us: what one kernel costs before it does anything.
+        free: names of operators that launch no kernel under this profile.
+    """
+
+    name: str
+    peak_flops_per_s: float | Mapping[str, float]
+    bandwidth_bytes_per_s: float
+    launch_us: float
+    free: frozenset[str] = frozenset()
+
+    def peak_for(self, dtype: str) -> float:
+        """Return the operations per second on elements of type ``dtype``."""
+        peak = self.peak_flops_per_s
+        if isinstance(peak, Mapping):
+            return peak[dtype] if dtype in peak else peak[OTHER_DTYPES]
+        return peak
+
+    def cost_us(
+        self, op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs
+    ) -> float:
+        """Return the microseconds of one kernel, see ``kernel_time_us``."""
+        return kernel_time_us(self, op, inputs, output, attrs)
+
+
+def profile_names() -> tuple[str, ...]:
+    """Return the names of the profiles that ship, sorted."""
+    return tuple(sorted(path.stem for path in PROFILE_DIR.glob("*.toml")))

@@ -1,0 +1,114 @@
+"""Reading profiles: TOML files of four keys, checked strictly.
+
+peak_flops_per_s = 8.1e12                  # or a table, one number per element type and default
+bandwidth_bytes_per_s = 320e9
+launch_us = 5.0
+free = ["reshape"]                         # operators that launch no kernel here; may be left out
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from relational_tensat.cost.profile import OTHER_DTYPES, PROFILE_DIR, Profile, profile_names
+from relational_tensat.errors import InputError, UsageError, nearest
+from relational_tensat.graph import DTYPE_BYTES
+from relational_tensat.ops import operators
+
+_KEYS = ("peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free")
+
+
+def load_profile(name_or_path: str | Path) -> Profile:
+    """Return a profile that ships, by name, or one's own, by the path of its ``.toml`` file.
+
+    Raises:
+        UsageError: no such profile ships; names the nearest.
+        InputError: the file is missing or malformed; names file, key and what was expected.
+    """
+    text = str(name_or_path)
+    if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text:
+        return _read(Path(text))
+    if text not in profile_names():
+        known = ", ".join(profile_names())
+        raise UsageError(
+            f"unknown cost profile {text!r}, expected one of {known} or a .toml file"
+            f"{nearest(text, profile_names())}"
+        )
+    return _read(PROFILE_DIR / f"{text}.toml")
+
+
+def _read(path: Path) -> Profile:
+    table = _parse(path)
+    for key in table:
+        if key not in _KEYS:
+            raise InputError(
+                f"{path}: unknown key {key!r}, expected {', '.join(_KEYS)}{nearest(key, _KEYS)}"
+            )
+    for key in _KEYS[:3]:
+        if key not in table:
+            raise InputError(f"{path}: the key {key!r} is missing")
+    return Profile(
+        name=path.stem,
+        peak_flops_per_s=_peak(table["peak_flops_per_s"], path),
+        bandwidth_bytes_per_s=_positive(
+            table["bandwidth_bytes_per_s"], "bandwidth_bytes_per_s", path
+        ),
+        launch_us=_number(table["launch_us"], "launch_us", path),
+        free=_operator_names(table.get("free", []), path),
+    )
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_bytes().decode("utf-8")
+        return tomllib.loads(text)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 at byte {error.start}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not TOML: {error}") from error
+
+
+def _peak(value: object, path: Path) -> float | Mapping[str, float]:
+    key = "peak_flops_per_s"
+    if not isinstance(value, dict):
+        return _positive(value, key, path)
+    known = (*DTYPE_BYTES, OTHER_DTYPES)
+    for dtype in value:
+        if dtype not in known:
+            raise InputError(
+                f"{path}: {key}: unknown element type {dtype!r}{nearest(dtype, known)}"
+            )
+    if OTHER_DTYPES not in value:
+        raise InputError(f"{path}: {key} has no {OTHER_DTYPES!r}, for the types it does not list")
+    return {dtype: _positive(rate, f"{key}.{dtype}", path) for dtype, rate in value.items()}
+
+
+def _number(value: object, key: str, path: Path) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"{path}: {key} = {value!r}, expected a number")
+    if not math.isfinite(value) or value < 0:
+        raise InputError(f"{path}: {key} = {value!r}, expected a finite number, not negative")
+    return float(value)
+
+
+def _positive(value: object, key: str, path: Path) -> float:
+    number = _number(value, key, path)
+    if number == 0:
+        raise InputError(f"{path}: {key} = 0, expected a positive number")
+    return number
+
+
+def _operator_names(value: object, path: Path) -> frozenset[str]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise InputError(f"{path}: free = {value!r}, expected a list of operator names")
+    known = operators()
+    for name in value:
+        if name not in known:
+            raise InputError(f"{path}: free: unknown operator {name!r}{nearest(name, known)}")
+    return frozenset(value)

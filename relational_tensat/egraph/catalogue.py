@@ -1,0 +1,173 @@
+"""Interned symbols, types and signatures: the e-graph compares integers, people read text.
+
+A signature is a symbol applied to operands of given types. Its result type is inferred once, by the
+operator's shape rule, however many e-nodes have it: that keeps the shape analysis a join.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from relational_tensat.egraph.database import Database
+from relational_tensat.graph.ir import Attrs, AttrValue
+from relational_tensat.graph.types import ValueType
+from relational_tensat.ops import get_operator
+
+#: Normalized attributes as a hashable tuple of items in declared order.
+AttrItems: TypeAlias = tuple[tuple[str, AttrValue], ...]
+#: Maps a symbol to the integer that patterns compare (see explore.compile).
+HeadOf: TypeAlias = Callable[["Symbol"], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """An operator with normalized attributes and a number of children."""
+
+    op: str
+    attrs: AttrItems
+    arity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A symbol on operand types, and the type of its result; all by interned id."""
+
+    symbol: int
+    operands: tuple[int, ...]
+    type: int
+
+
+def no_head(symbol: Symbol) -> int:
+    """Give every symbol the head 0: what holds before rules are known."""
+    return 0
+
+
+@dataclass
+class _Pending:
+    """Rows interned but not yet in the tables."""
+
+    symbols: list[int] = field(default_factory=list)
+    types: list[int] = field(default_factory=list)
+    signatures: list[int] = field(default_factory=list)
+
+
+class Catalogue:
+    """Interns symbols, types and signatures; ``flush`` writes the new ones to the tables."""
+
+    def __init__(self) -> None:
+        self.symbols: list[Symbol] = []
+        self.types: list[ValueType] = []
+        self.signatures: list[Signature] = []
+        self.heads: list[int] = []  # by signature
+        self.head_of: HeadOf = no_head
+        self._symbol_ids: dict[Symbol, int] = {}
+        self._type_ids: dict[ValueType, int] = {}
+        self._signature_ids: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._pending = _Pending()
+
+    def symbol_of(self, signature: int) -> Symbol:
+        """Return the symbol of a signature id."""
+        return self.symbols[self.signatures[signature - 1].symbol - 1]
+
+    def type_of(self, signature: int) -> ValueType:
+        """Return the result type of a signature id."""
+        return self.types[self.signatures[signature - 1].type - 1]
+
+    def operand_types(self, signature: int) -> tuple[ValueType, ...]:
+        """Return the operand types of a signature id."""
+        return tuple(self.types[i - 1] for i in self.signatures[signature - 1].operands)
+
+    def intern(self, op: str, attrs: Attrs, operands: tuple[ValueType, ...]) -> int:
+        """Return the signature id of an operator applied to operands; infers its type if new.
+
+        Raises:
+            ShapeError: the operands do not fit.
+        """
+        operator = get_operator(op)
+        items = tuple(operator.normalize(attrs).items())
+        return self.intern_checked(op, items, operands, None)
+
+    def intern_checked(
+        self, op: str, items: AttrItems, operands: tuple[ValueType, ...], result: ValueType | None
+    ) -> int:
+        """Return the signature id for normalized attributes; ``result`` is the type if known."""
+        symbol = self._symbol(Symbol(op, items, len(operands)))
+        key = (symbol, tuple(self._type(kind) for kind in operands))
+        found = self._signature_ids.get(key)
+        if found is not None:
+            return found
+        if result is None:
+            result = get_operator(op).check(operands, dict(items))
+        self.signatures.append(Signature(symbol, key[1], self._type(result)))
+        self.heads.append(self.head_of(self.symbols[symbol - 1]))
+        number = len(self.signatures)
+        self._signature_ids[key] = number
+        self._pending.signatures.append(number)
+        return number
+
+    def flush(self, database: Database) -> None:
+        """Write what was interned since the last flush."""
+        pending, self._pending = self._pending, _Pending()
+        symbols = [self.symbols[i - 1] for i in pending.symbols]
+        database.insert(
+            "symbol",
+            {
+                "id": pending.symbols,
+                "op": [s.op for s in symbols],
+                "attrs": [attrs_text(s.attrs) for s in symbols],
+                "arity": [s.arity for s in symbols],
+            },
+        )
+        database.insert(
+            "value_type",
+            {
+                "id": pending.types,
+                "type": [type_text(self.types[i - 1]) for i in pending.types],
+            },
+        )
+        signatures = [self.signatures[i - 1] for i in pending.signatures]
+        database.insert(
+            "signature",
+            {
+                "id": pending.signatures,
+                "symbol": [s.symbol for s in signatures],
+                "operands": [list(s.operands) for s in signatures],
+                "type": [s.type for s in signatures],
+                "head": [self.heads[i - 1] for i in pending.signatures],
+            },
+        )
+
+    def rehead(self, head_of: HeadOf) -> list[int]:
+        """Recompute all heads for a new set of rules; return them, by signature."""
+        self.head_of = head_of
+        self.heads = [head_of(self.symbols[s.symbol - 1]) for s in self.signatures]
+        return self.heads
+
+    def _symbol(self, symbol: Symbol) -> int:
+        found = self._symbol_ids.get(symbol)
+        if found is None:
+            self.symbols.append(symbol)
+            found = self._symbol_ids[symbol] = len(self.symbols)
+            self._pending.symbols.append(found)
+        return found
+
+    def _type(self, kind: ValueType) -> int:
+        found = self._type_ids.get(kind)
+        if found is None:
+            self.types.append(kind)
+            found = self._type_ids[kind] = len(self.types)
+            self._pending.types.append(found)
+        return found
+
+
+def attrs_text(items: AttrItems) -> str:
+    """Return attributes as JSON, e.g. ``{"act": "relu", "stride": [1, 1]}``."""
+    return json.dumps(dict(items))
+
+
+def type_text(kind: ValueType) -> str:
+    """Return a type as text, e.g. ``float32[1,64]``; a tuple in parentheses."""
+    return f"({', '.join(map(str, kind))})" if isinstance(kind, tuple) else str(kind)

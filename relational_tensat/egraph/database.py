@@ -1,0 +1,128 @@
+"""A DuckDB connection that counts statements, names what it runs, and loads rows in bulk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from relational_tensat.errors import InputError, UsageError
+from relational_tensat.resources import sql
+
+#: Written into every database; raised when a table changes its meaning.
+FORMAT_VERSION = "1"
+
+
+class Interrupted(Exception):  # noqa: N818  # a control signal, not an error
+    """A statement was stopped by ``Database.interrupt``."""
+
+
+class OutOfMemory(Exception):  # noqa: N818
+    """DuckDB reached its memory limit."""
+
+
+class Database:
+    """One e-graph's tables. Not thread-safe, except for ``interrupt``.
+
+    Attributes:
+        statements: how many SQL statements have been run.
+        seconds_by_statement: wall seconds by the name of what ran.
+    """
+
+    def __init__(
+        self, path: Path | None = None, *, threads: int = 1, memory_limit: str | None = None
+    ) -> None:
+        config: dict[str, str | bool | int | float | list[str]] = {"threads": threads}
+        if memory_limit is not None:
+            config["memory_limit"] = memory_limit
+        try:
+            if path is not None and path.exists():
+                path.unlink()  # a run starts a database anew; the caller has agreed by naming it
+            self.connection = duckdb.connect(str(path) if path else ":memory:", config=config)
+        except (duckdb.Error, OSError) as error:
+            reason = str(error).splitlines()[0]
+            if "memory_limit" in str(error) or "memory" in reason.lower():
+                raise UsageError(f"--memory-limit {memory_limit}: {reason}") from error
+            raise InputError(f"{path}: cannot create the database: {reason}") from error
+        self.statements = 0
+        self.seconds_by_statement: dict[str, float] = {}
+        self._stopped = False
+
+    def execute(
+        self, text: str, params: Mapping[str, Any] | None = None, name: str = "generated"
+    ) -> list[tuple[Any, ...]]:
+        """Run one statement and return all its rows (a change returns the number of rows).
+
+        Raises:
+            Interrupted: ``interrupt`` was called, before or while it ran.
+            OutOfMemory: it needs more than the memory limit.
+        """
+        self.check_interrupt()
+        started = time.perf_counter()
+        try:
+            return self.connection.execute(text, params).fetchall()
+        except duckdb.InterruptException as error:
+            raise Interrupted from error
+        except duckdb.OutOfMemoryException as error:
+            raise OutOfMemory(str(error).splitlines()[0]) from error
+        finally:
+            self.statements += 1
+            spent = time.perf_counter() - started
+            self.seconds_by_statement[name] = self.seconds_by_statement.get(name, 0.0) + spent
+
+    def run(self, name: str, **params: Any) -> list[tuple[Any, ...]]:
+        """Run the statement of ``sql/NAME.sql``; return its rows."""
+        return self.execute(sql(name), params or None, name)
+
+    def change(self, name: str, **params: Any) -> int:
+        """Run ``sql/NAME.sql``, which inserts, updates, deletes or creates; return its row count."""
+        rows = self.run(name, **params)
+        return int(rows[0][0]) if rows else 0
+
+    def script(self, name: str) -> None:
+        """Run the statements of ``sql/NAME.sql``, separated by semicolons."""
+        for statement in self.connection.extract_statements(sql(name)):
+            self.connection.execute(statement)
+
+    def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Append rows, given by columns in the table's order."""
+        if not next(iter(columns.values())):
+            return
+        batch = pa.table({key: pa.array(values) for key, values in columns.items()})
+        self.connection.register("incoming", batch)
+        self.execute(f"INSERT INTO {table} SELECT * FROM incoming", name=f"insert {table}")
+        self.connection.unregister("incoming")
+
+    def begin(self) -> None:
+        """Start a transaction."""
+        self.connection.execute("BEGIN")
+
+    def commit(self) -> None:
+        """End the transaction and keep what it did."""
+        self.connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """End the transaction and undo what it did."""
+        self.connection.execute("ROLLBACK")
+
+    def interrupt(self) -> None:
+        """Stop the running statement, and refuse others until ``resume``; from any thread."""
+        self._stopped = True
+        self.connection.interrupt()
+
+    def resume(self) -> None:
+        """Allow statements again after ``interrupt``."""
+        self._stopped = False
+
+    def check_interrupt(self) -> None:
+        """Raise ``Interrupted`` if ``interrupt`` was called."""
+        if self._stopped:
+            raise Interrupted
+
+    def close(self) -> None:
+        """Close the database; a file keeps its tables."""
+        self.connection.close()

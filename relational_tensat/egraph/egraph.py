@@ -1,0 +1,175 @@
+"""An e-graph in DuckDB tables: made from a tensor graph, grown by exploration, read by extraction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from relational_tensat.egraph.catalogue import Catalogue, HeadOf
+from relational_tensat.egraph.cycles import HEIGHT_STEP
+from relational_tensat.egraph.database import FORMAT_VERSION, Database
+from relational_tensat.egraph.loading import CHILD_COLUMNS, load_rows
+from relational_tensat.egraph.rebuild import rebuild
+from relational_tensat.graph.ir import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """The counters that go back with the tables when a transaction is undone."""
+
+    next_id: int
+    clock: int
+    e_nodes: int
+    e_classes: int
+
+
+class EGraph:
+    """The tables of one e-graph, with the counters that spare asking them.
+
+    Attributes:
+        database: the connection; ``connection`` is DuckDB's own, for any SQL of one's own.
+        catalogue: interned symbols, types and signatures.
+        graph: the original graph.
+        root: the class that extraction starts from (as first numbered; see ``find``).
+        next_id: the id of the next e-node and class.
+        clock: stamp of rows that are written now.
+        e_nodes, e_classes: current sizes.
+    """
+
+    def __init__(self, graph: Graph, database: Database) -> None:
+        self.graph = graph
+        self.database = database
+        self.catalogue = Catalogue()
+        self.root = 0
+        self.next_id = 1
+        self.clock = 0
+        self.e_nodes = 0
+        self.e_classes = 0
+
+    @classmethod
+    def create(
+        cls,
+        graph: Graph,
+        database: Path | None = None,
+        *,
+        threads: int = 1,
+        memory_limit: str | None = None,
+    ) -> EGraph:
+        """Put a graph into the tables of a new database.
+
+        Args:
+            database: a file, which is made anew; in memory by default.
+            memory_limit: as DuckDB writes it, e.g. ``2GB``.
+
+        Raises:
+            InputError: the file cannot be created.
+            UsageError: the memory limit is not one.
+        """
+        egraph = cls(graph, Database(database, threads=threads, memory_limit=memory_limit))
+        egraph.database.begin()
+        egraph.database.script("schema")
+        egraph._load()
+        egraph.database.commit()
+        return egraph
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """DuckDB's connection to the tables."""
+        return self.database.connection
+
+    def counts(self) -> tuple[int, int]:
+        """Return the number of e-nodes and of e-classes, counted in the tables."""
+        ((nodes, classes),) = self.database.run("counts")
+        return int(nodes), int(classes)
+
+    def find(self, class_id: int) -> int:
+        """Return the canonical id of a class."""
+        rows = self.database.execute("SELECT parent FROM eclass WHERE id = $id", {"id": class_id})
+        return int(rows[0][0])
+
+    def counters(self) -> Counters:
+        """Return the counters as they are now."""
+        return Counters(self.next_id, self.clock, self.e_nodes, self.e_classes)
+
+    def restore(self, counters: Counters) -> None:
+        """Set the counters back to what ``counters()`` gave."""
+        self.next_id = counters.next_id
+        self.clock = counters.clock
+        self.e_nodes = counters.e_nodes
+        self.e_classes = counters.e_classes
+
+    def set_heads(self, head_of: HeadOf) -> None:
+        """Give every signature and e-node the head that patterns compare."""
+        heads = self.catalogue.rehead(head_of)
+        self.catalogue.flush(self.database)
+        numbers = list(range(1, len(heads) + 1))
+        self.database.run("empty_heads")
+        self.database.insert("new_head", {"signature": numbers, "head": heads})
+        self.database.run("signature_heads")
+        self.database.run("enode_heads")
+
+    def close(self) -> None:
+        """Close the database."""
+        self.database.close()
+
+    def _load(self) -> None:
+        rows = load_rows(self.graph, self.catalogue, HEIGHT_STEP)
+        ids = list(range(1, len(rows.signatures) + 1))
+        zeros = [0] * len(ids)
+        children = [
+            [kids[i] if i < len(kids) else 0 for kids in rows.children] for i in range(CHILD_COLUMNS)
+        ]
+        database = self.database
+        self.catalogue.flush(database)
+        database.insert(
+            "enode",
+            {
+                "id": ids,
+                "class": ids,
+                "signature": rows.signatures,
+                "head": zeros,
+                **{f"c{i}": column for i, column in enumerate(children)},
+                "iteration": zeros,
+                "rule": zeros,
+                "stamp": zeros,
+                "filtered": [False] * len(ids),
+            },
+        )
+        types = [self.catalogue.signatures[s - 1].type for s in rows.signatures]
+        database.insert(
+            "eclass",
+            {
+                "id": ids,
+                "parent": ids,
+                "type": types,
+                "height": rows.heights,
+                "weight_only": [False] * len(ids),
+            },
+        )
+        names, enodes, node_names = (list(column) for column in zip(*rows.values, strict=True))
+        database.insert("original_value", {"name": names, "enode": enodes, "node_name": node_names})
+        database.insert(
+            "graph_output",
+            {
+                "position": list(range(len(rows.outputs))),
+                "name": list(self.graph.outputs),
+                "class": rows.outputs,
+            },
+        )
+        database.insert(
+            "meta",
+            {"key": ["format_version", "model"], "value": [FORMAT_VERSION, self.graph.name]},
+        )
+        self.root = rows.root
+        self.next_id = len(ids) + 1
+        self._share_equal_nodes()
+
+    def _share_equal_nodes(self) -> None:
+        """Hash-cons the original graph: equal nodes become one (common sub-expressions)."""
+        self.database.run("equal_originals")
+        unions = self.database.change("congruence_unions")
+        self.database.change("drop_duplicates")
+        rebuild(self.database, iteration=0, stamp=0, unions=unions)
+        self.e_nodes, self.e_classes = self.counts()

@@ -1,0 +1,113 @@
+"""From a tensor graph to rows of e-nodes: what the root reaches, one e-node per node and part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from relational_tensat.egraph.catalogue import Catalogue
+from relational_tensat.errors import UsageError
+from relational_tensat.graph.ir import Attrs, Graph, Node
+from relational_tensat.graph.types import TensorType, ValueType
+from relational_tensat.ops import get_operator
+
+#: Child columns of the e-node table. Longer operand lists end in a noop of the rest.
+CHILD_COLUMNS = 5
+
+
+@dataclass
+class LoadedGraph:
+    """Rows of the original graph's e-nodes; ids are 1, 2, … in topological order.
+
+    Attributes:
+        signatures, children, heights: one entry per e-node.
+        values: (name of the value, e-node, name of its node) for every named value that is loaded.
+        outputs: e-node of each graph output, in order.
+        root: e-node of the root: the only output, or a noop of all.
+    """
+
+    signatures: list[int] = field(default_factory=list)
+    children: list[tuple[int, ...]] = field(default_factory=list)
+    heights: list[int] = field(default_factory=list)
+    values: list[tuple[str, int, str]] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    root: int = 0
+
+
+def load_rows(graph: Graph, catalogue: Catalogue, height_step: int) -> LoadedGraph:
+    """Return the e-node rows of what the outputs of ``graph`` depend on.
+
+    Args:
+        height_step: the gap between the height labels of a node and its operands.
+    """
+    return _Loader(graph, catalogue, height_step).load()
+
+
+class _Loader:
+    def __init__(self, graph: Graph, catalogue: Catalogue, height_step: int) -> None:
+        self._graph = graph
+        self._catalogue = catalogue
+        self._step = height_step
+        self._rows = LoadedGraph()
+        self._enode_of: dict[str, int] = {}
+        self._types: list[ValueType] = []
+        self._needed = _reachable(graph)
+
+    def load(self) -> LoadedGraph:
+        graph = self._graph
+        for name, kind in graph.inputs.items():
+            if name in self._needed:
+                self._leaf("input", name, kind)
+        for name, weight in graph.weights.items():
+            if name in self._needed:
+                self._leaf("weight", name, weight.type)
+        for node in graph.nodes:
+            if not self._needed.isdisjoint(node.outputs):
+                self._node(node)
+        rows = self._rows
+        rows.outputs = [self._enode_of[name] for name in graph.outputs]
+        rows.root = rows.outputs[0] if len(rows.outputs) == 1 else self._add("noop", {}, rows.outputs)
+        return rows
+
+    def _leaf(self, op: str, name: str, kind: TensorType) -> None:
+        attrs: Attrs = {"name": name, "dtype": kind.dtype, "shape": kind.shape}
+        self._name(name, self._add(op, attrs, ()), "")
+
+    def _node(self, node: Node) -> None:
+        operands = [self._enode_of[name] for name in node.inputs]
+        whole = self._add(node.op, node.attrs, operands)
+        if not get_operator(node.op).multi_output:
+            self._name(node.outputs[0], whole, node.name)
+            return
+        for index, name in enumerate(node.outputs):
+            if name in self._needed:
+                self._name(name, self._add("part", {"index": index}, (whole,)), node.name)
+
+    def _name(self, value: str, enode: int, node_name: str) -> None:
+        self._enode_of[value] = enode
+        self._rows.values.append((value, enode, node_name))
+
+    def _add(self, op: str, attrs: Attrs, operands: Sequence[int]) -> int:
+        operands = tuple(operands)
+        if len(operands) > CHILD_COLUMNS:
+            rest = self._add("noop", {}, operands[CHILD_COLUMNS - 1 :])
+            operands = (*operands[: CHILD_COLUMNS - 1], rest)
+        types = tuple(self._types[i - 1] for i in operands)
+        signature = self._catalogue.intern(op, attrs, types)
+        rows = self._rows
+        rows.signatures.append(signature)
+        rows.children.append(operands)
+        rows.heights.append(max((rows.heights[i - 1] for i in operands), default=0) + self._step)
+        self._types.append(self._catalogue.type_of(signature))
+        return len(rows.signatures)
+
+
+def _reachable(graph: Graph) -> set[str]:
+    """Return the names of the values that the graph's outputs depend on."""
+    needed = set(graph.outputs)
+    for node in reversed(graph.nodes):
+        if not needed.isdisjoint(node.outputs):
+            needed.update(node.inputs)
+    if len(graph.outputs) != len(set(graph.outputs)):
+        raise UsageError(f"{graph.name}: an output is listed twice")
+    return needed

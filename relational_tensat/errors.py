@@ -1,0 +1,69 @@
+"""The one hierarchy of errors; each also is the builtin error that it refines.
+
+A message is one line: what is wrong, where, and what was expected.
+``exit_code`` is what the command line returns for it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class RelationalTensatError(Exception):
+    """Base of all errors that this package raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(RelationalTensatError, ValueError):
+    """A flag, name or argument that the caller gave is not one that exists."""
+
+    exit_code = 2
+
+
+class InputError(RelationalTensatError, ValueError):
+    """A file or graph that the caller gave cannot be used."""
+
+    exit_code = 3
+
+
+class ModelError(InputError):
+    """A model file is malformed: names the file, the place in it and the reason."""
+
+
+class ShapeError(InputError):
+    """An operator is applied to operands of shapes or element types that it does not take."""
+
+
+class RuleError(InputError):
+    """A rule file is malformed: names file, line and reason."""
+
+
+class UnsoundRuleError(RelationalTensatError, ArithmeticError):
+    """A rule asked for the union of two classes that differ in shape or element type."""
+
+
+class VerificationError(RelationalTensatError, ArithmeticError):
+    """The optimized graph does not compute what the original computes."""
+
+    exit_code = 4
+
+
+class NoSolutionError(RelationalTensatError, RuntimeError):
+    """No graph could be extracted within the limits."""
+
+    exit_code = 5
+
+
+class MissingDependencyError(RelationalTensatError, ImportError):
+    """An optional package is needed for what was asked, and is not installed."""
+
+    exit_code = 2
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the known name closest to ``name``, or ``""``."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,12 @@
+"""Exploration: equality saturation over the e-graph's tables."""
+
+from relational_tensat.explore.limits import Limits
+from relational_tensat.explore.runner import (
+    CYCLE_FILTERS,
+    Exploration,
+    IterationReport,
+    RuleStats,
+    explore,
+)
+
+__all__ = ["CYCLE_FILTERS", "Exploration", "IterationReport", "Limits", "RuleStats", "explore"]

@@ -1,0 +1,270 @@
+"""Rules compiled to SQL: one query per skeleton, one per way of joining the sources of a rule.
+
+The queries name columns, never operators: operators, literals and repeated variables are rows of the
+skeleton's table, so that adding a rule adds rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from relational_tensat.explore.patterns import (
+    Heads,
+    Pattern,
+    Skeleton,
+    SourcePattern,
+    source_pattern,
+)
+from relational_tensat.rules.instance import tensor_vars
+from relational_tensat.rules.model import Rule
+
+
+@dataclass
+class CompiledSkeleton:
+    """A skeleton with its patterns and its query.
+
+    Attributes:
+        patterns: numbers of the patterns that have this shape.
+        equalities: pairs of leaves (i < j) that some pattern wants equal.
+        rows: rows of its table so far, as (pattern, heads…).
+    """
+
+    number: int
+    shape: Skeleton
+    patterns: list[int] = field(default_factory=list)
+    equalities: set[tuple[int, int]] = field(default_factory=set)
+    rows: set[tuple[int, ...]] = field(default_factory=set)
+
+    @property
+    def table(self) -> str:
+        """Name of the table whose rows are this skeleton's patterns."""
+        return f"skeleton_{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """A rule by numbers: patterns of its sources, and where its variables are bound.
+
+    Attributes:
+        number: the rule's id in the tables.
+        patterns: pattern number per source.
+        slots: per tensor variable (in ``tensor_vars`` order), the position in an application's list of
+            bindings: leaves of the first source, then leaves of the second.
+    """
+
+    rule: Rule
+    number: int
+    patterns: tuple[int, ...]
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroup:
+    """Multi-pattern rules that share leaves in the same way: pairs (leaf of first, leaf of second)."""
+
+    number: int
+    shared: tuple[tuple[int, int], ...]
+    rules: tuple[int, ...]
+
+
+class CompiledRules:
+    """All that exploration needs of a set of rules.
+
+    Attributes:
+        rules: by number - 1.
+        patterns: by number - 1.
+        skeletons: by number - 1.
+        node_columns, leaf_columns: the most operator nodes and leaves that a source has.
+        joins: groups of multi-pattern rules.
+    """
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.patterns: list[Pattern] = []
+        self.skeletons: list[CompiledSkeleton] = []
+        self.rules: list[CompiledRule] = []
+        self._pattern_ids: dict[Pattern, int] = {}
+        self._skeleton_ids: dict[Skeleton, int] = {}
+        sources = [tuple(source_pattern(s, rule) for s in rule.sources) for rule in rules]
+        numbers = [tuple(self._pattern(s.pattern) for s in each) for each in sources]
+        self.node_columns = max((len(p.nodes) for p in self.patterns), default=1)
+        self.leaf_columns = max(max((len(p.leaves) for p in self.patterns), default=1), 1)
+        for index, rule in enumerate(rules):
+            slots = _slots(rule, sources[index], self.leaf_columns)
+            self.rules.append(CompiledRule(rule, index + 1, numbers[index], slots))
+        self.heads = Heads(self.patterns)
+        self.joins = _join_groups(self.rules, sources)
+        self.single_patterns = frozenset(p for r in self.rules if len(r.patterns) == 1 for p in r.patterns)
+        self.multi_patterns = frozenset(p for r in self.rules if len(r.patterns) > 1 for p in r.patterns)
+
+    def _pattern(self, pattern: Pattern) -> int:
+        found = self._pattern_ids.get(pattern)
+        if found is not None:
+            return found
+        self.patterns.append(pattern)
+        found = self._pattern_ids[pattern] = len(self.patterns)
+        number = self._skeleton_ids.setdefault(pattern.skeleton, len(self.skeletons) + 1)
+        if number > len(self.skeletons):
+            self.skeletons.append(CompiledSkeleton(number, pattern.skeleton))
+        skeleton = self.skeletons[number - 1]
+        skeleton.patterns.append(found)
+        skeleton.equalities.update((i, j) for j, i in enumerate(pattern.leaves) if i != j)
+        return found
+
+    def new_skeleton_rows(self) -> Iterator[tuple[CompiledSkeleton, list[tuple[int, ...]]]]:
+        """Yield, per skeleton, the rows that heads seen since the last call make possible."""
+        for skeleton in self.skeletons:
+            fresh: list[tuple[int, ...]] = []
+            for number in skeleton.patterns:
+                pattern = self.patterns[number - 1]
+                options = [
+                    [h + 1 for h, symbol in enumerate(self.heads.examples) if node.accepts(symbol)]
+                    for node in pattern.nodes
+                ]
+                fresh.extend(
+                    row
+                    for heads in itertools.product(*options)
+                    if (row := (number, *heads, *pattern.leaves)) not in skeleton.rows
+                )
+            skeleton.rows.update(fresh)
+            if fresh:
+                yield skeleton, fresh
+
+
+def match_columns(compiled: CompiledRules) -> list[str]:
+    """Return the columns of the match table: pattern, root class, stamp, signatures, leaves."""
+    nodes = [f"g{i}" for i in range(compiled.node_columns)]
+    leaves = [f"v{i}" for i in range(compiled.leaf_columns)]
+    return ["pattern", "root", "stamp", *nodes, *leaves]
+
+
+def skeleton_columns(skeleton: CompiledSkeleton, compiled: CompiledRules) -> list[str]:
+    """Return the columns of a skeleton's table: pattern, a head per node, the equal leaf per leaf."""
+    pattern = compiled.patterns[skeleton.patterns[0] - 1]
+    heads = [f"h{i}" for i in range(len(pattern.nodes))]
+    return ["pattern", *heads, *(f"q{j}" for j in range(len(pattern.leaves)))]
+
+
+def skeleton_text(shape: Skeleton) -> str:
+    """Return a skeleton as text: ``f(f(_, _), _)``."""
+    return f"f({', '.join('_' if child is None else skeleton_text(child) for child in shape)})"
+
+
+def match_query(skeleton: CompiledSkeleton, compiled: CompiledRules, *, phase: str) -> str:
+    """Return the statement that finds all new matches of a skeleton's patterns.
+
+    Args:
+        phase: ``single`` or ``multi``: whose patterns are asked for. Parameter ``$since``: only matches
+            that involve a row written at that clock or later.
+    """
+    nodes, leaves = _walk(skeleton.shape)
+    stamps = ", ".join(f"n{i}.stamp" for i in range(len(nodes)))
+    stamp = f"greatest({stamps})"
+    signatures = [f"n{i}.signature" for i in range(len(nodes))]
+    pad_nodes = ["0"] * (compiled.node_columns - len(nodes))
+    pad_leaves = ["0"] * (compiled.leaf_columns - len(leaves))
+    selected = ["s.pattern", "n0.class", stamp, *signatures, *pad_nodes, *leaves, *pad_leaves]
+    joins = ["JOIN enode AS n0 ON n0.head = s.h0"]
+    joins += [
+        f"JOIN enode AS n{i} ON n{i}.class = n{parent}.c{position} AND n{i}.head = s.h{i}"
+        for i, (parent, position) in enumerate(nodes)
+        if i > 0
+    ]
+    wanted = phase_patterns(compiled, phase)
+    conditions = [f"NOT n{i}.filtered" for i in range(len(nodes))]
+    conditions.append(f"{stamp} >= $since")
+    conditions += [
+        f"(s.q{j} <> {i} OR {leaves[i]} = {leaves[j]})" for i, j in sorted(skeleton.equalities)
+    ]
+    if not wanted.issuperset(skeleton.patterns):
+        numbers = ", ".join(str(n) for n in skeleton.patterns if n in wanted)
+        conditions.append(f"s.pattern IN ({numbers})")
+    return "\n".join(
+        [
+            f"-- match {phase} {skeleton_text(skeleton.shape)}",
+            f"INSERT INTO match ({', '.join(match_columns(compiled))})",
+            f"SELECT {', '.join(selected)}",
+            f"FROM {skeleton.table} AS s",
+            *joins,
+            f"WHERE {' AND '.join(conditions)}",
+        ]
+    )
+
+
+def phase_patterns(compiled: CompiledRules, phase: str) -> frozenset[int]:
+    """Return the patterns that a phase (``single`` or ``multi``) asks for."""
+    return compiled.single_patterns if phase == "single" else compiled.multi_patterns
+
+
+def join_query(group: JoinGroup, compiled: CompiledRules) -> str:
+    """Return the statement that pairs the matches of two sources on their shared leaves.
+
+    Pairs within one class are left out (TENSAT section 4). A symmetric rule takes each unordered pair
+    once, the lower class first. Parameters ``$since`` (one of the two is newer) and ``$cap`` (rows).
+    """
+    first = [f"a.g{i} AS g{i}" for i in range(compiled.node_columns)]
+    second = [f"b.g{i} AS g{compiled.node_columns + i}" for i in range(compiled.node_columns)]
+    leaves = [f"{m}.v{i}" for m in "ab" for i in range(compiled.leaf_columns)]
+    on = "".join(f" AND b.v{j} = a.v{i}" for i, j in group.shared)
+    names = ", ".join(compiled.rules[n - 1].rule.name for n in group.rules)
+    return "\n".join(
+        [
+            f"-- join {names}",
+            "INSERT INTO pair",
+            f"SELECT r.rule, a.root AS root0, b.root AS root1, {', '.join(first + second)},",
+            f"    [{', '.join(leaves)}] AS b",
+            "FROM rule_join AS r",
+            "JOIN match AS a ON a.pattern = r.first_pattern",
+            f"JOIN match AS b ON b.pattern = r.second_pattern{on}",
+            f"WHERE r.join_group = {group.number} AND a.root <> b.root",
+            "    AND (NOT r.is_symmetric OR a.root < b.root) AND greatest(a.stamp, b.stamp) >= $since",
+            "LIMIT $cap",
+        ]
+    )
+
+
+def _walk(shape: Skeleton) -> tuple[list[tuple[int, int]], list[str]]:
+    """Return, in pre-order, (parent, child position) of each node, and each leaf's column."""
+    nodes: list[tuple[int, int]] = []
+    leaves: list[str] = []
+
+    def visit(node: Skeleton, parent: int, position: int) -> None:
+        index = len(nodes)
+        nodes.append((parent, position))
+        for child_position, child in enumerate(node):
+            if child is None:
+                leaves.append(f"n{index}.c{child_position}")
+            else:
+                visit(child, index, child_position)
+
+    visit(shape, -1, -1)
+    return nodes, leaves
+
+
+def _slots(rule: Rule, sources: Sequence[SourcePattern], leaf_columns: int) -> tuple[int, ...]:
+    slots: dict[str, int] = {}
+    for index, source in enumerate(sources):
+        for name, leaf in source.leaf_of.items():
+            slots.setdefault(name, index * leaf_columns + leaf)
+    return tuple(slots[name] for name in tensor_vars(rule))
+
+
+def _join_groups(
+    rules: Sequence[CompiledRule], sources: Sequence[tuple[SourcePattern, ...]]
+) -> list[JoinGroup]:
+    groups: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for compiled, patterns in zip(rules, sources, strict=True):
+        if len(patterns) < 2:
+            continue
+        first, second = patterns
+        shared = tuple(
+            (leaf, second.leaf_of[name])
+            for name, leaf in sorted(first.leaf_of.items())
+            if name in second.leaf_of
+        )
+        groups.setdefault(shared, []).append(compiled.number)
+    return [
+        JoinGroup(number + 1, shared, tuple(members))
+        for number, (shared, members) in enumerate(sorted(groups.items()))
+    ]

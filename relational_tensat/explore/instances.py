@@ -1,0 +1,151 @@
+"""Instances: a rule on one configuration of signatures, judged once however often it matches.
+
+Matches of the same rule whose e-nodes have the same signatures agree in all that conditions, shape
+rules and target attributes can see. So each distinct configuration is judged once, in Python, by the
+operators' own descriptions; the verdict and the e-nodes to build are rows that matches are joined with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relational_tensat.egraph.catalogue import Catalogue
+from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.explore.applying import Bounds
+from relational_tensat.explore.compile import CompiledRule, CompiledRules
+from relational_tensat.explore.patterns import Skeleton
+from relational_tensat.graph.ir import Attrs
+from relational_tensat.graph.types import ValueType
+from relational_tensat.rules.instance import Instance, TargetNode, instantiate
+
+
+class Instances:
+    """Judges configurations and writes them to the tables ``instance`` and ``template``.
+
+    ``bounds`` says how much one application of the valid instances so far can add.
+    """
+
+    def __init__(self, compiled: CompiledRules, catalogue: Catalogue, database: Database) -> None:
+        self._compiled = compiled
+        self._catalogue = catalogue
+        self._database = database
+        self._count = 0
+        self._sites = [_variable_sites(rule, compiled) for rule in compiled.rules]
+        self._most_nodes = 0
+        self._levels = 0
+
+    def judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
+        """Judge configurations: rows of rule number and signatures (0 where there is no node).
+
+        Raises:
+            UnsoundRuleError: a target's type differs from its source's.
+        """
+        columns = 2 * self._compiled.node_columns
+        instances: list[tuple[int, ...]] = []
+        template: list[tuple[int, ...]] = []
+        for number, *signatures in configurations:
+            self._database.check_interrupt()
+            self._count += 1
+            rule = self._compiled.rules[number - 1]
+            types = self._variable_types(rule, signatures)
+            instance = self._instantiate(rule, signatures, types)
+            roots = (0, 0)
+            if instance is not None:
+                rows, roots = self._template_rows(rule, instance)
+                template.extend(rows)
+                self._most_nodes = max(self._most_nodes, len(rows))
+                self._levels = max([self._levels, *(row[1] for row in rows)])
+            padding = [0] * (columns - len(signatures))
+            instances.append((self._count, number, *signatures, *padding, *roots))
+        self._catalogue.flush(self._database)
+        self._database.insert("instance", _columns(instances))
+        if template:
+            self._database.insert("template", _columns(template))
+
+    def bounds(self, node_limit: int) -> Bounds:
+        """Return what bounds the building of the targets of the instances judged so far."""
+        return Bounds(node_limit, self._most_nodes, self._levels)
+
+    def _variable_types(
+        self, compiled: CompiledRule, signatures: Sequence[int]
+    ) -> tuple[ValueType, ...]:
+        sites = self._sites[compiled.number - 1]
+        return tuple(self._catalogue.operand_types(signatures[n])[child] for n, child in sites)
+
+    def _instantiate(
+        self, compiled: CompiledRule, signatures: Sequence[int], types: tuple[ValueType, ...]
+    ) -> Instance | None:
+        catalogue = self._catalogue
+        symbols: list[tuple[str, Attrs]] = []
+        roots: list[ValueType] = []
+        for index, pattern in enumerate(compiled.patterns):
+            start = index * self._compiled.node_columns
+            size = len(self._compiled.patterns[pattern - 1].nodes)
+            for signature in signatures[start : start + size]:
+                symbol = catalogue.symbol_of(signature)
+                symbols.append((symbol.op, dict(symbol.attrs)))
+            roots.append(catalogue.type_of(signatures[start]))
+        return instantiate(compiled.rule, tuple(symbols), types, tuple(roots))
+
+    def _template_rows(
+        self, compiled: CompiledRule, instance: Instance
+    ) -> tuple[list[tuple[int, ...]], tuple[int, int]]:
+        """Return rows of ``template`` and the binding positions (from 1) of the target roots."""
+        variables = len(compiled.slots)
+        base = len(compiled.patterns) * self._compiled.leaf_columns
+        levels = _levels(instance.nodes, variables)
+        order = sorted(range(len(levels)), key=lambda i: levels[i])
+        place = {node: base + position + 1 for position, node in enumerate(order)}
+
+        def binding(index: int) -> int:
+            return compiled.slots[index] + 1 if index < variables else place[index - variables]
+
+        rows = []
+        for node in order:
+            target = instance.nodes[node]
+            signature = self._catalogue.intern_checked(
+                target.op, target.attrs, target.operand_types, target.type
+            )
+            head = self._catalogue.heads[signature - 1]
+            sources = [binding(child) for child in target.children]
+            sources += [0] * (CHILD_COLUMNS - len(sources))
+            rows.append((self._count, levels[node], place[node], signature, head, *sources))
+        roots = [binding(root) for root in instance.roots]
+        return rows, (roots[0], roots[1] if len(roots) > 1 else 0)
+
+
+def _levels(nodes: Sequence[TargetNode], variables: int) -> list[int]:
+    """Return per target node how many steps of building come before it, from 1."""
+    levels: list[int] = []
+    for node in nodes:
+        inner = [levels[c - variables] for c in node.children if c >= variables]
+        levels.append(1 + max(inner, default=0))
+    return levels
+
+
+def _variable_sites(rule: CompiledRule, compiled: CompiledRules) -> list[tuple[int, int]]:
+    """Return, per tensor variable, a (signature position, child position) where it is an operand."""
+    sites: list[tuple[int, int]] = []
+    leaf_sites: list[tuple[int, int]] = []
+    for index, number in enumerate(rule.patterns):
+        found: list[tuple[int, int]] = []
+        _leaf_sites(compiled.patterns[number - 1].skeleton, index * compiled.node_columns, found)
+        leaf_sites += found + [(0, 0)] * (compiled.leaf_columns - len(found))
+    sites.extend(leaf_sites[slot] for slot in rule.slots)
+    return sites
+
+
+def _leaf_sites(shape: Skeleton, start: int, found: list[tuple[int, int]]) -> int:
+    """Append (node, child position) of each leaf in pre-order; return the next free node number."""
+    following = start + 1
+    for position, child in enumerate(shape):
+        if child is None:
+            found.append((start, position))
+        else:
+            following = _leaf_sites(child, following, found)
+    return following
+
+
+def _columns(rows: Sequence[tuple[int, ...]]) -> dict[str, list[int]]:
+    return {str(i): list(column) for i, column in enumerate(zip(*rows, strict=True))}

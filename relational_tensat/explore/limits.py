@@ -1,0 +1,70 @@
+"""Limits of an exploration, and a guard that ends statements when one is reached."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from relational_tensat.egraph.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What ends an exploration.
+
+    Attributes:
+        iterations: most iterations.
+        multi_iterations: multi-pattern rules take part in the first so many (TENSAT's k_multi).
+        e_nodes: most e-nodes, at any moment.
+        seconds: wall seconds; None for no limit.
+    """
+
+    iterations: int = 15
+    multi_iterations: int = 1
+    e_nodes: int = 50_000
+    seconds: float | None = None
+
+
+class Guard:
+    """Interrupts the database's running statement at the time limit or on Ctrl-C.
+
+    Attributes:
+        reason: ``time`` or ``interrupted`` once one of them has happened, else None.
+    """
+
+    def __init__(self, database: Database, seconds: float | None) -> None:
+        self.reason: str | None = None
+        self._database = database
+        self._deadline = None if seconds is None else time.monotonic() + seconds
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch the clock and Ctrl-C while the block runs (signals only in the main thread)."""
+        timer = None
+        if self._deadline is not None:
+            remaining = max(self._deadline - time.monotonic(), 0.0)
+            timer = threading.Timer(remaining, self._stop, ("time",))
+            timer.daemon = True
+            timer.start()
+        in_main = threading.current_thread() is threading.main_thread()
+        previous = signal.signal(signal.SIGINT, self._on_signal) if in_main else None
+        try:
+            yield
+        finally:
+            if in_main:
+                signal.signal(signal.SIGINT, previous)
+            if timer is not None:
+                timer.cancel()
+
+    def _on_signal(self, signum: int, frame: FrameType | None) -> None:
+        self._stop("interrupted")
+
+    def _stop(self, reason: str) -> None:
+        if self.reason is None:
+            self.reason = reason
+        self._database.interrupt()

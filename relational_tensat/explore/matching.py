@@ -1,0 +1,210 @@
+"""E-matching: from the e-graph's rows to the applications that a phase will carry out.
+
+One query per live skeleton fills ``match``; new configurations are judged; matches joined with valid
+instances are the rows of ``application``: a rule's instance, its root classes and its bindings.
+"""
+
+from __future__ import annotations
+
+import time
+
+from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.compile import (
+    CompiledRules,
+    CompiledSkeleton,
+    JoinGroup,
+    join_query,
+    match_columns,
+    match_query,
+    phase_patterns,
+    skeleton_columns,
+)
+from relational_tensat.explore.instances import Instances
+
+#: Most pairs of matches that one join group of multi-pattern rules may bring up in an iteration.
+PAIR_CAP = 2_000_000
+
+
+class Matcher:
+    """Finds applications; keeps the rule tables of one database up to date.
+
+    Attributes:
+        instances: the judged configurations.
+        truncated: whether the last search left pairs out because of ``PAIR_CAP``.
+        rule_seconds: wall seconds of matching, by rule number.
+    """
+
+    def __init__(self, egraph: EGraph, compiled: CompiledRules) -> None:
+        self.compiled = compiled
+        self.truncated = False
+        self._database: Database = egraph.database
+        self._create_tables()
+        self.instances = Instances(compiled, egraph.catalogue, egraph.database)
+        self._queries: dict[tuple[int, str], str] = {}
+
+    def single(self, since: int) -> int:
+        """Fill ``application`` with the new applications of single-pattern rules; return how many."""
+        if not self._match("single", since):
+            return 0
+        self._judge("unjudged_singles")
+        return int(self._database.execute(self._single_text, name="single applications")[0][0])
+
+    def multi(self, since: int) -> int:
+        """Fill ``application`` with the new applications of multi-pattern rules; return how many.
+
+        The sources are matched in full; a pair is new if one of the two is (semi-naive).
+        """
+        self.truncated = False
+        if not self._match("multi", 0):
+            return 0
+        self._database.execute(self._pair_table_text, name="pair")
+        pairs = 0
+        for group in self.compiled.joins:
+            pairs += self._join(group, since)
+        if not pairs:
+            return 0
+        self._judge("unjudged_pairs")
+        return int(self._database.execute(self._multi_text, name="multi applications")[0][0])
+
+    def _match(self, phase: str, since: int) -> int:
+        """Fill ``match`` with what is new for a phase; return the number of rows."""
+        database = self._database
+        for skeleton, rows in self.compiled.new_skeleton_rows():
+            names = skeleton_columns(skeleton, self.compiled)
+            columns = {n: list(c) for n, c in zip(names, zip(*rows, strict=True), strict=True)}
+            database.insert(skeleton.table, columns)
+        changed = {int(row[0]) for row in database.run("changed_heads", since=since)}
+        database.execute("TRUNCATE match", name="match")
+        found = 0
+        wanted = phase_patterns(self.compiled, phase)
+        for skeleton in self.compiled.skeletons:
+            if self._is_live(skeleton, wanted, changed):
+                started = time.perf_counter()
+                found += self._run_skeleton(skeleton, phase, since)
+                self._share_time(skeleton, phase, time.perf_counter() - started)
+        return found
+
+    def _is_live(
+        self, skeleton: CompiledSkeleton, wanted: frozenset[int], changed: set[int]
+    ) -> bool:
+        """Whether a pattern of the phase can have a new match: one of its heads has changed rows."""
+        nodes = len(self.compiled.patterns[skeleton.patterns[0] - 1].nodes)
+        return any(
+            row[0] in wanted and not changed.isdisjoint(row[1 : nodes + 1]) for row in skeleton.rows
+        )
+
+    def _run_skeleton(self, skeleton: CompiledSkeleton, phase: str, since: int) -> int:
+        key = (skeleton.number, phase)
+        if key not in self._queries:
+            self._queries[key] = match_query(skeleton, self.compiled, phase=phase)
+        rows = self._database.execute(self._queries[key], {"since": since}, "match")
+        return int(rows[0][0])
+
+    def _join(self, group: JoinGroup, since: int) -> int:
+        text = join_query(group, self.compiled)
+        rows = self._database.execute(text, {"since": since, "cap": PAIR_CAP}, "join")
+        self.truncated |= rows[0][0] == PAIR_CAP
+        return int(rows[0][0])
+
+    def _judge(self, query: str) -> None:
+        configurations = self._database.execute(self._unjudged_text[query], name=query)
+        if configurations:
+            self.instances.judge(sorted(configurations))
+
+    def _share_time(self, skeleton: CompiledSkeleton, phase: str, seconds: float) -> None:
+        """Share the seconds of a skeleton's query among the rules that it serves."""
+        wanted = phase_patterns(self.compiled, phase)
+        patterns = wanted.intersection(skeleton.patterns)
+        rules = [r.number for r in self.compiled.rules if patterns.intersection(r.patterns)]
+        for number in rules:
+            self.rule_seconds[number] = self.rule_seconds.get(number, 0.0) + seconds / len(rules)
+
+    def _create_tables(self) -> None:
+        compiled, database = self.compiled, self._database
+        self.rule_seconds: dict[int, float] = {}
+        signatures = [f"g{i}" for i in range(2 * compiled.node_columns)]
+        columns = ", ".join(f"{name} INTEGER" for name in match_columns(compiled))
+        database.execute(f"CREATE OR REPLACE TEMP TABLE match ({columns})")
+        columns = ", ".join(f"{name} INTEGER" for name in signatures)
+        database.execute(
+            f"CREATE OR REPLACE TEMP TABLE instance "
+            f"(id INTEGER, rule INTEGER, {columns}, root0 INTEGER, root1 INTEGER)"
+        )
+        self._pair_table_text = (
+            f"CREATE OR REPLACE TEMP TABLE pair "
+            f"(rule INTEGER, root0 INTEGER, root1 INTEGER, {columns}, b INTEGER[])"
+        )
+        database.script("rule_tables")
+        for skeleton in compiled.skeletons:
+            names = ", ".join(f"{n} INTEGER" for n in skeleton_columns(skeleton, compiled))
+            database.execute(f"CREATE OR REPLACE TEMP TABLE {skeleton.table} ({names})")
+        self._insert_rules()
+        self._write_texts(signatures)
+
+    def _insert_rules(self) -> None:
+        singles = [r for r in self.compiled.rules if len(r.patterns) == 1]
+        self._database.insert(
+            "rule_pattern",
+            {"rule": [r.number for r in singles], "pattern": [r.patterns[0] for r in singles]},
+        )
+        joined = [(g, self.compiled.rules[n - 1]) for g in self.compiled.joins for n in g.rules]
+        self._database.insert(
+            "rule_join",
+            {
+                "join_group": [g.number for g, _ in joined],
+                "rule": [r.number for _, r in joined],
+                "first_pattern": [r.patterns[0] for _, r in joined],
+                "second_pattern": [r.patterns[1] for _, r in joined],
+                "is_symmetric": [r.rule.symmetric for _, r in joined],
+            },
+        )
+        rules = [r.rule for r in self.compiled.rules]
+        self._database.execute("DELETE FROM rule")
+        self._database.insert(
+            "rule",
+            {
+                "id": [r.number for r in self.compiled.rules],
+                "name": [r.name for r in rules],
+                "law": [r.law for r in rules],
+                "sources": [len(r.sources) for r in rules],
+                "unsound": [r.unsound for r in rules],
+                "file": [r.file for r in rules],
+                "line": [r.line for r in rules],
+            },
+        )
+
+    def _write_texts(self, signatures: list[str]) -> None:
+        single = signatures[: self.compiled.node_columns]
+        leaves = ", ".join(f"m.v{i}" for i in range(self.compiled.leaf_columns))
+        on_match = " AND ".join(f"i.{g} = m.{g}" for g in single)
+        on_pair = " AND ".join(f"i.{g} = p.{g}" for g in signatures)
+        self._single_text = (
+            "-- applications of single-pattern rules\n"
+            "CREATE OR REPLACE TEMP TABLE application AS\n"
+            "SELECT row_number() OVER ()::INTEGER AS id, i.rule, i.id AS instance, m.root AS root0,\n"
+            f"    0 AS root1, [{leaves}] AS b\n"
+            "FROM match AS m JOIN rule_pattern AS r USING (pattern)\n"
+            f"JOIN instance AS i ON i.rule = r.rule AND {on_match}\n"
+            "WHERE i.root0 > 0"
+        )
+        self._multi_text = (
+            "-- applications of multi-pattern rules\n"
+            "CREATE OR REPLACE TEMP TABLE application AS\n"
+            "SELECT row_number() OVER ()::INTEGER AS id, p.rule, i.id AS instance, p.root0, p.root1, p.b\n"
+            f"FROM pair AS p JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
+            "WHERE i.root0 > 0"
+        )
+        self._unjudged_text = {
+            "unjudged_singles": (
+                "-- configurations of single-pattern rules that are not judged yet\n"
+                f"SELECT DISTINCT r.rule, {', '.join(f'm.{g}' for g in single)}\n"
+                "FROM match AS m JOIN rule_pattern AS r USING (pattern)\n"
+                f"ANTI JOIN instance AS i ON i.rule = r.rule AND {on_match}"
+            ),
+            "unjudged_pairs": (
+                "-- configurations of multi-pattern rules that are not judged yet\n"
+                f"SELECT DISTINCT p.rule, {', '.join(f'p.{g}' for g in signatures)}\n"
+                f"FROM pair AS p ANTI JOIN instance AS i ON i.rule = p.rule AND {on_pair}"
+            ),
+        }

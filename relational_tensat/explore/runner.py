@@ -1,0 +1,245 @@
+"""Exploration: equality saturation in iterations of match, apply, rebuild, filter cycles.
+
+An iteration has two phases, as TENSAT's (section 4): multi-pattern rules in the first ``k_multi``
+iterations, then single-pattern rules. Each phase is one transaction, so that whatever ends the run
+leaves the e-graph as the last complete phase left it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
+from relational_tensat.egraph.database import Interrupted, OutOfMemory
+from relational_tensat.egraph.egraph import Counters, EGraph
+from relational_tensat.errors import UsageError, nearest
+from relational_tensat.explore.applying import apply_all
+from relational_tensat.explore.compile import CompiledRules
+from relational_tensat.explore.limits import Guard, Limits
+from relational_tensat.explore.matching import Matcher
+from relational_tensat.explore.vanilla import apply_one_by_one
+from relational_tensat.rules.model import Rule
+
+CYCLE_FILTERS = ("efficient", "vanilla", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStats:
+    """What a rule did: matches worked on, unions asked for, wall seconds of matching (shared)."""
+
+    matches: int
+    applied: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class IterationReport:
+    """Sizes after an iteration and what it did."""
+
+    iteration: int
+    e_nodes: int
+    e_classes: int
+    matches: int
+    unions: int
+    filtered: int
+    statements: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """How an exploration ended.
+
+    Attributes:
+        stop_reason: saturated, iterations, nodes, time, memory or interrupted.
+        iterations: iterations begun and not undone.
+        rules: by name, every rule given.
+        statements: SQL statements run.
+        seconds: wall seconds.
+    """
+
+    stop_reason: str
+    iterations: int
+    rules: dict[str, RuleStats]
+    log: tuple[IterationReport, ...]
+    statements: int
+    seconds: float
+
+
+def explore(
+    egraph: EGraph,
+    rules: Sequence[Rule],
+    limits: Limits | None = None,
+    *,
+    cycle_filter: str = "efficient",
+    semi_naive: bool = True,
+    progress: Callable[[IterationReport], None] | None = None,
+) -> Exploration:
+    """Grow an e-graph by rules until it is saturated or a limit is reached.
+
+    Args:
+        cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
+            (TENSAT's first method: all descendants anew before each multi-pattern application) or
+            ``none``.
+        semi_naive: work only on matches that involve a row written since the last search; False
+            repeats the others, for comparison. The e-graph is the same.
+        progress: called after every iteration.
+
+    Raises:
+        UsageError: there is no such cycle filter.
+        UnsoundRuleError: a rule would unite classes of different types.
+    """
+    if cycle_filter not in CYCLE_FILTERS:
+        known = ", ".join(CYCLE_FILTERS)
+        hint = nearest(cycle_filter, CYCLE_FILTERS)
+        raise UsageError(f"cycle filter {cycle_filter!r}, expected one of {known}{hint}")
+    runner = _Runner(egraph, rules, limits or Limits(), cycle_filter, semi_naive)
+    return runner.run(progress)
+
+
+@dataclass
+class _Tally:
+    """What the phases of one iteration have done so far."""
+
+    matches: int = 0
+    unions: int = 0
+    filtered: int = 0
+    complete: bool = True
+
+
+class _Runner:
+    def __init__(
+        self,
+        egraph: EGraph,
+        rules: Sequence[Rule],
+        limits: Limits,
+        cycle_filter: str,
+        semi_naive: bool,
+    ) -> None:
+        self._egraph = egraph
+        self._database = egraph.database
+        self._limits = limits
+        self._filter = cycle_filter
+        self._semi_naive = semi_naive
+        self._started = time.perf_counter()
+        self._statements = self._database.statements
+        self._log: list[IterationReport] = []
+        self._since = {"single": 0, "multi": 0}
+        compiled = CompiledRules(rules)
+        self._database.begin()
+        egraph.set_heads(compiled.heads)
+        self._matcher = Matcher(egraph, compiled)
+        self._database.commit()
+
+    def run(self, progress: Callable[[IterationReport], None] | None) -> Exploration:
+        guard = Guard(self._database, self._limits.seconds)
+        reason = None
+        with guard.watching():
+            for iteration in range(1, self._limits.iterations + 1):
+                reason = self._iterate(iteration, guard)
+                if progress is not None:
+                    progress(self._log[-1])
+                if reason is not None:
+                    break
+        self._database.resume()
+        return self._finish(reason or "iterations")
+
+    def _iterate(self, iteration: int, guard: Guard) -> str | None:
+        """Run one iteration and log it; return the reason to stop, or None to go on."""
+        started = time.perf_counter()
+        statements = self._database.statements
+        next_id = self._egraph.next_id
+        tally = _Tally()
+        stopped = None
+        if iteration <= self._limits.multi_iterations:
+            stopped = self._transaction("multi", iteration, tally, guard)
+        if stopped is None:
+            stopped = self._transaction("single", iteration, tally, guard)
+        self._log.append(
+            IterationReport(
+                iteration,
+                self._egraph.e_nodes,
+                self._egraph.e_classes,
+                tally.matches,
+                tally.unions,
+                tally.filtered,
+                self._database.statements - statements,
+                time.perf_counter() - started,
+            )
+        )
+        if stopped is None and not tally.complete:
+            stopped = "nodes"
+        if stopped is None and tally.unions == 0 and self._egraph.next_id == next_id:
+            stopped = "saturated"
+        return stopped
+
+    def _transaction(self, phase: str, iteration: int, tally: _Tally, guard: Guard) -> str | None:
+        """Run a phase as one transaction; undone, return why it could not end."""
+        counters = self._egraph.counters()
+        self._database.begin()
+        try:
+            self._phase(phase, iteration, tally)
+            self._database.commit()
+        except Interrupted:
+            self._undo(counters)
+            return guard.reason or "interrupted"
+        except OutOfMemory:
+            self._undo(counters)
+            return "memory"
+        return None
+
+    def _undo(self, counters: Counters) -> None:
+        self._database.resume()
+        self._database.rollback()
+        self._egraph.restore(counters)
+
+    def _phase(self, phase: str, iteration: int, tally: _Tally) -> None:
+        since = self._since[phase] if self._semi_naive else 0
+        find = self._matcher.multi if phase == "multi" else self._matcher.single
+        applications = find(since)
+        self._egraph.clock += 1
+        self._since[phase] = self._egraph.clock
+        tally.complete &= not (phase == "multi" and self._matcher.truncated)
+        if not applications:
+            return
+        self._database.run("log_matches", iteration=iteration)
+        tally.matches += applications
+        if phase == "multi" and self._filter == "efficient":
+            applications -= reject_cyclic_applications(self._database)
+        bounds = self._matcher.instances.bounds(self._limits.e_nodes)
+        if phase == "multi" and self._filter == "vanilla":
+            applied = apply_one_by_one(self._egraph, applications, iteration, bounds)
+        else:
+            applied = apply_all(self._egraph, applications, iteration, bounds)
+        tally.unions += applied.unions
+        tally.complete &= applied.complete
+        if self._filter != "none":
+            tally.filtered += filter_cycles(self._database)
+
+    def _finish(self, reason: str) -> Exploration:
+        seconds = self._matcher.rule_seconds
+        rules = {
+            str(name): RuleStats(int(matches), int(applied), seconds.get(int(number), 0.0))
+            for number, name, matches, applied in self._database.run("rule_stats")
+        }
+        self._database.insert(
+            "rule_time", {"rule": list(seconds), "seconds": list(seconds.values())}
+        )
+        log = self._log
+        self._database.insert(
+            "iteration_log",
+            {name: [getattr(entry, name) for entry in log] for name in _LOG_COLUMNS},
+        )
+        return Exploration(
+            reason,
+            len(log),
+            rules,
+            tuple(log),
+            self._database.statements - self._statements,
+            time.perf_counter() - self._started,
+        )
+
+
+_LOG_COLUMNS = tuple(IterationReport.__dataclass_fields__)

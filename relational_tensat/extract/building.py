@@ -1,0 +1,159 @@
+"""From chosen e-nodes back to a tensor graph, with the names of the model that it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from relational_tensat.egraph.catalogue import Symbol
+from relational_tensat.graph.ir import Graph, Node, build_graph
+from relational_tensat.graph.types import ValueType, tensors_of
+from relational_tensat.ops import get_operator
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenNode:
+    """The e-node chosen for a class: its id, symbol, type, and child classes."""
+
+    enode: int
+    symbol: Symbol
+    type: ValueType
+    children: tuple[int, ...]
+
+
+def build_chosen(
+    original: Graph,
+    chosen: Mapping[int, ChosenNode],
+    value_names: Iterable[Sequence[Any]],
+    outputs: Sequence[Sequence[Any]],
+) -> Graph:
+    """Return the graph of a choice.
+
+    Args:
+        chosen: by class; acyclic from the outputs.
+        value_names: rows (class, name, e-node, node name) of the original values.
+        outputs: rows (name, class) of what the graph returns.
+    """
+    return _Builder(original, chosen, value_names, outputs).build()
+
+
+class _Builder:
+    def __init__(
+        self,
+        original: Graph,
+        chosen: Mapping[int, ChosenNode],
+        value_names: Iterable[Sequence[Any]],
+        outputs: Sequence[Sequence[Any]],
+    ) -> None:
+        self._original = original
+        self._chosen = chosen
+        self._outputs = [(str(name), int(class_id)) for name, class_id in outputs]
+        self._names: dict[int, list[str]] = {}
+        self._node_names: dict[int, str] = {}
+        for class_id, name, enode, node_name in value_names:
+            self._names.setdefault(int(class_id), []).append(str(name))
+            self._node_names[int(enode)] = str(node_name)
+        for name, class_id in reversed(self._outputs):  # an output's own name comes first
+            names = self._names.get(class_id, [])
+            if name in names:
+                names.remove(name)
+                names.insert(0, name)
+        self._taken = {name for names in self._names.values() for name in names}
+        self._nodes: list[Node] = []
+        #: Names of the tensors of each class: one, or several for a tuple.
+        self._tensors: dict[int, tuple[str, ...]] = {}
+        #: Part classes by (tuple class, index): who names an operator's outputs.
+        self._parts = {
+            (node.children[0], dict(node.symbol.attrs)["index"]): class_id
+            for class_id, node in chosen.items()
+            if node.symbol.op == "part"
+        }
+
+    def build(self) -> Graph:
+        for class_id in self._topological():
+            self._emit(class_id)
+        for name, class_id in self._outputs:
+            self._emit_output(name, class_id)
+        original = self._original
+        used = {name for node in self._nodes for name in node.inputs}
+        used.update(name for name, _ in self._outputs)
+        weights = {name: w for name, w in original.weights.items() if name in used}
+        return build_graph(
+            original.name,
+            original.inputs,
+            weights,
+            self._nodes,
+            original.outputs,
+            original.metadata,
+            where=original.name,
+        )
+
+    def _topological(self) -> list[int]:
+        order: list[int] = []
+        done: set[int] = set()
+        for _, output in self._outputs:
+            stack = [output]
+            while stack:
+                class_id = stack[-1]
+                waiting = [c for c in self._chosen[class_id].children if c not in done]
+                if class_id in done or not waiting:
+                    stack.pop()
+                    if class_id not in done:
+                        done.add(class_id)
+                        order.append(class_id)
+                    continue
+                stack.extend(reversed(waiting))
+        return order
+
+    def _emit(self, class_id: int) -> None:
+        node = self._chosen[class_id]
+        op, attrs = node.symbol.op, dict(node.symbol.attrs)
+        operands = tuple(name for child in node.children for name in self._tensors[child])
+        if op in ("input", "weight"):
+            self._tensors[class_id] = (str(attrs["name"]),)
+        elif op == "part":
+            index = attrs["index"]
+            assert isinstance(index, int)
+            self._tensors[class_id] = (self._tensors[node.children[0]][index],)
+        elif op == "noop":
+            self._tensors[class_id] = operands
+        else:
+            names = self._output_names(class_id, node)
+            self._tensors[class_id] = names
+            self._nodes.append(
+                Node(op, operands, names, attrs, self._node_names.get(node.enode, ""))
+            )
+
+    def _output_names(self, class_id: int, node: ChosenNode) -> tuple[str, ...]:
+        if not get_operator(node.symbol.op).multi_output:
+            return (self._value_name(class_id, node.symbol.op),)
+        names = []
+        for index in range(len(tensors_of(node.type))):
+            part = self._parts.get((class_id, index))
+            if part is None:
+                names.append(self._fresh(f"{node.symbol.op}_{class_id}_{index}"))
+            else:
+                names.append(self._value_name(part, f"{node.symbol.op}_part"))
+        return tuple(names)
+
+    def _value_name(self, class_id: int, op: str) -> str:
+        for name in self._names.get(class_id, ()):
+            if name not in self._original.inputs and name not in self._original.weights:
+                return name
+        return self._fresh(f"{op}_{class_id}")
+
+    def _fresh(self, wanted: str) -> str:
+        name, number = wanted, 1
+        while name in self._taken:
+            name, number = f"{wanted}_{number}", number + 1
+        self._taken.add(name)
+        return name
+
+    def _emit_output(self, name: str, class_id: int) -> None:
+        """Make the value of a graph output available under the output's name."""
+        tensors = self._tensors[class_id]
+        if isinstance(self._chosen[class_id].type, tuple):
+            self._nodes.append(Node("noop", tensors, (name,)))
+        elif tensors[0] != name:
+            self._nodes.append(Node("identity", tensors, (name,)))

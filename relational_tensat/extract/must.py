@@ -1,0 +1,169 @@
+"""Must sets: the classes that every acyclic derivation of a class contains.
+
+``must(m)`` is m itself and, of its e-nodes, what all of them need: the intersection over the
+e-nodes of the union of their children's must sets, as the greatest fixpoint. The mirror image,
+``above(m)``, are the classes that every path of needs from the root to m goes through.
+Sets are Python integers, one bit per class.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from relational_tensat.extract.index import (
+    children_by_node,
+    nodes_by_class,
+    parents_by_class,
+)
+from relational_tensat.extract.problem import ExtractionProblem
+from relational_tensat.extract.reduced import Reduced, keep
+
+
+def must_sets(problem: ExtractionProblem) -> list[int]:
+    """Return the must set of every class.
+
+    The e-graph must have no underivable e-nodes (a class without derivation would stay unset).
+    """
+    children = children_by_node(problem)
+    nodes = nodes_by_class(problem)
+    users = [
+        sorted({int(problem.node_class[node]) for node in part})
+        for part in parents_by_class(problem)
+    ]
+    must: list[int | None] = [None] * problem.n_classes
+    queue = deque(_derivation_order(problem))
+    queued = [True] * problem.n_classes
+    while queue:
+        klass = queue.popleft()
+        queued[klass] = False
+        common: int | None = None
+        for node in nodes[klass]:
+            needs = 0
+            for child in children[node]:
+                part = must[child]
+                if part is None:  # stands for the set of all classes: the e-node says nothing yet
+                    break
+                needs |= part
+            else:
+                common = needs if common is None else common & needs
+        if common is None:
+            continue
+        updated = common | (1 << klass)
+        if updated == must[klass]:
+            continue
+        must[klass] = updated
+        for user in users[klass]:
+            if not queued[user] and must[user] is not None:
+                queued[user] = True
+                queue.append(user)
+    return [part if part is not None else 1 << klass for klass, part in enumerate(must)]
+
+
+def above_sets(problem: ExtractionProblem) -> list[int]:
+    """Return, per class, the classes on every path from the root to it, itself included.
+
+    Every class must be reachable from the root.
+    """
+    children = children_by_node(problem)
+    nodes = nodes_by_class(problem)
+    users = [
+        sorted({int(problem.node_class[node]) for node in part})
+        for part in parents_by_class(problem)
+    ]
+    above: list[int | None] = [None] * problem.n_classes
+    above[problem.root] = 1 << problem.root
+    below = [sorted({child for node in part for child in children[node]}) for part in nodes]
+    queue = deque(reversed(_derivation_order(problem)))
+    queued = [True] * problem.n_classes
+    while queue:
+        klass = queue.popleft()
+        queued[klass] = False
+        if klass == problem.root:
+            continue
+        common: int | None = None
+        for user in users[klass]:
+            part = above[user]
+            if part is not None:
+                common = part if common is None else common & part
+        if common is None:
+            continue
+        updated = common | (1 << klass)
+        if updated == above[klass]:
+            continue
+        above[klass] = updated
+        for child in below[klass]:
+            if not queued[child]:
+                queued[child] = True
+                queue.append(child)
+    return [part if part is not None else 1 << klass for klass, part in enumerate(above)]
+
+
+def node_needs(problem: ExtractionProblem, must: list[int]) -> list[int]:
+    """Return, per e-node, the union of the must sets of its children."""
+    needs = []
+    for part in children_by_node(problem):
+        union = 0
+        for child in part:
+            union |= must[child]
+        needs.append(union)
+    return needs
+
+
+def drop_by_must(reduced: Reduced) -> Reduced:
+    """Drop e-nodes that must close a cycle, and those dominated by what they need anyway.
+
+    * An e-node whose children need its class, or a class above it on every path from the root,
+      is in no acyclic choice.
+    * An e-node is dominated by another of its class that costs no more and whose children all are
+      among what the first needs in any case: those are there, and do not rest on the class.
+    """
+    problem = reduced.problem
+    needs = node_needs(problem, must_sets(problem))
+    above = above_sets(problem)
+    children = children_by_node(problem)
+    bits = [sum(1 << child for child in part) for part in children]
+    cost = problem.cost_us.tolist()
+    nodes = np.ones(problem.n_nodes, dtype=np.bool_)
+    for klass, members in enumerate(nodes_by_class(problem)):
+        alive: list[int] = []
+        for node in sorted(members, key=lambda item: (cost[item], len(children[item]), item)):
+            if needs[node] & above[klass]:
+                nodes[node] = False
+                continue
+            if any(bits[other] & ~needs[node] == 0 for other in alive):
+                nodes[node] = False
+                continue
+            # Of e-nodes of equal cost the later may dominate the earlier.
+            beaten = [
+                other
+                for other in alive
+                if cost[other] == cost[node] and bits[node] & ~needs[other] == 0
+            ]
+            for other in beaten:
+                nodes[other] = False
+                alive.remove(other)
+            alive.append(node)
+    return keep(reduced, nodes)
+
+
+def _derivation_order(problem: ExtractionProblem) -> list[int]:
+    """Return the classes in an order in which they become derivable, breadth first."""
+    missing = np.diff(problem.child_ptr).tolist()
+    parents = parents_by_class(problem)
+    node_class = problem.node_class.tolist()
+    order: list[int] = []
+    derived = [False] * problem.n_classes
+    ready = deque(node for node, count in enumerate(missing) if count == 0)
+    while ready:
+        klass = node_class[ready.popleft()]
+        if derived[klass]:
+            continue
+        derived[klass] = True
+        order.append(klass)
+        for parent in parents[klass]:
+            missing[parent] -= 1
+            if missing[parent] == 0:
+                ready.append(parent)
+    return order

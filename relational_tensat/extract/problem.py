@@ -1,0 +1,214 @@
+"""What extraction is given and what it returns, as plain arrays.
+
+An e-graph is a list of e-nodes; each belongs to one e-class and needs one e-node of every class
+among its children. A *choice* names one e-node per class that is needed, starting from the root
+class; it must be acyclic. Its cost is the sum over the e-nodes reached, each counted once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relational_tensat.errors import InputError, RelationalTensatError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+UNUSED = -1
+"""Stands in a choice for a class that the extracted graph does not contain."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExtractionProblem:
+    """An e-graph with costs, and the graph that it was grown from.
+
+    Attributes:
+        cost_us: per e-node, its kernel time in µs; finite and not negative.
+        node_class: per e-node, its e-class.
+        child_ptr: per e-node, where its children begin in ``child_idx``; one longer than the nodes.
+        child_idx: the child classes of all e-nodes, one after the other, no class twice in a node.
+        n_classes: classes are 0 … n_classes-1.
+        root: the class to extract. Several roots are one zero-cost e-node over them.
+        original: per class, the e-node of the graph that the e-graph was grown from, or ``UNUSED``;
+            all ``UNUSED`` where there is none.
+
+    Raises:
+        InputError: the arrays do not describe such an e-graph.
+    """
+
+    cost_us: Floats
+    node_class: Ints
+    child_ptr: Ints
+    child_idx: Ints
+    n_classes: int
+    root: int
+    original: Ints
+
+    def __post_init__(self) -> None:
+        _check_shapes(self)
+        _check_values(self)
+        if self.has_original:
+            _check_original(self)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of e-nodes."""
+        return len(self.cost_us)
+
+    @property
+    def has_original(self) -> bool:
+        """Whether the graph that the e-graph was grown from is known."""
+        return bool(self.original[self.root] != UNUSED)
+
+    def children(self, node: int) -> Ints:
+        """Return the child classes of e-node ``node``."""
+        return self.child_idx[self.child_ptr[node] : self.child_ptr[node + 1]]
+
+
+@dataclass(frozen=True, eq=False)
+class Extraction:
+    """A chosen graph and what is known about how good it is.
+
+    Attributes:
+        choice: per class, the chosen e-node, or ``UNUSED``.
+        cost_us: its cost, recomputed from the choice.
+        bound_us: no choice is cheaper than this (0 where nothing better was proven).
+        gap: (cost - bound) / cost, and 0 where the cost is 0.
+        optimal: whether the choice was proven to be of least cost.
+        method: the extractor that was asked for.
+        seconds: wall time.
+        note: one line for the report: what the solver said, what was cut or repaired.
+    """
+
+    choice: Ints
+    cost_us: float
+    bound_us: float
+    gap: float
+    optimal: bool
+    method: str
+    seconds: float
+    note: str
+
+
+def relative_gap(cost_us: float, bound_us: float) -> float:
+    """Return how much of the cost might still be saved, as a fraction of it."""
+    if cost_us <= 0.0:
+        return 0.0
+    return min(max(0.0, (cost_us - bound_us) / cost_us), 1.0)
+
+
+def topological_order(problem: ExtractionProblem, choice: Ints) -> list[int]:
+    """Return the classes that the choice reaches from the root, children first.
+
+    Raises:
+        RelationalTensatError: the choice is cyclic, or lacks an e-node for a class that it needs,
+            or names an e-node of another class.
+    """
+    order: list[int] = []
+    state: dict[int, bool] = {}  # False while its children are being visited, then True
+    stack = [problem.root]
+    while stack:
+        klass = stack[-1]
+        if klass in state:
+            stack.pop()
+            if not state[klass]:
+                state[klass] = True
+                order.append(klass)
+            continue
+        state[klass] = False
+        node = int(choice[klass])
+        if node == UNUSED or problem.node_class[node] != klass:
+            raise RelationalTensatError(
+                f"class {klass} is needed, but the choice has no e-node for it"
+            )
+        for child in problem.children(node).tolist():
+            if child not in state:
+                stack.append(child)
+            elif not state[child]:
+                raise RelationalTensatError(f"the choice is cyclic at class {child}")
+    return order
+
+
+def reachable(problem: ExtractionProblem, choice: Ints) -> Ints:
+    """Return the choice with every class that the root does not need set to ``UNUSED``.
+
+    Raises:
+        RelationalTensatError: as for :func:`topological_order`.
+    """
+    pruned = np.full(problem.n_classes, UNUSED, dtype=np.int32)
+    used = topological_order(problem, choice)
+    pruned[used] = choice[used]
+    return pruned
+
+
+def is_acyclic(problem: ExtractionProblem, choice: Ints) -> bool:
+    """Return whether the choice is complete from the root and has no cycle."""
+    try:
+        topological_order(problem, choice)
+    except RelationalTensatError:
+        return False
+    return True
+
+
+def dag_cost_us(problem: ExtractionProblem, choice: Ints) -> float:
+    """Return the cost of the chosen graph in µs, each e-node once.
+
+    Raises:
+        RelationalTensatError: as for :func:`topological_order`.
+    """
+    return math.fsum(problem.cost_us[choice[topological_order(problem, choice)]].tolist())
+
+
+def _check_shapes(problem: ExtractionProblem) -> None:
+    expected: list[tuple[str, int, type[np.generic]]] = [
+        ("cost_us", problem.n_nodes, np.float64),
+        ("node_class", problem.n_nodes, np.int32),
+        ("child_ptr", problem.n_nodes + 1, np.int32),
+        ("child_idx", len(problem.child_idx), np.int32),
+        ("original", problem.n_classes, np.int32),
+    ]
+    for name, length, dtype in expected:
+        array = getattr(problem, name)
+        if array.shape != (length,) or array.dtype != dtype:
+            raise InputError(
+                f"e-graph: {name} is {array.dtype}{list(array.shape)}, "
+                f"expected {np.dtype(dtype)}[{length}]"
+            )
+    pointers = problem.child_ptr
+    if pointers[0] != 0 or pointers[-1] != len(problem.child_idx) or np.any(np.diff(pointers) < 0):
+        raise InputError("e-graph: child_ptr must rise from 0 to the number of children")
+
+
+def _check_values(problem: ExtractionProblem) -> None:
+    bad_cost = np.flatnonzero(~(np.isfinite(problem.cost_us) & (problem.cost_us >= 0)))
+    if len(bad_cost):
+        node = int(bad_cost[0])
+        raise InputError(
+            f"e-graph: e-node {node} costs {problem.cost_us[node]} µs, expected a number >= 0"
+        )
+    for name, last in (
+        ("node_class", problem.n_classes),
+        ("child_idx", problem.n_classes),
+        ("original", problem.n_nodes),
+    ):
+        array = getattr(problem, name)
+        first = UNUSED if name == "original" else 0
+        if len(array) and (int(array.min()) < first or int(array.max()) >= last):
+            raise InputError(f"e-graph: {name} must lie in {first} … {last - 1}")
+    if not 0 <= problem.root < problem.n_classes:
+        raise InputError(f"e-graph: the root {problem.root} is none of {problem.n_classes} classes")
+    owner = np.repeat(np.arange(problem.n_nodes), np.diff(problem.child_ptr))
+    edges = owner.astype(np.int64) * problem.n_classes + problem.child_idx
+    if len(np.unique(edges)) != len(edges):
+        raise InputError("e-graph: an e-node names the same child class twice")
+
+
+def _check_original(problem: ExtractionProblem) -> None:
+    try:
+        topological_order(problem, problem.original)
+    except RelationalTensatError as error:
+        raise InputError(f"e-graph: the original graph is no valid choice: {error}") from None

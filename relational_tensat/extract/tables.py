@@ -1,0 +1,129 @@
+"""Between the tables and the arrays: the extraction problem of an e-graph, and the graph of a choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relational_tensat.cost.model import CostModel
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.extract.building import ChosenNode, build_chosen
+from relational_tensat.extract.problem import UNUSED, ExtractionProblem
+from relational_tensat.graph.ir import Graph
+from relational_tensat.resources import sql
+
+
+@dataclass(frozen=True, eq=False)
+class TableProblem:
+    """An extraction problem and the ids of its e-nodes in the tables.
+
+    Attributes:
+        enodes: per e-node of the problem, its id.
+    """
+
+    problem: ExtractionProblem
+    enodes: NDArray[np.int32]
+
+
+def extraction_problem(egraph: EGraph, cost: CostModel) -> TableProblem:
+    """Fill the cost table for new signatures and return the e-graph's extraction problem."""
+    _fill_costs(egraph, cost)
+    _mark_weight_only(egraph)
+    rows = egraph.connection.execute(sql("extraction_nodes")).fetchnumpy()
+    classes, node_class = np.unique(rows["class"], return_inverse=True)
+    children = np.stack([rows[f"c{i}"] for i in range(CHILD_COLUMNS)], axis=1)
+    pointer, flat = _child_lists(children)
+    root = np.searchsorted(classes, egraph.find(egraph.root))
+    problem = ExtractionProblem(
+        cost_us=rows["cost_us"].astype(np.float64),
+        node_class=node_class.astype(np.int32),
+        child_ptr=pointer,
+        child_idx=np.searchsorted(classes, flat).astype(np.int32),
+        n_classes=len(classes),
+        root=int(root),
+        original=_original(rows["iteration"], node_class, len(classes)),
+    )
+    return TableProblem(problem, rows["id"].astype(np.int32))
+
+
+def choose(egraph: EGraph, table: TableProblem, choice: NDArray[np.int32]) -> None:
+    """Write a choice into the table ``chosen``."""
+    nodes = choice[choice != UNUSED]
+    egraph.database.execute("DELETE FROM chosen")
+    ids = [int(i) for i in table.enodes[nodes]]
+    egraph.database.execute(
+        "INSERT INTO chosen SELECT class, id FROM enode WHERE id IN (SELECT unnest($ids))",
+        {"ids": ids},
+    )
+
+
+def chosen_graph(egraph: EGraph) -> Graph:
+    """Return the graph that the table ``chosen`` describes.
+
+    Values keep the names they had in the original graph wherever they are still computed; weights are
+    referred to by their names and nothing is folded.
+    """
+    database, catalogue = egraph.database, egraph.catalogue
+    nodes = {
+        int(class_id): ChosenNode(
+            enode,
+            catalogue.symbol_of(signature),
+            catalogue.type_of(signature),
+            tuple(child for child in children if child),
+        )
+        for class_id, enode, signature, children in database.run("chosen_nodes")
+    }
+    return build_chosen(
+        egraph.graph, nodes, database.run("value_names"), database.run("output_classes")
+    )
+
+
+def rules_of_chosen(egraph: EGraph) -> dict[str, int]:
+    """Return the rules that made the chosen e-nodes, and how many each made."""
+    return {str(name): int(count) for name, count in egraph.database.run("rules_of_chosen")}
+
+
+def _fill_costs(egraph: EGraph, cost: CostModel) -> None:
+    catalogue = egraph.catalogue
+    signatures = [int(row[0]) for row in egraph.database.run("uncosted")]
+    costs = []
+    for signature in signatures:
+        symbol = catalogue.symbol_of(signature)
+        operands, result = catalogue.operand_types(signature), catalogue.type_of(signature)
+        costs.append(cost.cost_us(symbol.op, operands, result, dict(symbol.attrs)))
+    egraph.database.insert(
+        "cost",
+        {"signature": signatures, "cost_us": costs, "source": [cost.name] * len(signatures)},
+    )
+
+
+def _mark_weight_only(egraph: EGraph) -> None:
+    egraph.database.run("clear_weight_only")
+    while egraph.database.change("spread_weight_only"):
+        pass
+
+
+def _child_lists(children: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return (pointer, flat list) of the distinct non-zero children of each row."""
+    ordered = np.sort(children, axis=1)
+    keep = ordered > 0
+    keep[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    pointer = np.zeros(len(children) + 1, dtype=np.int32)
+    np.cumsum(keep.sum(axis=1), out=pointer[1:])
+    return pointer, ordered[keep]
+
+
+def _original(
+    iteration: NDArray[np.int32], node_class: NDArray[np.intp], classes: int
+) -> NDArray[np.int32]:
+    """Return, per class, its oldest e-node of the original graph.
+
+    Children are older than their parents there, so the oldest e-nodes form no cycle whatever was merged.
+    """
+    original = np.full(classes, UNUSED, dtype=np.int32)
+    for node in np.flatnonzero(iteration == 0)[::-1]:
+        original[node_class[node]] = node
+    return original

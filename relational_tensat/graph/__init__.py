@@ -1,0 +1,27 @@
+"""The tensor graph and its types."""
+
+from relational_tensat.graph.ir import Array, Attrs, AttrValue, Graph, Node, Weight, build_graph
+from relational_tensat.graph.types import (
+    DTYPE_BYTES,
+    TensorType,
+    TupleType,
+    ValueType,
+    numpy_dtype,
+    tensors_of,
+)
+
+__all__ = [
+    "DTYPE_BYTES",
+    "Array",
+    "AttrValue",
+    "Attrs",
+    "Graph",
+    "Node",
+    "TensorType",
+    "TupleType",
+    "ValueType",
+    "Weight",
+    "build_graph",
+    "numpy_dtype",
+    "tensors_of",
+]

@@ -1,0 +1,102 @@
+"""Names of values: fresh ones, those that a subgraph takes from outside, and renaming."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+import onnx
+
+
+class FreshNames:
+    """Gives names that are not in use; each only once."""
+
+    def __init__(self, used: Collection[str]) -> None:
+        self._used = set(used)
+        self._next: dict[str, int] = {}
+
+    def new(self, base: str) -> str:
+        """Return ``base``, or ``base_1``, ``base_2``, … when it is taken."""
+        name = base
+        while name in self._used or not name:
+            self._next[base] = self._next.get(base, 0) + 1
+            name = f"{base}_{self._next[base]}"
+        self._used.add(name)
+        return name
+
+
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """Yield the graphs among a node's attributes (bodies of If, Loop, Scan)."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def all_nodes(nodes: Collection[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes and those of their subgraphs."""
+    for node in nodes:
+        yield node
+        for graph in subgraphs(node):
+            yield from all_nodes(graph.node)
+
+
+def defined_names(graph: onnx.GraphProto) -> set[str]:
+    """Return the names that a graph defines itself, without its subgraphs."""
+    names = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    names |= {tensor.values.name for tensor in graph.sparse_initializer}
+    names |= {name for node in graph.node for name in node.output}
+    return names - {""}
+
+
+def all_names(graph: onnx.GraphProto) -> set[str]:
+    """Return the names that a graph and its subgraphs define."""
+    names = defined_names(graph)
+    for node in graph.node:
+        for inner in subgraphs(node):
+            names |= all_names(inner)
+    return names
+
+
+def captured_names(node: onnx.NodeProto) -> tuple[str, ...]:
+    """Return the outer values that a node's subgraphs use, in order of first use."""
+    names: dict[str, None] = {}
+    for graph in subgraphs(node):
+        own = defined_names(graph)
+        used: list[str] = []
+        for inner in graph.node:
+            used += [*inner.input, *captured_names(inner)]
+        used += [value.name for value in graph.output]
+        names.update(dict.fromkeys(name for name in used if name and name not in own))
+    return tuple(names)
+
+
+def rename_node(
+    node: onnx.NodeProto, names: Mapping[str, str], taken: Collection[str], fresh: FreshNames
+) -> None:
+    """Rename the values that a node takes and gives, also inside its subgraphs, in place.
+
+    Args:
+        names: old to new; others stay.
+        taken: names that values defined inside subgraphs must not have; those that have one
+            get a fresh name.
+    """
+    node.input[:] = [names.get(name, name) for name in node.input]
+    node.output[:] = [names.get(name, name) for name in node.output]
+    for graph in subgraphs(node):
+        _rename_graph(graph, names, taken, fresh)
+
+
+def _rename_graph(
+    graph: onnx.GraphProto, names: Mapping[str, str], taken: Collection[str], fresh: FreshNames
+) -> None:
+    scope = dict(names)
+    for name in sorted(defined_names(graph)):
+        scope[name] = fresh.new(name) if name in taken else name
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        value.name = scope.get(value.name, value.name)
+    for tensor in graph.initializer:
+        tensor.name = scope.get(tensor.name, tensor.name)
+    for sparse in graph.sparse_initializer:
+        sparse.values.name = scope.get(sparse.values.name, sparse.values.name)
+    for node in graph.node:
+        rename_node(node, scope, taken, fresh)

@@ -1,0 +1,46 @@
+"""Builders of the graphs that tensor-graph superoptimizers are compared on.
+
+Shapes only: no weight has values. The nine of TENSAT (Yang et al., 2021) come first, then the four
+that were added to them for the Monte-Carlo tree search over the same e-graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from relational_tensat.graph import Graph
+from relational_tensat.models.bert import bert
+from relational_tensat.models.builder import GraphBuilder
+from relational_tensat.models.inception_v3 import inception_v3
+from relational_tensat.models.mobilenet_v2 import mobilenet_v2
+from relational_tensat.models.nasnet_a import nasnet_a
+from relational_tensat.models.nasrnn import nasrnn
+from relational_tensat.models.resnet import resnet50, resnext50
+from relational_tensat.models.squeezenet import squeezenet
+from relational_tensat.models.transformer_transducer import transformer_transducer
+from relational_tensat.models.vgg19 import vgg19
+from relational_tensat.models.vit import vit_base, vit_huge, vit_large
+
+#: The nine graphs of TENSAT's paper, by name, in the order of its tables.
+TENSAT_MODELS: dict[str, Callable[[], Graph]] = {
+    "bert": bert,
+    "nasrnn": nasrnn,
+    "resnext50": resnext50,
+    "nasnet_a": nasnet_a,
+    "squeezenet": squeezenet,
+    "vgg19": vgg19,
+    "inception_v3": inception_v3,
+    "resnet50": resnet50,
+    "mobilenet_v2": mobilenet_v2,
+}
+
+#: All models by name; ``python -m bench models DIR`` writes them under these names.
+MODELS: dict[str, Callable[[], Graph]] = {
+    **TENSAT_MODELS,
+    "vit_base": vit_base,
+    "vit_large": vit_large,
+    "vit_huge": vit_huge,
+    "transformer_transducer": transformer_transducer,
+}
+
+__all__ = ["MODELS", "TENSAT_MODELS", "GraphBuilder"]

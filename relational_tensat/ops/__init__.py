@@ -1,0 +1,50 @@
+"""The operators, one description each; importing this package registers them all."""
+
+from relational_tensat.ops import (
+    binary,
+    conv,
+    elementwise,
+    layout,
+    leaves,
+    matmul,
+    norm,
+    opaque,
+    pieces,
+    pool,
+    reduce,
+)
+from relational_tensat.ops.base import (
+    ACTIVATIONS,
+    Attr,
+    Mapped,
+    Operator,
+    get_operator,
+    operators,
+    register,
+)
+
+#: The files that describe operators, in reading order.
+CATALOGUE = (
+    leaves,
+    elementwise,
+    binary,
+    matmul,
+    conv,
+    pool,
+    norm,
+    reduce,
+    layout,
+    pieces,
+    opaque,
+)
+
+__all__ = [
+    "ACTIVATIONS",
+    "CATALOGUE",
+    "Attr",
+    "Mapped",
+    "Operator",
+    "get_operator",
+    "operators",
+    "register",
+]

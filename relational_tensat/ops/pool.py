@@ -1,0 +1,254 @@
+"""Pools: the largest or the mean element of sliding windows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.errors import ShapeError
+from relational_tensat.graph.ir import Array, Attrs, AttrValue
+from relational_tensat.graph.types import FLOAT_DTYPES, TensorType, ValueType, tensors_of
+from relational_tensat.ops.attributes import bool_of, ints_of, padding_of, str_of
+from relational_tensat.ops.base import (
+    ACTIVATIONS,
+    Attr,
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    Operator,
+    Types,
+    Values,
+    activate,
+    register,
+    tensor,
+)
+from relational_tensat.ops.onnx_read import attr_int, attr_ints, check_one_output, input_type
+from relational_tensat.ops.onnx_write import emit_activation, emit_constant
+from relational_tensat.ops.padding import (
+    normalize_dilation,
+    normalize_padding,
+    output_sizes,
+    read_padding,
+    resolve_padding,
+)
+from relational_tensat.ops.shapes import check_length, one_dtype, spatial
+from relational_tensat.ops.windows import pad_spatial, taps
+
+_SHARED_ATTRS = (
+    Attr("kernel", "ints"),
+    Attr("stride", "ints"),
+    Attr("pad", "padding"),
+    Attr("dilation", "ints", ()),
+    Attr("ceil_mode", "bool", False),
+)
+_ACT = Attr("act", "str", "none", ACTIVATIONS)
+
+
+class _Window:
+    """The windows of one pool: what its attributes mean for an operand's spatial sizes.
+
+    Raises:
+        ShapeError: the attributes do not fit the sizes.
+    """
+
+    def __init__(self, op: str, sizes: tuple[int, ...], attrs: Attrs) -> None:
+        self.kernel, self.stride = ints_of(attrs, "kernel"), ints_of(attrs, "stride")
+        self.dilation = ints_of(attrs, "dilation") or (1,) * len(sizes)
+        for what in ("kernel", "stride", "dilation"):
+            check_length(op, what, getattr(self, what), len(sizes))
+        self.sizes = sizes
+        pads = resolve_padding(padding_of(attrs), sizes, self.kernel, self.stride, self.dilation)
+        self.begins, self.ends = pads
+        ceil_mode = bool_of(attrs, "ceil_mode")
+        self.out = output_sizes(op, sizes, self.kernel, self.stride, self.dilation, pads, ceil_mode)
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """Elements to pad at the ends so that every window, also a partial last one, is whole."""
+        return tuple(
+            max((out - 1) * s + (k - 1) * d + 1 - size - begin, end)
+            for out, s, k, d, size, begin, end in zip(
+                self.out, self.stride, self.kernel, self.dilation, self.sizes, self.begins,
+                self.ends, strict=True,
+            )
+        )  # fmt: skip
+
+    def meets_elements(self) -> bool:
+        """Return whether no window is of padding only and (as ONNX asks) pads are below kernels."""
+        if not any((*self.begins, *self.ends)):
+            return True
+        pads = [
+            *zip(self.begins, self.kernel, strict=True),
+            *zip(self.ends, self.kernel, strict=True),
+        ]
+        return all(p < k for p, k in pads) and bool(self.counts(include_pad=False).min() >= 1)
+
+    def counts(self, include_pad: bool) -> Array:
+        """Return how many elements each window meets, ``[*out]``; padding counts on demand."""
+        total: Array = np.ones(())
+        for i, size in enumerate(self.sizes):
+            first, last = 0, size
+            if include_pad:
+                first, last = -self.begins[i], size + self.ends[i]
+            starts = np.arange(self.out[i]) * self.stride[i] - self.begins[i]
+            positions = starts[:, None] + np.arange(self.kernel[i]) * self.dilation[i]
+            inside = ((positions >= first) & (positions < last)).sum(axis=1)
+            total = np.multiply.outer(total, inside)
+        return total
+
+
+class _Pool(Operator):
+    """What both pools share."""
+
+    def normalize(self, attrs: Attrs) -> dict[str, AttrValue]:
+        result = super().normalize(attrs)
+        normalize_dilation(result)
+        normalize_padding(result)
+        return result
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        x = tensor(inputs[0], self.name)
+        one_dtype(self.name, [x], FLOAT_DTYPES)
+        window = _Window(self.name, spatial(self.name, x), attrs)
+        if not window.meets_elements():
+            raise ShapeError(
+                f"{self.name}: pad {attrs['pad']!r} for the kernel {list(window.kernel)},"
+                " expected less padding than kernel, and no window of padding only"
+            )
+        return x.with_shape((*x.shape[:2], *window.out))
+
+    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
+        """One per window and element, one per result for the activation."""
+        size = sum(part.size for part in tensors_of(output))
+        return size * (math.prod(ints_of(attrs, "kernel")) + (attrs["act"] != "none"))
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        check_one_output(node)
+        sizes = spatial(self.name, input_type(node, 0))
+        ones = (1,) * len(sizes)
+        kernel = attr_ints(node, "kernel_shape")
+        if kernel is None:
+            return None
+        stride = attr_ints(node, "strides") or ones
+        dilation = attr_ints(node, "dilations") or ones
+        attrs: dict[str, AttrValue] = {
+            "kernel": kernel,
+            "stride": stride,
+            "pad": read_padding(node, sizes, kernel, stride, dilation),
+            "dilation": dilation,
+            "ceil_mode": False,
+        }
+        if attr_int(node, "ceil_mode", 0):
+            windows = _Window(self.name, sizes, attrs).out
+            # Rounding up matters only where it adds a window.
+            attrs["ceil_mode"] = (
+                _Window(self.name, sizes, attrs | {"ceil_mode": True}).out != windows
+            )
+        return Mapped(self.name, (node.inputs[0],), attrs)
+
+
+@register
+class MaxPool(_Pool):
+    """The largest element of each window; padding never is."""
+
+    name = "max_pool"
+    attrs = (*_SHARED_ATTRS, _ACT)
+    onnx = ("MaxPool",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        x = inputs[0]
+        window = _Window(self.name, x.shape[2:], attrs)
+        padded = pad_spatial(x, window.begins, window.reach, -np.inf)
+        result = np.full((*x.shape[:2], *window.out), -np.inf)
+        for _, met in taps(padded, window.kernel, window.stride, window.dilation, window.out):
+            np.maximum(result, met, out=result)
+        return activate(str_of(attrs, "act"), result)
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        window = _Window(self.name, tensor(types[0], self.name).shape[2:], attrs)
+        result = emitter.emit(
+            "MaxPool",
+            list(inputs),
+            kernel_shape=list(window.kernel),
+            strides=list(window.stride),
+            pads=[*window.begins, *window.ends],
+            dilations=list(window.dilation),
+            ceil_mode=int(bool_of(attrs, "ceil_mode")),
+        )
+        return emit_activation(emitter, result[0], str_of(attrs, "act"))
+
+
+@register
+class AvgPool(_Pool):
+    """The mean element of each window; with ``count_include_pad`` padding counts as zeros.
+
+    What a partial last window (``ceil_mode``) covers beyond the padding never counts.
+    """
+
+    name = "avg_pool"
+    attrs = (*_SHARED_ATTRS, Attr("count_include_pad", "bool", False), _ACT)
+    onnx = ("AveragePool",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        x = inputs[0]
+        window = _Window(self.name, x.shape[2:], attrs)
+        padded = pad_spatial(x, window.begins, window.reach, 0.0)
+        result = np.zeros((*x.shape[:2], *window.out))
+        for _, met in taps(padded, window.kernel, window.stride, window.dilation, window.out):
+            result += met
+        result /= window.counts(bool_of(attrs, "count_include_pad"))
+        return activate(str_of(attrs, "act"), result)
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        mapped = super().read_onnx(node)
+        if mapped is None:
+            return None
+        padded = mapped.attrs["pad"] != "valid"
+        include = padded and attr_int(node, "count_include_pad", 0) == 1
+        return Mapped(self.name, mapped.inputs, {**mapped.attrs, "count_include_pad": include})
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        x = tensor(types[0], self.name)
+        window = _Window(self.name, x.shape[2:], attrs)
+        include = bool_of(attrs, "count_include_pad")
+        # Dilations came with version 19, and what partial windows divide by differs between
+        # versions: those few pools are written as what they mean.
+        if ints_of(attrs, "dilation") or (bool_of(attrs, "ceil_mode") and include):
+            result = _emit_weighted(inputs[0], x, window, include, emitter)
+        else:
+            result = emitter.emit(
+                "AveragePool",
+                list(inputs),
+                kernel_shape=list(window.kernel),
+                strides=list(window.stride),
+                pads=[*window.begins, *window.ends],
+                ceil_mode=int(bool_of(attrs, "ceil_mode")),
+                count_include_pad=int(include),
+            )
+        return emit_activation(emitter, result[0], str_of(attrs, "act"))
+
+
+def _emit_weighted(
+    name: str, x: TensorType, window: _Window, include_pad: bool, emitter: OnnxEmitter
+) -> list[str]:
+    """Write an average pool as a depthwise convolution with ones, divided by the counts."""
+    channels = x.shape[1]
+    ones = emit_constant(emitter, np.ones((channels, 1, *window.kernel)), x.dtype)
+    sums = emitter.emit(
+        "Conv",
+        [name, ones],
+        kernel_shape=list(window.kernel),
+        strides=list(window.stride),
+        dilations=list(window.dilation),
+        pads=[*window.begins, *window.reach],
+        group=channels,
+    )
+    counts = emit_constant(emitter, window.counts(include_pad)[None, None], x.dtype)
+    return emitter.emit("Div", [sums[0], counts])

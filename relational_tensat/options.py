@@ -1,0 +1,112 @@
+"""Everything that can be chosen for a run, with its defaults and its checks."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from relational_tensat.errors import UsageError, nearest
+
+CYCLE_FILTERS = ("efficient", "vanilla", "none")
+EXTRACTORS = ("ilp", "greedy-dag", "greedy")
+ILP_CYCLES = ("auto", "real", "int", "none")
+
+_MEMORY = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?B)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The choices of one run; checked when made.
+
+    Attributes:
+        rules: rule files or folders; empty for the rules that ship.
+        only: names of the rules to use, all others left out; empty for all.
+        skip: names of rules to leave out.
+        allow_unsound: take rules that their file marks as unsound.
+        iterations: at most so many iterations of exploration.
+        multi_iterations: in how many of them the multi-pattern rules take part.
+        node_limit: at most so many e-nodes.
+        time_limit_s: of exploration.
+        memory_limit: of the database, e.g. ``"2GB"``; None for 80 % of the machine's.
+        cycle_filter: one of ``CYCLE_FILTERS``.
+        semi_naive: match only what changed since the last iteration; False for comparison.
+        extractor: one of ``EXTRACTORS``.
+        ilp_cycles: how the ILP is kept acyclic, one of ``ILP_CYCLES``.
+        extract_time_limit_s: of extraction.
+        cost: the name of a profile that ships, or the path of a profile file.
+        dims: sizes of the model's dynamic dimensions, by name.
+        inputs: NumPy files (``.npy``) to verify with, by graph input.
+        verify_runs: random inputs per set of weights in verification.
+        db: where the e-graph's database is kept; None for in memory.
+        seed: of everything drawn at random.
+        threads: of the database and of the solver.
+
+    Raises:
+        UsageError: a value that does not exist or cannot be; names the nearest.
+    """
+
+    rules: tuple[Path, ...] = ()
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    allow_unsound: bool = False
+    iterations: int = 15
+    multi_iterations: int = 1
+    node_limit: int = 50_000
+    time_limit_s: float = 60.0
+    memory_limit: str | None = None
+    cycle_filter: str = "efficient"
+    semi_naive: bool = True
+    extractor: str = "ilp"
+    ilp_cycles: str = "auto"
+    extract_time_limit_s: float = 60.0
+    cost: str = "t4"
+    dims: Mapping[str, int] = field(default_factory=dict)
+    inputs: Mapping[str, Path] = field(default_factory=dict)
+    verify_runs: int = 2
+    db: Path | None = None
+    seed: int = 0
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        check_choice("cycle filter", self.cycle_filter, CYCLE_FILTERS)
+        check_choice("extractor", self.extractor, EXTRACTORS)
+        check_choice("treatment of cycles in the ILP", self.ilp_cycles, ILP_CYCLES)
+        for name, least in (
+            ("iterations", 0), ("multi_iterations", 0), ("node_limit", 1),
+            ("verify_runs", 1), ("seed", 0), ("threads", 1),
+        ):  # fmt: skip
+            _check_at_least(name, getattr(self, name), least)
+        for name, limit in (
+            ("time_limit_s", self.time_limit_s),
+            ("extract_time_limit_s", self.extract_time_limit_s),
+        ):
+            if not math.isfinite(limit) or limit <= 0:
+                raise UsageError(f"{name} = {limit!r}, expected a positive number of seconds")
+        if self.memory_limit is not None and not _MEMORY.fullmatch(self.memory_limit.strip()):
+            raise UsageError(
+                f"memory_limit = {self.memory_limit!r}, expected a number and a unit, e.g. '2GB'"
+            )
+        for dimension, size in self.dims.items():
+            _check_at_least(f"the dimension {dimension!r}", size, 1)
+
+
+def check_choice(what: str, value: str, known: Iterable[str]) -> str:
+    """Return ``value`` if it is one of the known ones.
+
+    Raises:
+        UsageError: it is not; names the nearest and all others.
+    """
+    names = tuple(known)
+    if value not in names:
+        raise UsageError(
+            f"unknown {what} {value!r}, expected one of {', '.join(names)}{nearest(value, names)}"
+        )
+    return value
+
+
+def _check_at_least(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise UsageError(f"{name} = {value!r}, expected a whole number, at least {least}")

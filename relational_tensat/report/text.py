@@ -1,0 +1,138 @@
+"""The report of a run, for people."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from relational_tensat.report.console import table
+from relational_tensat.result import Result
+
+_STOP = {
+    "saturated": "saturated: no rule has anything left to add",
+    "iterations": "iteration limit reached",
+    "nodes": "e-node limit reached",
+    "time": "time limit reached",
+    "memory": "memory limit reached",
+    "interrupted": "interrupted; extracted from what was there",
+}
+_PHASES = ("load", "explore", "extract", "verify")
+_RULES_SHOWN = 20
+
+
+def print_report(result: Result, console: Console) -> None:
+    """Print what a run found, how, and how sure it is."""
+    console.print(Text(f"{result.model}", style="bold"))
+    console.print(cost_line(result))
+    _print_operators(result, console)
+    _print_rules(result, console)
+    _print_search(result, console)
+    _print_verification(result, console)
+    for note in result.notes:
+        console.print(f"note: {note}")
+    if result.output is not None:
+        console.print(f"written to {result.output}")
+
+
+def cost_line(result: Result) -> str:
+    """Return the line that says what was gained."""
+    before, after = result.cost_before_us, result.cost_after_us
+    saved = (before - after) / before if before else 0.0
+    faster = f", {before / after:.3f}x faster" if after else ""
+    return (
+        f"cost under {result.cost_profile}: {before:,.2f} µs → {after:,.2f} µs "
+        f"({saved:.2%} saved{faster})"
+    )
+
+
+def summary_line(result: Result) -> str:
+    """Return the whole result in one line."""
+    where = f" → {result.output}" if result.output else ""
+    error = f"{result.verification.max_relative_error:.1e}"
+    return (
+        f"{result.model}{where}: {cost_line(result)}; {_confidence(result)}; "
+        f"{result.stop_reason}; verified, worst relative error {error}"
+    )
+
+
+def _print_operators(result: Result, console: Console) -> None:
+    before, after = result.ops_before, result.ops_after
+    rows = table("operator", "before", "after", "change", numbers=("before", "after", "change"))
+    for op in sorted({*before, *after}, key=lambda op: (-before.get(op, 0), op)):
+        old, new = before.get(op, 0), after.get(op, 0)
+        style = None if old == new else ("green" if new < old else "yellow")
+        change = "" if old == new else f"{new - old:+d}"
+        rows.add_row(op, f"{old:,}", f"{new:,}", change, style=style)
+    old, new = sum(before.values()), sum(after.values())
+    rows.add_section()
+    rows.add_row(
+        "all at inference", f"{old:,}", f"{new:,}", f"{new - old:+d}" if new != old else ""
+    )
+    console.print()
+    console.print(rows)
+    console.print()
+
+
+def _print_rules(result: Result, console: Console) -> None:
+    used = sorted(result.rules_used.items(), key=lambda item: (-item[1], item[0]))
+    if not used:
+        return
+    rows = table("rules that made the result", "e-nodes", numbers=("e-nodes",))
+    for name, count in used[:_RULES_SHOWN]:
+        rows.add_row(name, f"{count:,}")
+    console.print(rows)
+    if len(used) > _RULES_SHOWN:
+        console.print(f"(showing {_RULES_SHOWN} of {len(used)})")
+    console.print()
+
+
+def _print_search(result: Result, console: Console) -> None:
+    console.print(
+        f"explored: {result.e_nodes:,} e-nodes in {result.e_classes:,} e-classes, "
+        f"{result.iterations} iterations; {_STOP.get(result.stop_reason, result.stop_reason)}"
+    )
+    console.print(f"extracted: {result.extractor}, {_confidence(result)}")
+    total = result.seconds["total"]
+    shares = [
+        f"{phase} {result.seconds[phase]:.2f} s ({result.seconds[phase] / total:.0%})"
+        for phase in _PHASES
+    ]
+    console.print(f"took {total:.2f} s: {', '.join(shares)}")
+
+
+def _confidence(result: Result) -> str:
+    """Return how good the extracted graph is known to be; "optimal" only where it was proven."""
+    if result.optimal:
+        return "optimal for this e-graph"
+    if result.gap is None or result.bound_us is None:
+        return "no bound on what could still be gained"
+    return f"gap {result.gap:.2%} (no graph in it costs less than {result.bound_us:,.2f} µs)"
+
+
+def _print_verification(result: Result, console: Console) -> None:
+    verification = result.verification
+    console.print(
+        f"verified: {verification.runs} comparisons, "
+        f"worst relative error {verification.max_relative_error:.2e}"
+    )
+    worst: dict[str, float] = {}
+    for check in verification.outputs:
+        worst[check.check] = max(worst.get(check.check, 0.0), check.max_relative_error)
+    for sentence in verification.checked:
+        name = sentence.partition(":")[0]
+        error = f"; worst {worst[name]:.2e}" if name in worst else ""
+        console.print(f"  {sentence}{error}")
+    if len({check.output for check in verification.outputs}) > 1:
+        _print_outputs(result, console)
+    for warning in verification.warnings:
+        console.print(f"  caution: {warning}", style="yellow")
+
+
+def _print_outputs(result: Result, console: Console) -> None:
+    rows = table("output", "worst relative error", numbers=("worst relative error",))
+    worst: dict[str, float] = {}
+    for check in result.verification.outputs:
+        worst[check.output] = max(worst.get(check.output, 0.0), check.max_relative_error)
+    for name, error in worst.items():
+        rows.add_row(name, f"{error:.2e}")
+    console.print(rows)

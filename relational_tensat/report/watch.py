@@ -1,0 +1,47 @@
+"""Progress, printed while a run goes on."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from relational_tensat.explore import IterationReport
+
+#: The solver reports more often than a person can read.
+_SECONDS_BETWEEN_BOUNDS = 0.5
+
+
+class ConsoleProgress:
+    """Prints a line per iteration, and one whenever the solver's graph or bound is better."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._phase = ""
+        self._last_bound = -math.inf
+
+    def phase(self, name: str) -> None:
+        """Print the name of a phase when it begins."""
+        if name != self._phase:
+            self._phase = name
+            self._console.print(f"{name} …", style="dim")
+
+    def iteration(self, report: IterationReport) -> None:
+        """Print what an iteration of exploration did."""
+        self._console.print(
+            f"  iteration {report.iteration}: {report.e_nodes:,} e-nodes, "
+            f"{report.e_classes:,} classes, {report.matches:,} matches, {report.seconds:.2f} s"
+        )
+
+    def extraction(self, incumbent_us: float, bound_us: float) -> None:
+        """Print the cheapest graph so far and how cheap one could be."""
+        now = time.monotonic()
+        if now - self._last_bound < _SECONDS_BETWEEN_BOUNDS:
+            return
+        self._last_bound = now
+        best = f"{incumbent_us:,.2f} µs" if math.isfinite(incumbent_us) else "none yet"
+        bound = f"{bound_us:,.2f} µs" if math.isfinite(bound_us) else "none yet"
+        self._console.print(f"  best graph {best}, bound {bound}")

@@ -1,0 +1,301 @@
+"""Instances: what a rule says for operands of given types and operators with given attributes.
+
+The one place where a rule is judged. Exploration asks it once per distinct configuration, tests and
+verification ask it with configurations that they make up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
+
+from relational_tensat.errors import ShapeError, UnsoundRuleError
+from relational_tensat.graph.ir import Attrs, AttrValue
+from relational_tensat.graph.types import ValueType
+from relational_tensat.ops import get_operator
+from relational_tensat.rules.functions import Inapplicable, apply, get_function
+from relational_tensat.rules.model import Apply, Expr, Literal, Rule, Term, Var
+
+AttrItems: TypeAlias = tuple[tuple[str, AttrValue], ...]
+Types: TypeAlias = tuple[ValueType, ...]
+#: A compiled expression: a function of the tensor variables' types and the attribute variables' values.
+Evaluate: TypeAlias = Callable[[Types, list[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetNode:
+    """One node that a target asks for.
+
+    Attributes:
+        attrs: canonical, in declared order.
+        children: indices of values: 0..n_vars-1 are the rule's tensor variables, n_vars + i is
+            ``Instance.nodes[i]``.
+        operand_types: per child.
+        type: of the result.
+    """
+
+    op: str
+    attrs: AttrItems
+    children: tuple[int, ...]
+    operand_types: Types
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The targets of a rule for one configuration.
+
+    Attributes:
+        nodes: topologically ordered; equal sub-terms are one node.
+        roots: per target, the index of its value (as in ``TargetNode.children``).
+    """
+
+    nodes: tuple[TargetNode, ...]
+    roots: tuple[int, ...]
+
+
+def source_nodes(rule: Rule) -> tuple[Apply, ...]:
+    """Return the operator nodes of the sources in pre-order, one source after the other."""
+    return tuple(node for source in rule.sources for node in _preorder(source))
+
+
+def tensor_vars(rule: Rule) -> tuple[str, ...]:
+    """Return the variables that stand for tensors, by first occurrence in the sources."""
+    found: dict[str, None] = {}
+    for source in rule.sources:
+        found.update(dict.fromkeys(_leaves(source)))
+    return tuple(found)
+
+
+def attr_vars(rule: Rule) -> tuple[str, ...]:
+    """Return the variables that stand for attributes' values, by first occurrence in the sources."""
+    found = [
+        value.name
+        for node in source_nodes(rule)
+        for _, value in node.attrs
+        if isinstance(value, Var)
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def instantiate(
+    rule: Rule, symbols: Sequence[tuple[str, Attrs]], var_types: Types, root_types: Types
+) -> Instance | None:
+    """Judge a rule on one configuration.
+
+    Args:
+        symbols: operator and canonical attributes of each node of ``source_nodes(rule)``.
+        var_types: the types of ``tensor_vars(rule)``.
+        root_types: the types of the sources' results.
+
+    Returns:
+        What to build; None where the rule does not apply: an operator or a constant is another one, a
+        condition does not hold, or a target's operands do not fit.
+
+    Raises:
+        UnsoundRuleError: a target's type is not its source's.
+    """
+    return _compiled(rule).instantiate(symbols, var_types, root_types)
+
+
+#: Compiled rules by identity; the rule is kept, so that its identity stays its own.
+_COMPILED: dict[int, tuple[Rule, CompiledRule]] = {}
+
+
+def _compiled(rule: Rule) -> CompiledRule:
+    found = _COMPILED.get(id(rule))
+    if found is None:
+        found = _COMPILED[id(rule)] = (rule, CompiledRule(rule))
+    return found[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _SourceCheck:
+    """What one node of a source asks of its symbol.
+
+    Attributes:
+        literals: attributes that must have a value.
+        variables: attributes that bind, or must equal, the attribute variable of that number.
+    """
+
+    op: str
+    literals: AttrItems
+    variables: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    """How one node of a target is built.
+
+    Attributes:
+        children: as in ``TargetNode``, builders in place of nodes.
+        constants, computed: its attributes.
+    """
+
+    op: str
+    children: tuple[int, ...]
+    constants: AttrItems
+    computed: tuple[tuple[str, Evaluate], ...]
+
+
+class CompiledRule:
+    """A rule with its conditions and attributes turned into Python closures."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self._tensors = {name: i for i, name in enumerate(tensor_vars(rule))}
+        self._attrs = {name: i for i, name in enumerate(attr_vars(rule))}
+        self._checks = tuple(self._source_check(node) for node in source_nodes(rule))
+        self._conditions = tuple(self._expression(each) for each in rule.conditions)
+        self._builders: list[_Builder] = []
+        numbers: dict[Term, int] = {}
+        self._roots = tuple(self._add_builder(target, numbers) for target in rule.targets)
+
+    def instantiate(
+        self, symbols: Sequence[tuple[str, Attrs]], var_types: Types, root_types: Types
+    ) -> Instance | None:
+        """Judge one configuration; see the function of that name."""
+        values = self._bind(symbols)
+        if values is None:
+            return None
+        try:
+            if not all(condition(var_types, values) is True for condition in self._conditions):
+                return None
+            instance = self._build(var_types, values)
+        except Inapplicable:
+            return None
+        if instance is not None:
+            self._check_types(instance, var_types, root_types)
+        return instance
+
+    def _bind(self, symbols: Sequence[tuple[str, Attrs]]) -> list[Any] | None:
+        values: list[Any] = [_UNBOUND] * len(self._attrs)
+        for check, (op, attrs) in zip(self._checks, symbols, strict=True):
+            if op != check.op:
+                return None
+            for key, literal in check.literals:
+                if attrs[key] != literal:
+                    return None
+            for key, number in check.variables:
+                if values[number] is _UNBOUND:
+                    values[number] = attrs[key]
+                elif values[number] != attrs[key]:
+                    return None
+        return values
+
+    def _build(self, var_types: Types, values: list[Any]) -> Instance | None:
+        types: list[ValueType] = list(var_types)
+        base = len(types)
+        place = list(range(base))  # of each variable and builder, the index of its value
+        nodes: list[TargetNode] = []
+        numbers: dict[tuple[str, AttrItems, tuple[int, ...]], int] = {}
+        for builder in self._builders:
+            items = builder.constants + tuple(
+                (key, evaluate(var_types, values)) for key, evaluate in builder.computed
+            )
+            children = tuple(place[child] for child in builder.children)
+            operands = tuple(types[child] for child in children)
+            typed = typed_application(builder.op, items, operands)
+            if typed is None:
+                return None
+            attrs, result = typed
+            number = numbers.setdefault((builder.op, attrs, children), base + len(nodes))
+            if number == base + len(nodes):
+                nodes.append(TargetNode(builder.op, attrs, children, operands, result))
+                types.append(result)
+            place.append(number)
+        return Instance(tuple(nodes), tuple(place[root] for root in self._roots))
+
+    def _check_types(self, instance: Instance, var_types: Types, root_types: Types) -> None:
+        base = len(var_types)
+        for root, expected in zip(instance.roots, root_types, strict=True):
+            found = var_types[root] if root < base else instance.nodes[root - base].type
+            if found != expected:
+                rule = self.rule
+                raise UnsoundRuleError(
+                    f"{rule.file}:{rule.line}: the rule {rule.name!r} replaces {_text(expected)} by"
+                    f" {_text(found)}"
+                )
+
+    def _source_check(self, node: Apply) -> _SourceCheck:
+        written = dict(node.attrs)
+        literals: list[tuple[str, AttrValue]] = []
+        variables: list[tuple[str, int]] = []
+        for attr in get_operator(node.op).attrs:
+            match written.get(attr.name, Literal(attr.default)):
+                case Literal(value):
+                    literals.append((attr.name, value))
+                case Var(name):
+                    variables.append((attr.name, self._attrs[name]))
+        return _SourceCheck(node.op, tuple(literals), tuple(variables))
+
+    def _add_builder(self, term: Term, numbers: dict[Term, int]) -> int:
+        """Return the number of a term's value; variables come first, then builders."""
+        if isinstance(term, Var):
+            return self._tensors[term.name]
+        if term not in numbers:
+            children = tuple(self._add_builder(child, numbers) for child in term.children)
+            constants = tuple((k, v.value) for k, v in term.attrs if isinstance(v, Literal))
+            computed = tuple(
+                (k, self._expression(v)) for k, v in term.attrs if not isinstance(v, Literal)
+            )
+            numbers[term] = len(self._tensors) + len(self._builders)
+            self._builders.append(_Builder(term.op, children, constants, computed))
+        return numbers[term]
+
+    def _expression(self, expr: Expr) -> Evaluate:
+        match expr:
+            case Literal(value):
+                return lambda types, values: value
+            case Var(name) if name in self._tensors:
+                tensor = self._tensors[name]
+                return lambda types, values: types[tensor]
+            case Var(name):
+                number = self._attrs[name]
+                return lambda types, values: values[number]
+        known = get_function(expr.function)
+        args = [self._expression(arg) for arg in expr.args]
+        if known.lazy:
+            return lambda types, values: known.call(*(partial(arg, types, values) for arg in args))
+        return lambda types, values: apply(known, [arg(types, values) for arg in args])
+
+
+_UNBOUND = object()
+
+
+@lru_cache(maxsize=1 << 16)
+def typed_application(
+    op: str, items: AttrItems, operands: Types
+) -> tuple[AttrItems, ValueType] | None:
+    """Return canonical attributes and the result's type; None where the operands do not fit.
+
+    The same few applications are asked for by many configurations: hence the cache.
+    """
+    operator = get_operator(op)
+    try:
+        operator.check_arity(len(operands))
+        attrs = operator.canonical(operands, dict(items))
+        return tuple(attrs.items()), operator.infer(operands, attrs)
+    except ShapeError:
+        return None
+
+
+def _preorder(term: Apply) -> Iterator[Apply]:
+    yield term
+    for child in term.children:
+        if isinstance(child, Apply):
+            yield from _preorder(child)
+
+
+def _leaves(term: Apply) -> Iterator[str]:
+    for child in term.children:
+        if isinstance(child, Var):
+            yield child.name
+        else:
+            yield from _leaves(child)
+
+
+def _text(kind: ValueType) -> str:
+    return f"({', '.join(map(str, kind))})" if isinstance(kind, tuple) else str(kind)

@@ -1,0 +1,99 @@
+"""Rule files: those that ship, and a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from relational_tensat.errors import RuleError, UsageError, nearest
+from relational_tensat.resources import resource_dir
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.model import Rule
+
+_SUFFIX = ".rules"
+
+
+def load_rules(
+    paths: Sequence[str | Path] | None = None,
+    only: Iterable[str] = (),
+    skip: Iterable[str] = (),
+    allow_unsound: bool = False,
+) -> list[Rule]:
+    """Return the rules of files and folders, in order; of none, the rules that ship.
+
+    Args:
+        paths: files, or folders whose ``*.rules`` are read.
+        only, skip: names of rules to keep or to leave out; ``NAME`` also stands for every ``NAME[…]``.
+        allow_unsound: take rules that their file marks as unsound.
+
+    Raises:
+        RuleError: a file is missing, not UTF-8 or malformed, a name is used twice, or a rule is marked
+            as unsound.
+        UsageError: a name in ``only`` or ``skip`` is none of the rules'.
+    """
+    files = [f for path in paths for f in _files(Path(path))] if paths else shipped_files()
+    rules: dict[str, Rule] = {}
+    for file in files:
+        for rule in read_rule_file(file):
+            if rule.name in rules:
+                first = rules[rule.name]
+                raise RuleError(
+                    f"{rule.file}:{rule.line}: the rule {rule.name!r} is already defined in"
+                    f" {first.file}:{first.line}"
+                )
+            rules[rule.name] = rule
+    kept, left_out = _named(only, rules), _named(skip, rules)
+    chosen = [r for r in rules.values() if (not kept or r.name in kept) and r.name not in left_out]
+    for rule in chosen:
+        if rule.unsound and not allow_unsound:
+            raise RuleError(
+                f"{rule.file}:{rule.line}: the rule {rule.name!r} is marked as unsound, and unsound"
+                " rules are not allowed"
+            )
+    return chosen
+
+
+def shipped_files() -> list[Path]:
+    """Return the files of the rules that ship, by name."""
+    return sorted(resource_dir("rules").glob(f"*{_SUFFIX}"))
+
+
+def taso_rules() -> list[Rule]:
+    """Return TASO's 139 rules as TENSAT applies them, unsound ones included: for comparison only."""
+    return read_rule_file(resource_dir("rules") / "taso" / f"taso{_SUFFIX}")
+
+
+def read_rule_file(path: Path) -> list[Rule]:
+    """Return the rules of one file.
+
+    Raises:
+        RuleError: it cannot be read, is not UTF-8, or is malformed.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise RuleError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise RuleError(f"{path}:{line}: not UTF-8") from error
+    return parse_rules(text, str(path))
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.glob(f"*{_SUFFIX}"))
+    if not found:
+        raise RuleError(f"{path}: has no *{_SUFFIX} files")
+    return found
+
+
+def _named(names: Iterable[str], rules: dict[str, Rule]) -> set[str]:
+    """Return the names of the rules that are meant; ``NAME`` means ``NAME[…]`` too."""
+    meant: set[str] = set()
+    for name in names:
+        found = {rule for rule in rules if rule == name or rule.partition("[")[0] == name}
+        if not found:
+            raise UsageError(f"unknown rule {name!r}{nearest(name, rules)}")
+        meant |= found
+    return meant

@@ -1,0 +1,83 @@
+"""Rules as plain data: patterns, targets, conditions, a name and a law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from relational_tensat.graph.ir import AttrValue
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A variable, written ``?name``. Where it stands says what it is bound to:
+
+    as an operand, an e-class (a tensor); as an attribute's value, the attribute's value.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant of an attribute or of an expression."""
+
+    value: AttrValue
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of attribute values and of the types of tensors, e.g. ``(dim ?a 0)``."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+Expr: TypeAlias = Var | Literal | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operator applied to terms.
+
+    In a source, attribute values are literals or variables; in a target, any expression.
+    Attributes that are not written have their default, in sources and targets alike.
+    """
+
+    op: str
+    children: tuple[Term, ...]
+    attrs: tuple[tuple[str, Expr], ...] = ()
+
+
+Term: TypeAlias = Var | Apply
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rewrite rule.
+
+    ``targets[i]`` may replace ``sources[i]`` wherever all sources match with one assignment of the
+    variables and every condition holds. Equal sub-terms of the targets are one node.
+
+    Attributes:
+        law: the equation in words or mathematics, one line.
+        symmetric: the two sources may be exchanged without changing the result's value, so each
+            unordered pair of matches is rewritten once.
+        unsound: the file says that the law does not hold everywhere; refused unless asked for.
+        file, line: where it was written.
+    """
+
+    name: str
+    law: str
+    sources: tuple[Apply, ...]
+    targets: tuple[Term, ...]
+    conditions: tuple[Expr, ...] = ()
+    symmetric: bool = False
+    unsound: bool = False
+    file: str = ""
+    line: int = 0
+
+    @property
+    def is_multi(self) -> bool:
+        """Whether the rule has several sources (TENSAT section 4: multi-pattern rules)."""
+        return len(self.sources) > 1

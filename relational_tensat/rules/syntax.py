@@ -1,0 +1,115 @@
+"""The written form of rules: s-expressions with line numbers.
+
+``(…)`` is a list, ``[1 1]`` a tuple of constants, ``"…"`` a text on one line; everything else up to a
+space or bracket is an atom. ``;`` and ``#`` begin a comment that ends with the line.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn, TypeAlias
+
+from relational_tensat.errors import RuleError
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r\f\v]+)|(?P<newline>\n)|(?P<comment>[;#][^\n]*)
+    |(?P<bracket>[()\[\]])|"(?P<text>[^"\n]*)"|(?P<open>")|(?P<atom>[^\s()\[\]";]+)""",
+    re.VERBOSE,
+)
+_CLOSING = {"(": ")", "[": "]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A word, number, ``?variable`` or ``:attribute``; ``quoted`` if it stood in quotation marks."""
+
+    text: str
+    line: int
+    quoted: bool = False
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether it is ``?name``."""
+        return not self.quoted and self.text.startswith("?")
+
+    @property
+    def is_keyword(self) -> bool:
+        """Whether it is ``:name``."""
+        return not self.quoted and self.text.startswith(":")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A list in ``( )``, or in ``[ ]`` if ``square``."""
+
+    items: tuple[Syntax, ...]
+    line: int
+    square: bool = False
+
+    @property
+    def head(self) -> str:
+        """The first atom's text; ``""`` where there is none."""
+        first = self.items[0] if self.items else None
+        return first.text if isinstance(first, Atom) and not first.quoted else ""
+
+
+Syntax: TypeAlias = Atom | Form
+
+
+def fail(file: str, line: int, reason: str) -> NoReturn:
+    """Raise the error for a place in a rule file.
+
+    Raises:
+        RuleError: always.
+    """
+    raise RuleError(f"{file}:{line}: {reason}")
+
+
+def read_forms(text: str, file: str) -> tuple[Syntax, ...]:
+    """Return the expressions of a file, in order.
+
+    Raises:
+        RuleError: a bracket or quotation mark has no partner; names the line of the one that stands alone.
+    """
+    stack: list[tuple[str, int, list[Syntax]]] = [("", 0, [])]
+    line = 1
+    for token in _TOKEN.finditer(text):
+        match token.lastgroup:
+            case "newline":
+                line += 1
+            case "bracket" if token.group() in _CLOSING:
+                stack.append((token.group(), line, []))
+            case "bracket":
+                _close(stack, token.group(), line, file)
+            case "text":
+                stack[-1][2].append(Atom(token.group("text"), line, quoted=True))
+            case "atom":
+                stack[-1][2].append(Atom(token.group(), line))
+            case "open":
+                fail(file, line, 'the text that begins with " does not end on its line')
+            case _:
+                pass  # spaces and comments
+    if len(stack) > 1:
+        opening, where, _ = stack[-1]
+        fail(file, where, f"{opening!r} is never closed")
+    return tuple(stack[0][2])
+
+
+def _close(stack: list[tuple[str, int, list[Syntax]]], bracket: str, line: int, file: str) -> None:
+    opening, where, items = stack[-1]
+    if not opening:
+        fail(file, line, f"{bracket!r} closes nothing")
+    if _CLOSING[opening] != bracket:
+        fail(file, line, f"{bracket!r} closes the {opening!r} of line {where}")
+    stack.pop()
+    stack[-1][2].append(Form(tuple(items), where, square=opening == "["))
+
+
+def replace_atoms(syntax: Syntax, values: dict[str, Atom]) -> Syntax:
+    """Return the expression with every atom that is a key replaced; places keep their lines."""
+    if isinstance(syntax, Form):
+        items = tuple(replace_atoms(item, values) for item in syntax.items)
+        return Form(items, syntax.line, syntax.square)
+    found = None if syntax.quoted else values.get(syntax.text)
+    return syntax if found is None else Atom(found.text, syntax.line, found.quoted)

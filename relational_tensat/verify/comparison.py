@@ -1,0 +1,157 @@
+"""Comparing what two graphs return, output by output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.graph import Array, TensorType
+
+#: Outputs whose largest element is smaller than this are compared absolutely, against it.
+TINY = 1e-30
+
+#: The kinds of NumPy element types that hold numbers: bool, int, unsigned, float.
+_NUMBERS = "biuf"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCheck:
+    """The worst that one comparison found at one output, over all its runs.
+
+    Attributes:
+        check: what was compared with what.
+        output: the output's name in the original.
+        type: its element type and shape.
+        max_relative_error: see ``relative_error``.
+        tolerance: the largest error that passes.
+        proves_something: whether a wrong graph could have been found by this.
+        note: why the figure proves little or nothing; empty where there is nothing to say.
+    """
+
+    check: str
+    output: str
+    type: TensorType
+    max_relative_error: float
+    tolerance: float
+    proves_something: bool = True
+    note: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the error is within the tolerance."""
+        return self.max_relative_error <= self.tolerance
+
+
+def relative_error(reference: Array, candidate: Array) -> float:
+    """Return ``max |a - b| / max |a|``, both taken over the finite elements of the reference.
+
+    NaN and infinity must stand at the same places in both; infinite otherwise, and where the shapes
+    differ. Arrays of integers and bools are compared as float64; what are no numbers must be equal.
+    """
+    if reference.shape != candidate.shape:
+        return float("inf")
+    if reference.dtype.kind not in _NUMBERS or candidate.dtype.kind not in _NUMBERS:
+        return 0.0 if np.array_equal(reference, candidate) else float("inf")
+    a, b = reference.astype(np.float64), candidate.astype(np.float64)
+    finite = np.isfinite(a)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return float("inf")
+    if not finite.all():
+        a, b = a[finite], b[finite]
+    if a.size == 0:
+        return 0.0
+    if not np.isfinite(b).all():
+        return float("inf")
+    return float(np.abs(a - b).max() / max(float(np.abs(a).max()), TINY))
+
+
+class Comparison:
+    """Collects the worst error of every output over several runs of two graphs.
+
+    Args:
+        check: what is compared with what, for reports.
+        names, types: of the original's outputs, in order.
+        tolerance: the largest relative error that passes.
+        random: positions of outputs that depend on an operator that draws random numbers; these
+            are not compared.
+        varies: whether the inputs differ from run to run.
+    """
+
+    def __init__(
+        self,
+        check: str,
+        names: Sequence[str],
+        types: Sequence[TensorType],
+        tolerance: float,
+        *,
+        random: frozenset[int] = frozenset(),
+        varies: bool = True,
+    ) -> None:
+        self.check = check
+        self.runs = 0
+        self._names = names
+        self._types = types
+        self._tolerance = tolerance
+        self._random = random
+        self._varies = varies
+        self._worst = [0.0] * len(types)
+        self._not_finite = [0.0] * len(types)
+        self._first: list[Array] = []
+        self._changed = [False] * len(types)
+
+    def add(self, reference: Sequence[Array], candidate: Sequence[Array]) -> None:
+        """Take in the outputs of one run."""
+        for index, (a, b) in enumerate(zip(reference, candidate, strict=True)):
+            if index in self._random:
+                continue
+            self._worst[index] = max(self._worst[index], relative_error(a, b))
+            self._not_finite[index] = max(self._not_finite[index], _share_not_finite(a))
+            if self.runs == 0:
+                self._changed[index] = a.size > 1 and bool((a != a.flat[0]).any())
+            elif self._varies:
+                changed = not np.array_equal(a, self._first[index], equal_nan=a.dtype.kind == "f")
+                self._changed[index] = changed or (self.runs > 1 and self._changed[index])
+        if self.runs == 0:
+            self._first = list(reference)
+        self.runs += 1
+
+    def results(self) -> tuple[OutputCheck, ...]:
+        """Return the worst of every output."""
+        return tuple(
+            OutputCheck(
+                self.check, name, kind, self._worst[index], self._tolerance, *self._judge(index)
+            )
+            for index, (name, kind) in enumerate(zip(self._names, self._types, strict=True))
+        )
+
+    def _judge(self, index: int) -> tuple[bool, str]:
+        """Return whether an output's figure proves something, and what is to be said about it."""
+        share = self._not_finite[index]
+        if index in self._random:
+            return False, "depends on an operator that draws random numbers: not compared"
+        if share == 1.0:
+            return False, "NaN or infinite everywhere in the original already: proves nothing"
+        if not self._changed[index]:
+            what = "for all inputs drawn" if self.runs > 1 and self._varies else "at all elements"
+            return False, f"the same {what}: proves nothing"
+        if share:
+            return True, f"NaN or infinite at {share:.2%} of the original's elements already"
+        return True, ""
+
+
+def as_array(value: Any) -> Array:
+    """Return an evaluated value as an array; values that are no tensors as one of objects."""
+    if isinstance(value, list | tuple):
+        array = np.empty(len(value), dtype=object)
+        array[:] = [np.asarray(item).tolist() for item in value]
+        return array
+    return np.asarray(value)
+
+
+def _share_not_finite(array: Array) -> float:
+    if array.dtype.kind != "f" or array.size == 0:
+        return 0.0
+    return 1.0 - float(np.isfinite(array).mean())

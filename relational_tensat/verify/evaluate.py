@@ -1,0 +1,178 @@
+"""Running graphs in float64 NumPy: what a graph means, operator by operator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from relational_tensat.errors import InputError, nearest
+from relational_tensat.graph import (
+    DTYPE_BYTES,
+    Array,
+    Graph,
+    Node,
+    TensorType,
+    numpy_dtype,
+)
+from relational_tensat.graph.ir import describe
+from relational_tensat.ops import get_operator
+from relational_tensat.ops.opaque import is_runnable
+from relational_tensat.verify.drawing import random_inputs, seeded_weights
+
+__all__ = ["Weights", "evaluate_graph", "evaluate_weight_only", "random_inputs", "seeded_weights"]
+
+#: Weights by name, or a function that gives them one at a time.
+Weights: TypeAlias = Mapping[str, Array] | Callable[[str, TensorType], Array]
+
+
+def evaluate_graph(graph: Graph, inputs: Mapping[str, Array], weights: Weights) -> dict[str, Any]:
+    """Compute all outputs of a graph, floats in float64 and integers in their own type.
+
+    A weight is asked for when it is first used and dropped after its last use, as are all values.
+
+    Args:
+        inputs: by name; names that the graph does not know are not looked at.
+
+    Returns:
+        An array for every output name; for an output that is a tuple, a tuple of arrays.
+
+    Raises:
+        InputError: an input or weight is missing or of the wrong shape, or an operator cannot be
+            computed for these values.
+        MissingDependencyError: the graph has opaque operators, and onnxruntime is not installed.
+    """
+    return _Run(graph, inputs, weights).run(graph.nodes, graph.outputs)
+
+
+def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
+    """Compute what depends on nothing but weights that have data: what can be stored instead.
+
+    Of a whole sub-graph of such values, only those that other nodes or the outputs use are
+    returned. Constants (``fill``) count as known but are small as they are; what is random, no
+    tensor of numbers, or without a kernel in onnxruntime stays a node.
+
+    Returns:
+        Values by name, in their declared element types (bfloat16 as float32).
+
+    Raises:
+        InputError: an operator cannot be computed for these values.
+    """
+    known = {name for name, weight in graph.weights.items() if weight.data is not None}
+    folded: list[Node] = []
+    for node in graph.nodes:
+        if all(name in known for name in node.inputs) and _is_foldable(graph, node):
+            folded.append(node)
+            known.update(node.outputs)
+    results = {name for node in folded if node.op != "fill" for name in node.outputs}
+    inside = {id(node) for node in folded}
+    used = set(graph.outputs)
+    for node in graph.nodes:
+        if id(node) not in inside:
+            used.update(node.inputs)
+    wanted = [name for node in folded for name in node.outputs if name in results & used]
+    data = {name: w.data for name, w in graph.weights.items() if w.data is not None}
+    values = _Run(graph, {}, data).run(_needed(folded, wanted), wanted)
+    return {name: _as_declared(value, graph.types[name]) for name, value in values.items()}
+
+
+def _is_foldable(graph: Graph, node: Node) -> bool:
+    kinds = [graph.types[name] for name in node.outputs]
+    if any(not isinstance(kind, TensorType) or kind.dtype not in DTYPE_BYTES for kind in kinds):
+        return False
+    operands = tuple(graph.types[name] for name in node.inputs)
+    return node.op != "opaque" or (not node.attrs["key"] and is_runnable(operands, node.attrs))
+
+
+def _needed(nodes: list[Node], wanted: Iterable[str]) -> list[Node]:
+    """Return the nodes, in order, that the wanted values depend on."""
+    names = set(wanted)
+    kept = []
+    for node in reversed(nodes):
+        if names.intersection(node.outputs):
+            kept.append(node)
+            names.update(node.inputs)
+    return kept[::-1]
+
+
+def _as_declared(value: Array, kind: Any) -> Array:
+    with np.errstate(over="ignore"):  # what a float16 cannot hold is infinite there
+        return value.astype(numpy_dtype(kind.dtype), copy=False)
+
+
+class _Run:
+    """One evaluation: the values that are still needed."""
+
+    def __init__(self, graph: Graph, inputs: Mapping[str, Array], weights: Weights) -> None:
+        self.graph = graph
+        self.inputs = inputs
+        self.weights = weights
+        self.values: dict[str, Any] = {}
+
+    def run(self, nodes: Iterable[Node], outputs: Iterable[str]) -> dict[str, Any]:
+        nodes, outputs = list(nodes), list(outputs)
+        uses = Counter(outputs)
+        for node in nodes:
+            uses.update(set(node.inputs))
+        for node in nodes:
+            self._compute(node)
+            for name in set(node.inputs):
+                uses[name] -= 1
+            for name in (*node.inputs, *node.outputs):
+                if not uses[name]:
+                    self.values.pop(name, None)
+        return {name: self._value(name) for name in outputs}
+
+    def _compute(self, node: Node) -> None:
+        operator = get_operator(node.op)
+        operands = [self._value(name) for name in node.inputs]
+        types = tuple(self.graph.types[name] for name in node.inputs)
+        try:
+            result = operator.evaluate_typed(operands, types, operator.normalize(node.attrs))
+        except InputError as error:
+            raise InputError(f"{describe(node)}: {error}") from error
+        parts = result if operator.multi_output else (result,)
+        for name, part in zip(node.outputs, parts, strict=True):
+            self.values[name] = part if isinstance(part, tuple | list) else np.asarray(part)
+
+    def _value(self, name: str) -> Any:
+        if name not in self.values:
+            if name in self.graph.inputs:
+                given, kind = self._input(name), self.graph.inputs[name]
+            else:
+                given, kind = self._weight(name), self.graph.weights[name].type
+            self.values[name] = _as_evaluated(given, kind, name)
+        return self.values[name]
+
+    def _input(self, name: str) -> Any:
+        if name not in self.inputs:
+            raise InputError(f"the input {name!r} is not given{nearest(name, self.inputs)}")
+        return self.inputs[name]
+
+    def _weight(self, name: str) -> Any:
+        if not isinstance(self.weights, Mapping):
+            return self.weights(name, self.graph.weights[name].type)
+        if name not in self.weights:
+            raise InputError(f"the weight {name!r} is not given{nearest(name, self.weights)}")
+        return self.weights[name]
+
+
+def _as_evaluated(value: Any, kind: TensorType, name: str) -> Any:
+    """Return a given value as operators compute with it: floats in float64.
+
+    Raises:
+        InputError: its shape is not the declared one.
+    """
+    if kind.dtype not in DTYPE_BYTES:
+        return value  # strings and sequences, which opaque operators take as they are
+    array = np.asarray(value)
+    if array.shape != kind.shape:
+        raise InputError(f"{name!r} has shape {list(array.shape)}, expected {kind}")
+    dtype = np.dtype("float64") if kind.is_float else numpy_dtype(kind.dtype)
+    if array.dtype == dtype:
+        return array
+    if array.size > 1 and not any(array.strides):  # one number, however large the tensor
+        return np.broadcast_to(array[(0,) * array.ndim].astype(dtype), array.shape)
+    return array.astype(dtype)

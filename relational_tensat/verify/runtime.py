@@ -1,0 +1,145 @@
+"""The second opinion on files: onnxruntime runs the original's and the optimized one's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.errors import VerificationError
+from relational_tensat.graph import DTYPE_BYTES, Array, Graph, numpy_dtype
+from relational_tensat.verify.comparison import Comparison, as_array
+from relational_tensat.verify.equivalence import output_names, rounded_tolerance
+from relational_tensat.verify.evaluate import random_inputs, seeded_weights
+from relational_tensat.verify.randomness import random_positions
+from relational_tensat.verify.verification import Verification
+
+_CHECK = "onnxruntime, the two files"
+_QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are none of ours
+
+
+def verify_files(
+    original: Graph,
+    before: Path,
+    after: Path,
+    *,
+    seed: int = 0,
+    runs: int = 1,
+    threads: int = 1,
+    inputs: Mapping[str, Array] | None = None,
+) -> Verification:
+    """Run two ONNX files on the same inputs in onnxruntime and compare every output.
+
+    onnxruntime's own optimizations are off: the files are compared as they are.
+
+    Args:
+        original: what ``before`` was read as; says names and types of inputs and outputs.
+        inputs: real inputs by name; those missing are drawn.
+
+    Returns:
+        What was compared; where the original cannot be run, a warning that says why, and no runs.
+
+    Raises:
+        VerificationError: the original can be run and the optimized file cannot.
+    """
+    try:
+        import onnxruntime
+    except ImportError:
+        return _not_run("onnxruntime is not installed: the written file was not run")
+    try:
+        reference = _open(before, threads)
+        feeds = [_feeds(reference, original, seed + run, inputs or {}) for run in range(runs)]
+        expected = [reference.run(None, feed) for feed in feeds]
+    except _errors(onnxruntime) as error:
+        return _not_run(f"onnxruntime cannot run the original: {_first_line(error)}")
+    varies = runs > 1 and bool(set(original.inputs) - set(inputs or {}))
+    tolerance = rounded_tolerance(original)
+    comparison = Comparison(
+        _CHECK,
+        output_names(original),
+        original.output_types(),
+        tolerance,
+        random=random_positions(original),
+        varies=varies,
+    )
+    try:
+        candidate = _open(after, threads)
+        for feed, outputs in zip(feeds, expected, strict=True):
+            found = candidate.run(None, _of_session(candidate, feed))
+            comparison.add(_arrays(outputs), _arrays(found))
+    except _errors(onnxruntime) as error:
+        raise VerificationError(
+            f"onnxruntime cannot run the optimized model: {_first_line(error)}"
+        ) from error
+    results = comparison.results()
+    return Verification(
+        ok=all(check.ok for check in results),
+        max_relative_error=max((check.max_relative_error for check in results), default=0.0),
+        runs=comparison.runs,
+        outputs=results,
+        checked=(f"{_CHECK}: {runs} run(s), tolerance {tolerance:g} of the largest element",),
+    )
+
+
+def _open(path: Path, threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _QUIET
+    return onnxruntime.InferenceSession(
+        str(path), sess_options=options, providers=["CPUExecutionProvider"]
+    )
+
+
+def _feeds(session: Any, graph: Graph, seed: int, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Return a value for each input of the session; weights without data are inputs of the file."""
+    drawn = {**random_inputs(graph, seed), **given}
+    seeded: Mapping[str, Array] | None = None
+    feeds: dict[str, Array] = {}
+    for name in (item.name for item in session.get_inputs()):
+        if name in graph.inputs:
+            feeds[name] = _typed(drawn[name], graph.inputs[name].dtype)
+        elif name in graph.weights:
+            seeded = seeded if seeded is not None else seeded_weights(graph, seed)
+            feeds[name] = _typed(seeded[name], graph.weights[name].type.dtype)
+    return feeds
+
+
+def _of_session(session: Any, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    return {item.name: feeds[item.name] for item in session.get_inputs() if item.name in feeds}
+
+
+def _typed(array: Array, dtype: str) -> Array:
+    if dtype not in DTYPE_BYTES:
+        return array  # strings
+    return np.ascontiguousarray(np.asarray(array).astype(numpy_dtype(dtype)))
+
+
+def _errors(onnxruntime: Any) -> tuple[type[Exception], ...]:
+    """Return what onnxruntime raises: it has no common base class."""
+    state = onnxruntime.capi.onnxruntime_pybind11_state
+    names = (
+        "EPFail", "Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf",
+        "NoSuchFile", "NotImplemented", "RuntimeException",
+    )  # fmt: skip
+    known = tuple(getattr(state, name) for name in names if hasattr(state, name))
+    return (*known, ValueError, RuntimeError)
+
+
+def _arrays(values: Sequence[Any]) -> list[Array]:
+    return [as_array(value) for value in values]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def _not_run(why: str) -> Verification:
+    return Verification(
+        ok=True, max_relative_error=0.0, runs=0, outputs=(), checked=(), warnings=(why,)
+    )

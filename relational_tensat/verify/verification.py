@@ -1,0 +1,52 @@
+"""What verification found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from relational_tensat.verify.comparison import OutputCheck
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The outcome of comparing an optimized graph with its original.
+
+    Attributes:
+        ok: every error of every output is within its tolerance.
+        max_relative_error: the worst error of any output in float64; that of onnxruntime where
+            nothing could be computed in float64.
+        runs: how often both graphs were run.
+        outputs: the worst error of every output under each comparison.
+        checked: what was compared, one sentence each.
+        warnings: what the comparison does not prove, and why.
+    """
+
+    ok: bool
+    max_relative_error: float
+    runs: int
+    outputs: tuple[OutputCheck, ...]
+    checked: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+    def joined(self, other: Verification) -> Verification:
+        """Return both together; the worst error stays this one's unless it compared nothing."""
+        return Verification(
+            ok=self.ok and other.ok,
+            max_relative_error=self.max_relative_error if self.runs else other.max_relative_error,
+            runs=self.runs + other.runs,
+            outputs=self.outputs + other.outputs,
+            checked=self.checked + other.checked,
+            warnings=self.warnings + other.warnings,
+        )
+
+    def failure(self) -> str:
+        """Return one line on the worst output that is out of tolerance; "" where all are within."""
+        failed = [check for check in self.outputs if not check.ok]
+        if not failed:
+            return ""
+        worst = max(failed, key=lambda check: check.max_relative_error / check.tolerance)
+        return (
+            f"the optimized graph computes something else: output {worst.output!r} ({worst.type}) "
+            f"has a relative error of {worst.max_relative_error:.3g}, expected at most "
+            f"{worst.tolerance:g} ({worst.check})"
+        )

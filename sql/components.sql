@@ -1,0 +1,16 @@
+-- Every class that a union asks for, with the smallest id of its component: labels spread along the
+-- pairs until none gets smaller (each round only from classes whose label moved).
+CREATE OR REPLACE TEMP TABLE moved AS
+WITH RECURSIVE
+link AS (SELECT a, b FROM union_pair UNION SELECT b, a FROM union_pair),
+component(node, label) USING KEY (node) AS (
+    SELECT a, least(a, min(b)) FROM link GROUP BY a
+    UNION
+    SELECT link.b, min(spread.label)
+    FROM component AS spread
+    JOIN link ON link.a = spread.node
+    JOIN recurring.component AS known ON known.node = link.b
+    WHERE spread.label < known.label
+    GROUP BY link.b
+)
+SELECT node AS old, label AS new FROM component WHERE node <> label

@@ -1,0 +1,1 @@
+CREATE OR REPLACE TEMP TABLE new_head (signature INTEGER, head INTEGER)

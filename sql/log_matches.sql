@@ -1,0 +1,1 @@
+INSERT INTO match_log SELECT $iteration, rule, count(*) FROM application GROUP BY rule

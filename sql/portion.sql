@@ -1,0 +1,2 @@
+CREATE OR REPLACE TEMP TABLE application AS
+SELECT * FROM candidate WHERE id > $after AND id <= $upto

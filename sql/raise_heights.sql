@@ -1,0 +1,26 @@
+-- Without cycles: lift every class above its children again, from the violating e-nodes upwards.
+UPDATE eclass SET height = lifted.height
+FROM (
+    WITH RECURSIVE
+    edge AS (
+        SELECT DISTINCT e.class, e.child, parent.height
+        FROM (
+            SELECT class, unnest([c0, c1, c2, c3, c4]) AS child FROM enode WHERE NOT filtered
+        ) AS e
+        JOIN eclass AS parent ON parent.id = e.class
+        WHERE e.child > 0
+    ),
+    lift(class, height) AS (
+        SELECT edge.class, 1 + max(child.height)
+        FROM edge JOIN eclass AS child ON child.id = edge.child
+        WHERE child.height >= edge.height
+        GROUP BY edge.class
+        UNION
+        SELECT edge.class, 1 + max(lift.height)
+        FROM lift JOIN edge ON edge.child = lift.class
+        WHERE lift.height >= edge.height
+        GROUP BY edge.class
+    )
+    SELECT class, max(height) AS height FROM lift GROUP BY class
+) AS lifted
+WHERE eclass.id = lifted.class

@@ -1,0 +1,78 @@
+-- The e-graph. Ids start at 1; 0 in a child column means "no child".
+-- An e-class has the id of its first e-node; child columns and enode.class are canonical after a rebuild.
+
+CREATE TABLE meta (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL);
+
+-- Interned: an operator with its attributes (JSON) and its number of children.
+CREATE TABLE symbol (id INTEGER NOT NULL, op VARCHAR NOT NULL, attrs VARCHAR NOT NULL, arity INTEGER NOT NULL);
+
+-- Interned: element type and shape, e.g. float32[64,1024]; tuples in parentheses.
+CREATE TABLE value_type (id INTEGER NOT NULL, type VARCHAR NOT NULL);
+
+-- Interned: a symbol on operands of given types, and the type of its result. This is the shape analysis:
+-- an e-node's type is its signature's. It is also the configuration that has a cost.
+CREATE TABLE signature (
+    id INTEGER NOT NULL, symbol INTEGER NOT NULL, operands INTEGER[] NOT NULL, type INTEGER NOT NULL,
+    head INTEGER NOT NULL  -- what patterns compare: operator, arity, and the attributes that rules name
+);
+
+CREATE TABLE enode (
+    id INTEGER NOT NULL,
+    class INTEGER NOT NULL,
+    signature INTEGER NOT NULL,
+    head INTEGER NOT NULL,
+    c0 INTEGER NOT NULL, c1 INTEGER NOT NULL, c2 INTEGER NOT NULL, c3 INTEGER NOT NULL, c4 INTEGER NOT NULL,
+    iteration INTEGER NOT NULL,  -- born in; 0 is the original graph
+    rule INTEGER NOT NULL,       -- born by; 0 is the original graph
+    stamp INTEGER NOT NULL,      -- clock when the row was last written: semi-naive matching
+    filtered BOOLEAN NOT NULL    -- dropped by the cycle filter: neither matched nor extracted
+);
+
+-- Union-find and class data in one: a row for every class that ever was; canonical where parent = id.
+-- height is a label, not a length: above the height of every child of every kept e-node in the class.
+CREATE TABLE eclass (
+    id INTEGER NOT NULL, parent INTEGER NOT NULL, type INTEGER NOT NULL, height INTEGER NOT NULL,
+    weight_only BOOLEAN NOT NULL
+);
+
+CREATE VIEW union_find AS SELECT id, parent FROM eclass;
+
+CREATE TABLE rule (
+    id INTEGER NOT NULL, name VARCHAR NOT NULL, law VARCHAR NOT NULL, sources INTEGER NOT NULL,
+    unsound BOOLEAN NOT NULL, file VARCHAR NOT NULL, line INTEGER NOT NULL
+);
+
+-- Every union: which rule asked for it (0: congruence), in which iteration.
+CREATE TABLE union_log (iteration INTEGER NOT NULL, rule INTEGER NOT NULL, a INTEGER NOT NULL, b INTEGER NOT NULL);
+
+-- How many matches of a rule were worked on in an iteration, and how long its search took in all
+-- (a statement's time is shared evenly by the rules that it matches).
+CREATE TABLE match_log (iteration INTEGER NOT NULL, rule INTEGER NOT NULL, matches BIGINT NOT NULL);
+CREATE TABLE rule_time (rule INTEGER NOT NULL, seconds DOUBLE NOT NULL);
+
+CREATE TABLE iteration_log (
+    iteration INTEGER NOT NULL, e_nodes BIGINT NOT NULL, e_classes BIGINT NOT NULL, matches BIGINT NOT NULL,
+    unions BIGINT NOT NULL, filtered BIGINT NOT NULL, statements BIGINT NOT NULL, seconds DOUBLE NOT NULL
+);
+
+-- The original graph: which value was computed by which e-node, and what the graph returns.
+CREATE TABLE original_value (name VARCHAR NOT NULL, enode INTEGER NOT NULL, node_name VARCHAR NOT NULL);
+CREATE TABLE graph_output (position INTEGER NOT NULL, name VARCHAR NOT NULL, class INTEGER NOT NULL);
+
+-- Microseconds of one application of a signature; replace rows to put in your own costs.
+CREATE TABLE cost (signature INTEGER NOT NULL, cost_us DOUBLE NOT NULL, source VARCHAR NOT NULL);
+
+-- The last extraction: the e-node chosen for each class that the result needs.
+CREATE TABLE chosen (class INTEGER NOT NULL, enode INTEGER NOT NULL);
+
+-- For people: an e-node with its operator, attributes and type spelled out.
+CREATE VIEW enode_text AS
+SELECT
+    e.id, e.class, y.op, y.attrs, t.type,
+    list_filter([e.c0, e.c1, e.c2, e.c3, e.c4], lambda c: c > 0) AS children,
+    e.iteration, coalesce(r.name, 'original') AS rule, e.filtered
+FROM enode AS e
+JOIN signature AS s ON s.id = e.signature
+JOIN symbol AS y ON y.id = s.symbol
+JOIN value_type AS t ON t.id = s.type
+LEFT JOIN rule AS r ON r.id = e.rule;

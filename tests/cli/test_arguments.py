@@ -1,0 +1,147 @@
+"""What the command line refuses, and how it says so: one line, the nearest name, the exit code."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from relational_tensat import __version__
+from relational_tensat.cli.main import build_parser, main
+from relational_tensat.cli.run import _options
+
+
+def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> str:
+    """Run the command line, which must end with ``code`` and one line on stderr; return it."""
+    assert main(argv) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("relational-tensat: ")
+    return err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "COMMAND"),
+        (["rn", "m.json"], "unknown command 'rn', expected one of run, sql, .*did you mean 'run'"),
+        (["run"], "MODEL"),
+        (["run", "m.json", "--iteration", "3"], "'--iteration'; did you mean '--iterations'"),
+        (["run", "m.json", "--tme-limit=3"], "did you mean '--time-limit'"),
+        (["run", "m.json", "--iterations", "x"], "'x' is not a whole number"),
+        (
+            ["run", "m.json", "--iterations", "-1"],
+            "'-1' is not a whole number|expected one argument",
+        ),
+        (["run", "m.json", "--node-limit", "0"], "node_limit = 0"),
+        (["run", "m.json", "--threads", "0"], "threads = 0"),
+        (["run", "m.json", "--time-limit", "nan"], "'nan' is not a positive number of seconds"),
+        (["run", "m.json", "--time-limit", "0"], "'0' is not a positive number of seconds"),
+        (["run", "m.json", "--memory-limit", "lots"], "memory_limit = 'lots'.*'2GB'"),
+        (["run", "m.json", "--cycle-filter", "vanila"], "did you mean 'vanilla'"),
+        (["run", "m.json", "--extractor", "gredy"], "did you mean 'greedy'"),
+        (["run", "m.json", "--ilp-cycles", "reel"], "did you mean 'real'"),
+        (["run", "m.json", "--dim", "batch"], "'batch' is not NAME=SIZE"),
+        (["run", "m.json", "--dim", "batch=0"], "'0' is not a whole number, 1 or more"),
+        (["run", "m.json", "--dim", "b=1", "--dim", "b=2"], "'b' is given twice, as 1 and 2"),
+        (["run", "m.json", "--input", "x"], "'x' is not NAME=FILE.npy"),
+        (["run", "m.json", "--cost", "t5"], "unknown cost profile 't5'.*did you mean 't4'"),
+        (["run", "m.json", "more"], "unknown argument 'more'"),
+        (["sql", "db"], "QUERY"),
+        (["rules", "shaw"], "did you mean 'show'"),
+        (["rules", "show"], "needs the name of a rule"),
+        (["rules", "check"], "needs a rule file"),
+        (["rules", "list", "x"], "takes no name"),
+    ],
+)
+def test_usage_errors(capsys: pytest.CaptureFixture[str], argv: list[str], message: str) -> None:
+    assert re.search(message, refused(capsys, *argv))
+
+
+def test_bad_input_is_exit_code_3(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    missing = str(tmp_path / "absent.json")
+    assert missing in refused(capsys, "run", missing, code=3)
+    assert "no such database" in refused(capsys, "sql", missing, "SELECT 1", code=3)
+    assert "no such database" in refused(capsys, "inspect", missing, code=3)
+
+
+def test_flags_become_options() -> None:
+    args = build_parser().parse_args(
+        shlex.split(
+            "run m.onnx --rules a --rules b --only r --skip s --skip t --iterations 3"
+            " --multi-iterations 2 --node-limit 1000 --time-limit 1.5 --memory-limit 2GB"
+            " --cycle-filter none --extractor greedy-dag --ilp-cycles int --extract-time-limit 9"
+            " --cost cpu --dim batch=1,seq=128 --dim h=7 --db x.duckdb --seed 5 --threads 2"
+            " --input x=x.npy --verify-runs 1 --no-semi-naive --allow-unsound"
+        )
+    )
+    options = _options(args)
+    assert options.rules == (Path("a"), Path("b"))
+    assert (options.only, options.skip) == (("r",), ("s", "t"))
+    assert (options.iterations, options.multi_iterations, options.node_limit) == (3, 2, 1000)
+    assert (options.time_limit_s, options.extract_time_limit_s) == (1.5, 9.0)
+    assert options.memory_limit == "2GB"
+    assert (options.cycle_filter, options.extractor) == ("none", "greedy-dag")
+    assert options.ilp_cycles == "int"
+    assert options.cost == "cpu"
+    assert options.dims == {"batch": 1, "seq": 128, "h": 7}
+    assert options.db == Path("x.duckdb")
+    assert (options.seed, options.threads, options.verify_runs) == (5, 2, 1)
+    assert options.inputs == {"x": Path("x.npy")}
+    assert not options.semi_naive
+    assert options.allow_unsound
+
+
+def test_the_defaults_are_the_documented_ones() -> None:
+    options = _options(build_parser().parse_args(["run", "m.json"]))
+    assert (options.iterations, options.multi_iterations) == (15, 1)
+    assert options.node_limit == 50_000
+    assert (options.cycle_filter, options.extractor) == ("efficient", "ilp")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"relational-tensat {__version__}\n"
+
+
+def test_help_is_quick_and_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from relational_tensat.cli.main import main; code = main(['run', '--help']);"
+        "heavy = {'numpy', 'duckdb', 'onnx', 'highspy', 'rich', 'pyarrow'} & set(sys.modules);"
+        "sys.exit(f'imported {heavy}' if heavy else code)"
+    )
+    started = time.process_time()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--node-limit" in done.stdout
+    assert time.process_time() - started < 1.0
+
+
+def test_internal_errors_are_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(args: object) -> int:
+        raise KeyError("boom")
+
+    monkeypatch.delenv("RELATIONAL_TENSAT_DEBUG", raising=False)
+    monkeypatch.setattr("relational_tensat.cli.run.execute", broken)
+    line = refused(capsys, "run", "m.json", code=1)
+    assert "internal error: KeyError: 'boom'" in line
+    assert "RELATIONAL_TENSAT_DEBUG=1" in line
+    monkeypatch.setenv("RELATIONAL_TENSAT_DEBUG", "1")
+    assert main(["run", "m.json"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_ctrl_c_is_130(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(args: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("relational_tensat.cli.run.execute", interrupted)
+    assert "interrupted" in refused(capsys, "run", "m.json", code=130)

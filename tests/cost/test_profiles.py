@@ -1,0 +1,113 @@
+"""Profiles: the ones that ship, and files of one's own, good and bad."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from relational_tensat.cost import load_profile, profile_names
+from relational_tensat.errors import InputError, UsageError
+from relational_tensat.ops import operators
+
+GOOD = """
+peak_flops_per_s = 1e12
+bandwidth_bytes_per_s = 1e11
+launch_us = 2.0
+free = ["reshape"]
+"""
+
+
+def write(folder: Path, text: str | bytes) -> Path:
+    path = folder / "mine.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_the_profiles_that_ship() -> None:
+    assert profile_names() == ("a100", "cpu", "h200", "t4", "tensat_t4")
+    for name in profile_names():
+        profile = load_profile(name)
+        assert profile.name == name
+        assert profile.free <= set(operators())
+
+
+def test_the_peers_profile_is_the_peers() -> None:
+    profile = load_profile("tensat_t4")
+    assert profile.peak_for("float32") == 8.1e12
+    assert profile.bandwidth_bytes_per_s == 320e9
+    assert profile.launch_us == 5.0
+    named = {
+        "input",
+        "weight",
+        "merge",
+        "split",
+        "reshape",
+        "transpose",
+        "dropout",
+        "noop",
+        "enlarge",
+    }
+    assert named <= profile.free
+    assert "concat" not in profile.free
+
+
+@pytest.mark.parametrize("name", ["t4", "a100", "h200", "cpu"])
+def test_other_profiles_charge_for_copies(name: str) -> None:
+    profile = load_profile(name)
+    assert not profile.free & {"split", "slice", "transpose", "concat", "pad"}
+    assert "reshape" in profile.free
+
+
+def test_element_types_have_their_own_peak() -> None:
+    t4 = load_profile("t4")
+    assert t4.peak_for("float16") == 65e12
+    assert t4.peak_for("bfloat16") == t4.peak_for("float32")  # Turing has no bfloat16 units
+    assert t4.peak_for("int32") == 8.1e12  # the default of its file
+    assert load_profile("a100").peak_for("float32") == 19.5e12  # not TF32
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    profile = load_profile(write(tmp_path, GOOD))
+    assert profile.name == "mine"
+    assert profile.free == {"reshape"}
+    assert load_profile(str(write(tmp_path, GOOD))) == profile
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"unknown cost profile 'a10'.*did you mean 'a100'"):
+        load_profile("a10")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("launch_us", "lunch_us"), "unknown key 'lunch_us'.*did you mean 'launch_us'"),
+        (("launch_us = 2.0", ""), "'launch_us' is missing"),
+        (("launch_us = 2.0", "launch_us = -1"), "launch_us = -1.*not negative"),
+        (("launch_us = 2.0", "launch_us = nan"), "launch_us = nan"),
+        (("launch_us = 2.0", "launch_us = true"), "launch_us = True, expected a number"),
+        (("1e12", "0"), "peak_flops_per_s = 0, expected a positive number"),
+        (("1e12", "inf"), "peak_flops_per_s = inf"),
+        (("1e12", "'fast'"), "peak_flops_per_s = 'fast', expected a number"),
+        (("1e12", "{ float32 = 1e12 }"), "has no 'default'"),
+        (("1e12", "{ flot32 = 1e12, default = 1e12 }"), "did you mean 'float32'"),
+        (("1e12", "{ float32 = -1, default = 1e12 }"), "peak_flops_per_s.float32 = -1"),
+        (('["reshape"]', '["reshap"]'), "unknown operator 'reshap'; did you mean 'reshape'"),
+        (('["reshape"]', '"reshape"'), "expected a list of operator names"),
+        (('["reshape"]', "["), "not TOML"),
+    ],
+)
+def test_bad_files_name_the_place(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    path = write(tmp_path, GOOD.replace(*change))
+    with pytest.raises(InputError, match=message) as caught:
+        load_profile(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        load_profile(tmp_path / "absent.toml")
+    with pytest.raises(InputError, match="not UTF-8 at byte 0"):
+        load_profile(write(tmp_path, b"\xff\xfe"))

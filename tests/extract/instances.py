@@ -1,0 +1,102 @@
+"""Random e-graphs for the tests, and their optimum by brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relational_tensat.errors import RelationalTensatError
+from relational_tensat.extract import UNUSED, ExtractionProblem
+from relational_tensat.extract.greedy import tree_greedy
+
+NodeSpec = tuple[int, float, list[int]]
+
+
+def build(nodes: list[NodeSpec], n_classes: int, root: int = 0) -> ExtractionProblem:
+    """Build an e-graph from (class, cost, child classes) per e-node, without an original."""
+    children = [sorted(set(part)) for _, _, part in nodes]
+    return ExtractionProblem(
+        cost_us=np.array([cost for _, cost, _ in nodes], dtype=np.float64),
+        node_class=np.array([klass for klass, _, _ in nodes], dtype=np.int32),
+        child_ptr=np.concatenate([[0], np.cumsum([len(part) for part in children])]).astype(
+            np.int32
+        ),
+        child_idx=np.array([child for part in children for child in part], dtype=np.int32),
+        n_classes=n_classes,
+        root=root,
+        original=np.full(n_classes, UNUSED, dtype=np.int32),
+    )
+
+
+def with_original(problem: ExtractionProblem, choice: np.ndarray) -> ExtractionProblem:
+    """Return the e-graph with this choice as the graph that it was grown from."""
+    return ExtractionProblem(
+        problem.cost_us,
+        problem.node_class,
+        problem.child_ptr,
+        problem.child_idx,
+        problem.n_classes,
+        problem.root,
+        choice,
+    )
+
+
+def random_problem(seed: int, max_classes: int = 8) -> ExtractionProblem:
+    """Return a small e-graph with a derivable root: cyclic, shared, with zero costs and ties."""
+    rng = np.random.default_rng(seed)
+    while True:
+        n_classes = int(rng.integers(1, max_classes + 1))
+        dearest = int(rng.choice([1, 3, 10]))
+        free = float(rng.choice([0.0, 0.3, 0.7]))
+        nodes: list[NodeSpec] = []
+        for klass in range(n_classes):
+            for _ in range(int(rng.integers(1, 5))):
+                cost = 0.0 if rng.random() < free else float(rng.integers(1, dearest + 1))
+                arity = int(rng.choice([0, 1, 2, 3], p=[0.2, 0.35, 0.3, 0.15]))
+                nodes.append((klass, cost, rng.integers(0, n_classes, arity).tolist()))
+        problem = build(nodes, n_classes, int(rng.integers(0, n_classes)))
+        try:
+            original = tree_greedy(problem)
+        except RelationalTensatError:
+            continue
+        return with_original(problem, original) if rng.random() < 0.7 else problem
+
+
+def brute_force_us(problem: ExtractionProblem) -> float:
+    """Return the least cost of an acyclic choice, by trying all that could be cheaper."""
+    members: list[list[int]] = [[] for _ in range(problem.n_classes)]
+    for node, klass in enumerate(problem.node_class.tolist()):
+        members[klass].append(node)
+    children = [set(problem.children(node).tolist()) for node in range(problem.n_nodes)]
+    best = [np.inf]
+    chosen: dict[int, int] = {}
+
+    def needs(start: int, target: int) -> bool:
+        """Whether class ``start`` rests on ``target`` under the choices made so far."""
+        seen, stack = {start}, [start]
+        while stack:
+            klass = stack.pop()
+            if klass == target:
+                return True
+            for child in children[chosen[klass]] if klass in chosen else ():
+                if child not in seen:
+                    seen.add(child)
+                    stack.append(child)
+        return False
+
+    def search(pending: frozenset[int], cost: float) -> None:
+        if cost >= best[0]:
+            return
+        if not pending:
+            best[0] = cost
+            return
+        klass = min(pending)
+        for node in members[klass]:
+            if any(needs(child, klass) for child in children[node]):
+                continue
+            chosen[klass] = node
+            added = {child for child in children[node] if child not in chosen}
+            search(pending - {klass} | added, cost + problem.cost_us[node])
+            del chosen[klass]
+
+    search(frozenset([problem.root]), 0.0)
+    return best[0]

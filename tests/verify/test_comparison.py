@@ -1,0 +1,102 @@
+"""The error measure, and what a comparison admits that it does not prove."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relational_tensat.verify.comparison import Comparison, as_array, relative_error
+from tests.graphs import f32
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("reference", "candidate", "error"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], 0.0),
+        ([1.0, 4.0], [1.0, 3.0], 0.25),
+        ([0.0, 0.0], [0.0, 0.0], 0.0),
+        ([NAN, 2.0], [NAN, 1.0], 0.5),
+        ([INF, -INF, 1.0], [INF, -INF, 1.0], 0.0),
+        ([INF], [-INF], INF),
+        ([NAN], [1.0], INF),
+        ([1.0], [NAN], INF),
+        ([1.0], [INF], INF),
+        ([1.0], [1.0, 1.0], INF),
+        ([], [], 0.0),
+    ],
+)
+def test_relative_error(reference: list[float], candidate: list[float], error: float) -> None:
+    assert relative_error(np.array(reference), np.array(candidate)) == error
+
+
+def test_integers_bools_and_texts() -> None:
+    assert relative_error(np.array([1, 4]), np.array([1, 3])) == 0.25
+    assert relative_error(np.array([True, False]), np.array([True, True])) == 1.0
+    assert relative_error(np.array(["a"]), np.array(["a"])) == 0.0
+    assert relative_error(np.array(["a"]), np.array(["b"])) == INF
+    sequence = as_array([np.ones(2), np.ones(3)])
+    assert relative_error(sequence, as_array([np.ones(2), np.ones(3)])) == 0.0
+    assert relative_error(sequence, as_array([np.ones(2), np.zeros(3)])) == INF
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8),
+    st.floats(1e-3, 1e3),
+    st.integers(0, 7),
+)
+def test_the_error_does_not_depend_on_scale(values: list[float], scale: float, at: int) -> None:
+    reference = np.array(values) + 1.0
+    candidate = reference.copy()
+    candidate[at % len(values)] += 0.5
+    plain = relative_error(reference, candidate)
+    assert relative_error(reference * scale, candidate * scale) == pytest.approx(plain, rel=1e-6)
+
+
+def judged(*runs: list[float], random: frozenset[int] = frozenset()) -> tuple[bool, str]:
+    comparison = Comparison("test", ["y"], [f32(2)], 1e-6, random=random)
+    for run in runs:
+        comparison.add([np.array(run)], [np.array(run)])
+    (check,) = comparison.results()
+    assert check.ok
+    return check.proves_something, check.note
+
+
+def test_outputs_that_vary_prove_something() -> None:
+    assert judged([1.0, 2.0]) == (True, "")
+    assert judged([1.0, 2.0], [3.0, 4.0]) == (True, "")
+    assert judged([1.0, 1.0], [2.0, 2.0]) == (True, "")
+    assert judged([1.0, 2.0], [1.0, 2.0], [1.0, 3.0]) == (True, "")
+
+
+def test_outputs_that_prove_nothing_are_flagged() -> None:
+    assert judged([1.0, 1.0]) == (False, "the same at all elements: proves nothing")
+    assert judged([1.0, 2.0], [1.0, 2.0]) == (
+        False,
+        "the same for all inputs drawn: proves nothing",
+    )
+    proves, note = judged([NAN, INF])
+    assert not proves
+    assert note.startswith("NaN or infinite everywhere in the original already")
+    proves, note = judged([1.0, 2.0], random=frozenset({0}))
+    assert not proves
+    assert "random numbers: not compared" in note
+
+
+def test_partly_infinite_outputs_are_explained() -> None:
+    assert judged([INF, 1.0], [1.0, 2.0]) == (
+        True,
+        "NaN or infinite at 50.00% of the original's elements already",
+    )
+
+
+def test_the_worst_run_counts() -> None:
+    comparison = Comparison("test", ["y"], [f32(1)], 1e-6)
+    for error in (0.0, 0.5, 0.25):
+        comparison.add([np.array([1.0])], [np.array([1.0 + error])])
+    (check,) = comparison.results()
+    assert check.max_relative_error == 0.5
+    assert not check.ok
