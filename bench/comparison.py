@@ -38,7 +38,8 @@ EXPLORATION_HEADER = (
     "statements", "CPU s", "peer", "ratio", "wall s", "stop",
 )  # fmt: skip
 EXTRACTION_HEADER = (
-    "model", "k", "CPU s", "wall s", "before us", "peer", "", "after us", "peer", "", "saved", "gap",
+    "model", "k", "CPU s", "wall s", "before us", "peer", "", "after us", "peer", "", "saved",
+    "gap",
 )  # fmt: skip
 
 
@@ -104,7 +105,7 @@ def _totals(runs: Sequence[Run], peer_runs: PeerRuns) -> str:
     per_iteration = max((run.statements / max(run.iterations, 1) for run in runs), default=0.0)
     return (
         f"exploration of {len(both)} runs: {ours_s:.2f} CPU s, peer {peers_s:.2f}{ratio}; "
-        f"at most {per_iteration:.0f} statements an iteration"
+        f"at most {per_iteration:.0f} statements an iteration, averaged over a run"
     )
 
 

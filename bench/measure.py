@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
 from relational_tensat.cost import Profile, graph_cost_us
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Limits, explore
 from relational_tensat.extract import extract
+from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.graph import Graph
 from relational_tensat.rules.model import Rule
 
@@ -101,13 +102,13 @@ def measure(graph: Graph, k_multi: int, settings: Settings) -> Run:
         e_nodes=settings.node_limit,
         seconds=None,
     )
-    with stopwatch() as exploring:
-        egraph = EGraph.create(graph, None, threads=1)
-        exploration = explore(egraph, settings.rules, limits, cycle_filter="efficient")
-    with closing(egraph):
+    with ExitStack() as resources:
+        with stopwatch() as exploring:
+            egraph = resources.enter_context(closing(EGraph.create(graph, None, threads=1)))
+            exploration = explore(egraph, settings.rules, limits, cycle_filter="efficient")
         e_nodes, e_classes = egraph.counts()
         with stopwatch() as extracting:
-            problem = egraph.extraction_problem(settings.profile)
+            problem = extraction_problem(egraph, settings.profile).problem
             extraction = extract(
                 problem, settings.extractor, time_limit_s=settings.extract_time_limit_s
             )

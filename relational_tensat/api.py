@@ -14,7 +14,13 @@ from relational_tensat.cost.graph import count_inference_ops
 from relational_tensat.egraph import EGraph
 from relational_tensat.errors import VerificationError
 from relational_tensat.explore import Exploration, Limits, explore
-from relational_tensat.extract import Extraction, extract
+from relational_tensat.extract import Extraction, extract, relative_gap
+from relational_tensat.extract.tables import (
+    choose,
+    chosen_graph,
+    extraction_problem,
+    rules_of_chosen,
+)
 from relational_tensat.fold import fold_weights
 from relational_tensat.graph import Array, Graph
 from relational_tensat.load import load_model, save_model
@@ -26,6 +32,8 @@ from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.verify import Verification, verify, verify_files
 from relational_tensat.verify.given import load_inputs
+from relational_tensat.verify.reseed import can_reseed, reseed
+from relational_tensat.verify.shrinking import RandomWeights
 
 #: Costs are sums of floats: two graphs closer than this, relatively, cost the same.
 COST_TOLERANCE = 1e-9
@@ -70,14 +78,14 @@ def optimize(
     found = run.search(graph, rules, cost)
     chosen, notes = _cheaper(graph, found.graph, cost)
     folded, verification = run.check(model, graph, chosen, given, target)
-    if not verification.ok:
+    if verification.failure():
         raise VerificationError(verification.failure())
     if target is not None:
         run.progress.phase("write")
         save_model(folded, target)
     run.seconds["total"] = time.perf_counter() - started
     before, after = graph_cost_us(graph, cost), graph_cost_us(chosen, cost)
-    bound = found.extraction.bound_us
+    bound = min(found.extraction.bound_us, after)
     return Result(
         model=str(model) if isinstance(model, str | Path) else model.name,
         graph=folded,
@@ -86,7 +94,7 @@ def optimize(
         cost_before_us=before,
         cost_after_us=after,
         bound_us=bound,
-        gap=found.extraction.gap,
+        gap=relative_gap(after, bound),
         optimal=found.extraction.optimal,
         extractor=found.extraction.method,
         e_nodes=found.e_nodes,
@@ -100,7 +108,7 @@ def optimize(
         seconds=run.seconds,
         verification=verification,
         output=target,
-        notes=(*notes, *([found.extraction.note] if found.extraction.note else [])),
+        notes=tuple(filter(None, (*notes, found.extraction.note))),
     )
 
 
@@ -114,6 +122,16 @@ class _Found:
     rules_used: Mapping[str, int]
     e_nodes: int
     e_classes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What is compared in onnxruntime; ``before`` is the original's file if that is ONNX."""
+
+    original: Graph
+    optimized: Graph
+    folded: Graph
+    before: Path | None
 
 
 class _Run:
@@ -157,8 +175,9 @@ class _Run:
                     progress=self.progress.iteration,
                 )
             with self._phase("extract"):
+                table = extraction_problem(egraph, cost)
                 extraction = extract(
-                    egraph.extraction_problem(cost),
+                    table.problem,
                     options.extractor,
                     cycles=options.ilp_cycles,
                     time_limit_s=options.extract_time_limit_s,
@@ -166,9 +185,10 @@ class _Run:
                     seed=options.seed,
                     progress=self.progress.extraction,
                 )
-                optimized = egraph.extracted_graph(extraction.choice)
+                choose(egraph, table, extraction.choice)
+                optimized = chosen_graph(egraph)
             e_nodes, e_classes = egraph.counts()
-            used = egraph.rules_of(extraction.choice)
+            used = rules_of_chosen(egraph)
         finally:
             egraph.close()
         return _Found(optimized, exploration, extraction, used, e_nodes, e_classes)
@@ -194,29 +214,37 @@ class _Run:
                 inputs=given,
             )
             source = None if isinstance(model, Graph) else Path(model)
-            if outcome.ok and (_is_onnx(source) or _is_onnx(target)):
-                file = source if _is_onnx(source) else None
-                outcome = outcome.joined(self._check_files(original, file, folded, given))
+            if not outcome.failure() and (_is_onnx(source) or _is_onnx(target)):
+                files = _Files(original, optimized, folded, source if _is_onnx(source) else None)
+                outcome = outcome.joined(self._check_files(files, given, outcome.shrink))
             return folded, outcome
 
-    def _check_files(
-        self, original: Graph, before: Path | None, folded: Graph, given: Mapping[str, Array]
-    ) -> Verification:
-        """Compare in onnxruntime; an original that is not an ONNX file is written as one."""
-        with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
-            after = Path(folder) / "optimized.onnx"
-            save_model(folded, after)
-            if before is None:
-                before = Path(folder) / "original.onnx"
-                save_model(original, before)
+    def _check_files(self, files: _Files, given: Mapping[str, Array], shrink: int) -> Verification:
+        """Compare in onnxruntime; where the model's own weights prove nothing, with random ones."""
+
+        def compare(check: str, before: Graph | Path, after: Graph) -> Verification:
             return verify_files(
-                original,
-                before,
-                after,
+                files.original,
+                before if isinstance(before, Path) else _saved(before, folder, "original"),
+                _saved(after, folder, "optimized"),
                 seed=self.options.seed,
                 threads=self.options.threads,
                 inputs=given,
+                shrink=shrink,
+                check=check,
             )
+
+        with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
+            folder = Path(name)
+            before = files.original if files.before is None else files.before
+            outcome = compare("onnxruntime, the two files", before, files.folded)
+            proven = any(check.proves_something for check in outcome.outputs)
+            if outcome.failure() or proven or not outcome.runs or not can_reseed(files.original):
+                return outcome
+            weights = RandomWeights(files.original, self.options.seed, shrink)
+            optimized = fold_weights(reseed(files.optimized, weights))
+            original = reseed(files.original, weights)
+            return outcome.joined(compare("onnxruntime, random weights", original, optimized))
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -227,6 +255,12 @@ class _Run:
             yield
         finally:
             self.seconds[name] += time.perf_counter() - begun
+
+
+def _saved(graph: Graph, folder: Path, name: str) -> Path:
+    path = folder / f"{name}.onnx"
+    save_model(graph, path)
+    return path
 
 
 def _is_onnx(path: Path | None) -> bool:

@@ -39,7 +39,8 @@ class Options:
         cost: the name of a profile that ships, or the path of a profile file.
         dims: sizes of the model's dynamic dimensions, by name.
         inputs: NumPy files (``.npy``) to verify with, by graph input.
-        verify_runs: random inputs per set of weights in verification.
+        verify_runs: random inputs per set of weights in verification; None for 2, or 1 for graphs
+            of over 20 Gflop.
         db: where the e-graph's database is kept; None for in memory.
         seed: of everything drawn at random.
         threads: of the database and of the solver.
@@ -65,7 +66,7 @@ class Options:
     cost: str = "t4"
     dims: Mapping[str, int] = field(default_factory=dict)
     inputs: Mapping[str, Path] = field(default_factory=dict)
-    verify_runs: int = 2
+    verify_runs: int | None = None
     db: Path | None = None
     seed: int = 0
     threads: int = 1
@@ -76,9 +77,11 @@ class Options:
         check_choice("treatment of cycles in the ILP", self.ilp_cycles, ILP_CYCLES)
         for name, least in (
             ("iterations", 0), ("multi_iterations", 0), ("node_limit", 1),
-            ("verify_runs", 1), ("seed", 0), ("threads", 1),
+            ("seed", 0), ("threads", 1),
         ):  # fmt: skip
             _check_at_least(name, getattr(self, name), least)
+        if self.verify_runs is not None:
+            _check_at_least("verify_runs", self.verify_runs, 1)
         for name, limit in (
             ("time_limit_s", self.time_limit_s),
             ("extract_time_limit_s", self.extract_time_limit_s),

@@ -25,8 +25,8 @@ class Result:
         original: the graph that was given.
         cost_profile: the name of the cost model.
         cost_before_us, cost_after_us: of one inference; after is never more than before.
-        bound_us: no graph in the e-graph costs less; None where the extractor gives no bound.
-        gap: ``(cost_after - bound) / cost_after``; None without a bound.
+        bound_us: no graph in the e-graph costs less; 0 where the extractor gives no bound.
+        gap: ``(cost_after - bound) / cost_after``.
         optimal: the solver proved that no graph in the e-graph is cheaper.
         extractor: which one chose the graph.
         e_nodes, e_classes: of the e-graph, at the end of exploration.
@@ -48,8 +48,8 @@ class Result:
     cost_profile: str
     cost_before_us: float
     cost_after_us: float
-    bound_us: float | None
-    gap: float | None
+    bound_us: float
+    gap: float
     optimal: bool
     extractor: str
     e_nodes: int

@@ -4,7 +4,6 @@ SELECT a.id, a.rule, a.instance, a.root0, a.root1, list_concat(a.b, found.classe
 FROM application AS a
 LEFT JOIN (
     SELECT r.application, list(e.class ORDER BY r.position) AS classes
-    FROM request AS r
-    JOIN enode AS e USING (signature, c0, c1, c2, c3, c4)
+    FROM request AS r JOIN enode AS e USING (signature, c0, c1, c2, c3, c4)
     GROUP BY r.application
 ) AS found ON found.application = a.id

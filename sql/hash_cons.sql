@@ -3,7 +3,7 @@ INSERT INTO enode
 SELECT id, id, signature, head, c0, c1, c2, c3, c4, $iteration, rule, $stamp, false
 FROM (
     SELECT
-        $next_id - 1 + row_number() OVER (ORDER BY min(application), min(position)) AS id,
+        ($next_id - 1 + row_number() OVER (ORDER BY min(application), min(position)))::INTEGER AS id,
         arg_min(rule, application) AS rule, signature, head, c0, c1, c2, c3, c4
     FROM request
     WHERE NOT EXISTS (

@@ -1,9 +1,18 @@
--- The classes of new e-nodes: type from the signature, height just above the highest child.
+-- The classes of new e-nodes. Height labels must lie above those of the children: the labels of an
+-- application's old classes bound it from below, and its place among the bindings, which grows from
+-- operands to results, orders what is new. Of several applications the lowest label holds: each of them
+-- builds the children too.
 INSERT INTO eclass
-SELECT n.id, n.id, any_value(s.type), 1 + coalesce(max(child.height), 0), false
-FROM (
-    SELECT id, signature, unnest([c0, c1, c2, c3, c4]) AS child FROM enode WHERE id >= $next_id
-) AS n
+WITH
+member AS (SELECT id AS application, unnest(b) AS class, generate_subscripts(b, 1) AS place FROM application),
+bottom AS (
+    SELECT m.application, max(old.height) AS height
+    FROM member AS m JOIN eclass AS old ON old.id = m.class GROUP BY m.application
+)
+SELECT n.id, n.id, any_value(s.type), coalesce(min(bottom.height + m.place), 1), false
+FROM enode AS n
 JOIN signature AS s ON s.id = n.signature
-LEFT JOIN eclass AS child ON child.id = n.child
+LEFT JOIN member AS m ON m.class = n.id
+LEFT JOIN bottom USING (application)
+WHERE n.id >= $next_id
 GROUP BY n.id

@@ -45,7 +45,7 @@ def add_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--verify-runs", type=whole_number, default=_DEFAULTS.verify_runs, metavar="N",
-        help="random inputs per set of weights [%(default)s]",
+        help="random inputs per set of weights [2, or 1 over 20 Gflop]",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
     parser.add_argument(

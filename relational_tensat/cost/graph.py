@@ -11,11 +11,13 @@ from relational_tensat.graph import Graph, ValueType
 def weight_only_values(graph: Graph) -> frozenset[str]:
     """Return the names of the values that no graph input reaches: known before inference.
 
-    Opaque nodes are never among them: they may draw random numbers.
+    Operators that draw random numbers are not (opaque ones with a key), nor is what follows them.
     """
     constant = set(graph.weights)
     for node in graph.nodes:
-        if node.op != "opaque" and all(name in constant for name in node.inputs):
+        known = bool(node.inputs) or node.op == "fill"
+        random = node.op == "opaque" and node.attrs.get("key", "") != ""
+        if known and not random and all(name in constant for name in node.inputs):
             constant.update(node.outputs)
     return frozenset(constant)
 

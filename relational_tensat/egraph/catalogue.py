@@ -110,6 +110,7 @@ class Catalogue:
 
     def flush(self, database: Database) -> None:
         """Write what was interned since the last flush."""
+        self.flush_signatures(database)
         pending, self._pending = self._pending, _Pending()
         symbols = [self.symbols[i - 1] for i in pending.symbols]
         database.insert(
@@ -128,15 +129,19 @@ class Catalogue:
                 "type": [type_text(self.types[i - 1]) for i in pending.types],
             },
         )
-        signatures = [self.signatures[i - 1] for i in pending.signatures]
+
+    def flush_signatures(self, database: Database) -> None:
+        """Write the new signatures only: all that matching and applying ask for."""
+        pending, self._pending.signatures = self._pending.signatures, []
+        signatures = [self.signatures[i - 1] for i in pending]
         database.insert(
             "signature",
             {
-                "id": pending.signatures,
+                "id": pending,
                 "symbol": [s.symbol for s in signatures],
                 "operands": [list(s.operands) for s in signatures],
                 "type": [s.type for s in signatures],
-                "head": [self.heads[i - 1] for i in pending.signatures],
+                "head": [self.heads[i - 1] for i in pending],
             },
         )
 

@@ -2,8 +2,8 @@
 
 Every class has a height label above those of its kept children. Most iterations violate no label and
 cost one query. Where labels are violated, cycles are looked for only between the lowest violated class
-and the highest offending child: peel, and of what remains filter each e-node that closes a cycle over
-older kept e-nodes. So the youngest e-node of each cycle goes, and the original graph always stays.
+and the highest offending child, and only from the e-nodes that violate. Of each cycle found, the youngest
+e-node is filtered, so the original graph always stays. Without cycles the labels are lifted.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def filter_cycles(database: Database) -> int:
         count, low, high = database.run("violations")[0]
         if not count:
             return filtered
-        database.change("region", low=low, high=high)
-        if database.change("core"):
-            database.change("closers")
-            filtered += database.change("filter_closers")
-        else:
-            database.change("raise_heights")
+        database.run("region", low=low, high=high)
+        if not database.change("cycle_starts"):
+            database.run("raise_heights")
+            return filtered
+        database.run("closers")
+        filtered += database.change("filter_closers")
 
 
 def reject_cyclic_applications(database: Database) -> int:

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.rebuild import rebuild
 
+#: How many times the node limit one portion of applications may build before what is too much is
+#: taken away again: most applications share e-nodes, so the sum of their sizes says little.
+OVERBUILD = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -39,47 +43,57 @@ class Applied:
 def apply_all(egraph: EGraph, applications: int, iteration: int, bounds: Bounds) -> Applied:
     """Carry out the ``applications`` rows of the table ``application``, then rebuild.
 
-    The node limit holds at every moment: where all targets together might exceed it, applications are
-    carried out in portions that cannot, until there is no room for one more.
+    Applications are carried out in their order as far as the node limit allows.
     """
     database = egraph.database
-    database.run("empty_unions")
     unions = done = 0
-    portion = _room(egraph, bounds)
+    complete = True
+    portion = OVERBUILD * bounds.node_limit // max(bounds.most_nodes, 1) + 1
     if applications > portion:
         database.run("candidates")
-    while done < applications and (portion := _room(egraph, bounds)) > 0:
-        if done or applications > portion:
+    while complete and done < applications:
+        if applications > portion:
             database.run("portion", after=done, upto=done + portion)
-        _build(egraph, iteration, bounds.levels)
-        unions += database.change("root_unions")
+        complete = _build_within(egraph, min(portion, applications - done), iteration, bounds)
+        unions += database.change("root_unions", iteration=iteration, round=egraph.round)
         done += portion
-    rebuilt = rebuild(database, iteration=iteration, stamp=egraph.clock, unions=unions)
-    egraph.e_nodes -= rebuilt.dropped
-    egraph.e_classes -= rebuilt.merged
-    return Applied(rebuilt.unions, complete=done >= applications)
-
-
-def _room(egraph: EGraph, bounds: Bounds) -> int:
-    """Return how many applications certainly fit under the node limit."""
-    if bounds.most_nodes == 0:  # no valid target builds anything: targets are variables
-        return 2**31 - 1
-    return max(bounds.node_limit - egraph.e_nodes, 0) // bounds.most_nodes
-
-
-def _build(egraph: EGraph, iteration: int, levels: int) -> None:
-    """Hash-cons the targets of the rows of ``application``."""
-    database = egraph.database
-    for level in range(1, levels + 1):
-        if not database.change("request", level=level):
-            return
-        next_id = egraph.next_id
-        added = database.change(
-            "hash_cons", iteration=iteration, stamp=egraph.clock, next_id=next_id
+    if unions:
+        rebuilt = rebuild(
+            database, iteration=iteration, stamp=egraph.clock, first_round=egraph.round
         )
-        if added:
-            database.run("new_classes", next_id=next_id)
-            egraph.next_id += added
-            egraph.e_nodes += added
-            egraph.e_classes += added
+        egraph.e_nodes -= rebuilt.dropped
+        egraph.e_classes -= rebuilt.merged
+        egraph.round += rebuilt.rounds
+        unions += rebuilt.unions
+    return Applied(unions, complete)
+
+
+def _build_within(egraph: EGraph, applications: int, iteration: int, bounds: Bounds) -> bool:
+    """Build the targets; take away those past the node limit, and say whether there were none."""
+    database = egraph.database
+    next_id, before = egraph.next_id, egraph.e_nodes
+    for level in range(1, bounds.levels + 1):
+        if not database.change("request", level=level):
+            break
+        added = database.change(
+            "hash_cons", iteration=iteration, stamp=egraph.clock, next_id=egraph.next_id
+        )
+        egraph.next_id += added
+        egraph.e_nodes += added
         database.run("bind")
+    fits = egraph.e_nodes <= bounds.node_limit
+    if not fits:
+        _take_away(egraph, next_id, max(bounds.node_limit - before, 0))
+    egraph.e_classes += egraph.e_nodes - before
+    if egraph.e_nodes > before:
+        database.run("new_classes", next_id=next_id)
+    return fits
+
+
+def _take_away(egraph: EGraph, next_id: int, room: int) -> None:
+    """Of the e-nodes from ``next_id`` on, keep what the first applications need and ``room`` allows."""
+    database = egraph.database
+    database.run("built", next_id=next_id)
+    last = database.run("last_that_fits", room=room)[0][0]
+    egraph.e_nodes -= database.change("unbuild_enodes", last=last)
+    database.run("keep_applications", last=last)

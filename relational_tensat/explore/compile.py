@@ -7,7 +7,7 @@ skeleton's table, so that adding a rule adds rows.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from relational_tensat.explore.patterns import (
@@ -21,26 +21,30 @@ from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule
 
 
+#: Most pairs of matches that one join group of multi-pattern rules may bring up in an iteration.
+PAIR_CAP = 2_000_000
+
+
 @dataclass
 class CompiledSkeleton:
-    """A skeleton with its patterns and its query.
+    """A skeleton and the patterns that have this shape.
+
+    Where a node has two operators below it, their matches multiply; then the equal leaves, which join
+    the two, are part of the skeleton, and all its patterns have the same.
 
     Attributes:
-        patterns: numbers of the patterns that have this shape.
+        leaves: the equal leaves that all patterns share (as ``Pattern.leaves``), None if they differ.
+        patterns: their numbers.
         equalities: pairs of leaves (i < j) that some pattern wants equal.
-        rows: rows of its table so far, as (pattern, heads…).
+        rows: rows of the table ``skeleton_row`` so far, as (pattern, heads…).
     """
 
     number: int
     shape: Skeleton
+    leaves: tuple[int, ...] | None
     patterns: list[int] = field(default_factory=list)
     equalities: set[tuple[int, int]] = field(default_factory=set)
     rows: set[tuple[int, ...]] = field(default_factory=set)
-
-    @property
-    def table(self) -> str:
-        """Name of the table whose rows are this skeleton's patterns."""
-        return f"skeleton_{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ class CompiledRules:
         self.skeletons: list[CompiledSkeleton] = []
         self.rules: list[CompiledRule] = []
         self._pattern_ids: dict[Pattern, int] = {}
-        self._skeleton_ids: dict[Skeleton, int] = {}
+        self._skeleton_ids: dict[tuple[Skeleton, tuple[int, ...] | None], int] = {}
         sources = [tuple(source_pattern(s, rule) for s in rule.sources) for rule in rules]
         numbers = [tuple(self._pattern(s.pattern) for s in each) for each in sources]
         self.node_columns = max((len(p.nodes) for p in self.patterns), default=1)
@@ -104,32 +108,37 @@ class CompiledRules:
             return found
         self.patterns.append(pattern)
         found = self._pattern_ids[pattern] = len(self.patterns)
-        number = self._skeleton_ids.setdefault(pattern.skeleton, len(self.skeletons) + 1)
+        leaves = pattern.leaves if _is_branching(pattern.skeleton) else None
+        key = (pattern.skeleton, leaves)
+        number = self._skeleton_ids.setdefault(key, len(self.skeletons) + 1)
         if number > len(self.skeletons):
-            self.skeletons.append(CompiledSkeleton(number, pattern.skeleton))
+            self.skeletons.append(CompiledSkeleton(number, pattern.skeleton, leaves))
         skeleton = self.skeletons[number - 1]
         skeleton.patterns.append(found)
         skeleton.equalities.update((i, j) for j, i in enumerate(pattern.leaves) if i != j)
         return found
 
-    def new_skeleton_rows(self) -> Iterator[tuple[CompiledSkeleton, list[tuple[int, ...]]]]:
-        """Yield, per skeleton, the rows that heads seen since the last call make possible."""
+    def new_skeleton_rows(self) -> list[tuple[int, ...]]:
+        """Return rows of ``skeleton_row`` that heads seen since the last call make possible."""
+        new: list[tuple[int, ...]] = []
         for skeleton in self.skeletons:
-            fresh: list[tuple[int, ...]] = []
             for number in skeleton.patterns:
                 pattern = self.patterns[number - 1]
                 options = [
                     [h + 1 for h, symbol in enumerate(self.heads.examples) if node.accepts(symbol)]
                     for node in pattern.nodes
                 ]
-                fresh.extend(
-                    row
-                    for heads in itertools.product(*options)
-                    if (row := (number, *heads, *pattern.leaves)) not in skeleton.rows
-                )
-            skeleton.rows.update(fresh)
-            if fresh:
-                yield skeleton, fresh
+                for heads in itertools.product(*options):
+                    if (number, *heads) not in skeleton.rows:
+                        skeleton.rows.add((number, *heads))
+                        new.append(self._skeleton_row(skeleton.number, number, heads))
+        return new
+
+    def _skeleton_row(self, skeleton: int, number: int, heads: tuple[int, ...]) -> tuple[int, ...]:
+        leaves = self.patterns[number - 1].leaves
+        no_heads = (0,) * (self.node_columns - len(heads))
+        no_leaves = (0,) * (self.leaf_columns - len(leaves))
+        return (skeleton, number, *heads, *no_heads, *leaves, *no_leaves)
 
 
 def match_columns(compiled: CompiledRules) -> list[str]:
@@ -139,24 +148,30 @@ def match_columns(compiled: CompiledRules) -> list[str]:
     return ["pattern", "root", "stamp", *nodes, *leaves]
 
 
-def skeleton_columns(skeleton: CompiledSkeleton, compiled: CompiledRules) -> list[str]:
-    """Return the columns of a skeleton's table: pattern, a head per node, the equal leaf per leaf."""
-    pattern = compiled.patterns[skeleton.patterns[0] - 1]
-    heads = [f"h{i}" for i in range(len(pattern.nodes))]
-    return ["pattern", *heads, *(f"q{j}" for j in range(len(pattern.leaves)))]
+def skeleton_columns(compiled: CompiledRules) -> list[str]:
+    """Return the columns of ``skeleton_row``: a head per node, per leaf the first that equals it."""
+    heads = [f"h{i}" for i in range(compiled.node_columns)]
+    return ["skeleton", "pattern", *heads, *(f"q{j}" for j in range(compiled.leaf_columns))]
 
 
-def skeleton_text(shape: Skeleton) -> str:
-    """Return a skeleton as text: ``f(f(_, _), _)``."""
-    return f"f({', '.join('_' if child is None else skeleton_text(child) for child in shape)})"
+def skeleton_text(skeleton: CompiledSkeleton) -> str:
+    """Return a skeleton as text: ``f(f(_, _), _)``; equal leaves have a number: ``f(f(0, _), f(0, _))``."""
+    leaves = skeleton.leaves or ()
+    names = iter([str(i) if leaves.count(i) > 1 else "_" for i in leaves])
+
+    def text(shape: Skeleton) -> str:
+        return f"f({', '.join(next(names, '_') if c is None else text(c) for c in shape)})"
+
+    return text(skeleton.shape)
 
 
 def match_query(skeleton: CompiledSkeleton, compiled: CompiledRules, *, phase: str) -> str:
-    """Return the statement that finds all new matches of a skeleton's patterns.
+    """Return the query that finds all new matches of a skeleton's patterns.
+
+    Its parameter ``$since``: only matches that involve a row written at that clock or later.
 
     Args:
-        phase: ``single`` or ``multi``: whose patterns are asked for. Parameter ``$since``: only matches
-            that involve a row written at that clock or later.
+        phase: ``single`` or ``multi``: whose patterns are asked for.
     """
     nodes, leaves = _walk(skeleton.shape)
     stamps = ", ".join(f"n{i}.stamp" for i in range(len(nodes)))
@@ -164,7 +179,8 @@ def match_query(skeleton: CompiledSkeleton, compiled: CompiledRules, *, phase: s
     signatures = [f"n{i}.signature" for i in range(len(nodes))]
     pad_nodes = ["0"] * (compiled.node_columns - len(nodes))
     pad_leaves = ["0"] * (compiled.leaf_columns - len(leaves))
-    selected = ["s.pattern", "n0.class", stamp, *signatures, *pad_nodes, *leaves, *pad_leaves]
+    values = ["s.pattern", "n0.class", stamp, *signatures, *pad_nodes, *leaves, *pad_leaves]
+    selected = [f"{v} AS {c}" for v, c in zip(values, match_columns(compiled), strict=True)]
     joins = ["JOIN enode AS n0 ON n0.head = s.h0"]
     joins += [
         f"JOIN enode AS n{i} ON n{i}.class = n{parent}.c{position} AND n{i}.head = s.h{i}"
@@ -172,24 +188,29 @@ def match_query(skeleton: CompiledSkeleton, compiled: CompiledRules, *, phase: s
         if i > 0
     ]
     wanted = phase_patterns(compiled, phase)
-    conditions = [f"NOT n{i}.filtered" for i in range(len(nodes))]
+    conditions = [f"s.skeleton = {skeleton.number}"]
+    conditions += [f"NOT n{i}.filtered" for i in range(len(nodes))]
     conditions.append(f"{stamp} >= $since")
-    conditions += [
-        f"(s.q{j} <> {i} OR {leaves[i]} = {leaves[j]})" for i, j in sorted(skeleton.equalities)
-    ]
+    for i, j in sorted(skeleton.equalities):
+        equal = f"{leaves[i]} = {leaves[j]}"
+        conditions.append(equal if skeleton.leaves else f"(s.q{j} <> {i} OR {equal})")
     if not wanted.issuperset(skeleton.patterns):
         numbers = ", ".join(str(n) for n in skeleton.patterns if n in wanted)
         conditions.append(f"s.pattern IN ({numbers})")
     return "\n".join(
         [
-            f"-- match {phase} {skeleton_text(skeleton.shape)}",
-            f"INSERT INTO match ({', '.join(match_columns(compiled))})",
+            f"-- match {phase} {skeleton_text(skeleton)}",
             f"SELECT {', '.join(selected)}",
-            f"FROM {skeleton.table} AS s",
+            "FROM skeleton_row AS s",
             *joins,
             f"WHERE {' AND '.join(conditions)}",
         ]
     )
+
+
+def union_all(queries: Sequence[str]) -> str:
+    """Return one query for the rows of several; each keeps its comment."""
+    return "\nUNION ALL\n".join(f"(\n{query}\n)" for query in queries)
 
 
 def phase_patterns(compiled: CompiledRules, phase: str) -> frozenset[int]:
@@ -198,10 +219,10 @@ def phase_patterns(compiled: CompiledRules, phase: str) -> frozenset[int]:
 
 
 def join_query(group: JoinGroup, compiled: CompiledRules) -> str:
-    """Return the statement that pairs the matches of two sources on their shared leaves.
+    """Return the query that pairs the matches of two sources on their shared leaves.
 
     Pairs within one class are left out (TENSAT section 4). A symmetric rule takes each unordered pair
-    once, the lower class first. Parameters ``$since`` (one of the two is newer) and ``$cap`` (rows).
+    once, the lower class first. Its parameter ``$since``: one of the two is as new.
     """
     first = [f"a.g{i} AS g{i}" for i in range(compiled.node_columns)]
     second = [f"b.g{i} AS g{compiled.node_columns + i}" for i in range(compiled.node_columns)]
@@ -211,7 +232,6 @@ def join_query(group: JoinGroup, compiled: CompiledRules) -> str:
     return "\n".join(
         [
             f"-- join {names}",
-            "INSERT INTO pair",
             f"SELECT r.rule, a.root AS root0, b.root AS root1, {', '.join(first + second)},",
             f"    [{', '.join(leaves)}] AS b",
             "FROM rule_join AS r",
@@ -219,9 +239,15 @@ def join_query(group: JoinGroup, compiled: CompiledRules) -> str:
             f"JOIN match AS b ON b.pattern = r.second_pattern{on}",
             f"WHERE r.join_group = {group.number} AND a.root <> b.root",
             "    AND (NOT r.is_symmetric OR a.root < b.root) AND greatest(a.stamp, b.stamp) >= $since",
-            "LIMIT $cap",
+            f"LIMIT {PAIR_CAP}",
         ]
     )
+
+
+def _is_branching(shape: Skeleton) -> bool:
+    """Whether some node has two operators among its operands."""
+    inner = [child for child in shape if child is not None]
+    return len(inner) > 1 or any(_is_branching(child) for child in inner)
 
 
 def _walk(shape: Skeleton) -> tuple[list[tuple[int, int]], list[str]]:

@@ -58,7 +58,7 @@ class Instances:
                 self._levels = max([self._levels, *(row[1] for row in rows)])
             padding = [0] * (columns - len(signatures))
             instances.append((self._count, number, *signatures, *padding, *roots))
-        self._catalogue.flush(self._database)
+        self._catalogue.flush_signatures(self._database)
         self._database.insert("instance", _columns(instances))
         if template:
             self._database.insert("template", _columns(template))

@@ -11,19 +11,16 @@ import time
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.compile import (
+    PAIR_CAP,
     CompiledRules,
     CompiledSkeleton,
-    JoinGroup,
     join_query,
-    match_columns,
     match_query,
     phase_patterns,
     skeleton_columns,
+    union_all,
 )
 from relational_tensat.explore.instances import Instances
-
-#: Most pairs of matches that one join group of multi-pattern rules may bring up in an iteration.
-PAIR_CAP = 2_000_000
 
 
 class Matcher:
@@ -41,14 +38,13 @@ class Matcher:
         self._database: Database = egraph.database
         self._create_tables()
         self.instances = Instances(compiled, egraph.catalogue, egraph.database)
-        self._queries: dict[tuple[int, str], str] = {}
 
     def single(self, since: int) -> int:
         """Fill ``application`` with the new applications of single-pattern rules; return how many."""
         if not self._match("single", since):
             return 0
         self._judge("unjudged_singles")
-        return int(self._database.execute(self._single_text, name="single applications")[0][0])
+        return self._fill("application", self._single_text)
 
     def multi(self, since: int) -> int:
         """Fill ``application`` with the new applications of multi-pattern rules; return how many.
@@ -58,64 +54,53 @@ class Matcher:
         self.truncated = False
         if not self._match("multi", 0):
             return 0
-        self._database.execute(self._pair_table_text, name="pair")
-        pairs = 0
-        for group in self.compiled.joins:
-            pairs += self._join(group, since)
+        queries = [join_query(group, self.compiled) for group in self.compiled.joins]
+        pairs = self._fill("pair", union_all(queries), since=since)
+        self.truncated = pairs >= PAIR_CAP
         if not pairs:
             return 0
         self._judge("unjudged_pairs")
-        return int(self._database.execute(self._multi_text, name="multi applications")[0][0])
+        return self._fill("application", self._multi_text)
 
     def _match(self, phase: str, since: int) -> int:
         """Fill ``match`` with what is new for a phase; return the number of rows."""
         database = self._database
-        for skeleton, rows in self.compiled.new_skeleton_rows():
-            names = skeleton_columns(skeleton, self.compiled)
+        if rows := self.compiled.new_skeleton_rows():
+            names = skeleton_columns(self.compiled)
             columns = {n: list(c) for n, c in zip(names, zip(*rows, strict=True), strict=True)}
-            database.insert(skeleton.table, columns)
+            database.insert("skeleton_row", columns)
         changed = {int(row[0]) for row in database.run("changed_heads", since=since)}
-        database.execute("TRUNCATE match", name="match")
-        found = 0
         wanted = phase_patterns(self.compiled, phase)
-        for skeleton in self.compiled.skeletons:
-            if self._is_live(skeleton, wanted, changed):
-                started = time.perf_counter()
-                found += self._run_skeleton(skeleton, phase, since)
-                self._share_time(skeleton, phase, time.perf_counter() - started)
+        live = [s for s in self.compiled.skeletons if self._is_live(s, wanted, changed)]
+        if not live:
+            return 0
+        started = time.perf_counter()
+        queries = [match_query(skeleton, self.compiled, phase=phase) for skeleton in live]
+        found = self._fill("match", union_all(queries), since=since)
+        self._share_time(wanted, live, time.perf_counter() - started)
         return found
 
     def _is_live(
         self, skeleton: CompiledSkeleton, wanted: frozenset[int], changed: set[int]
     ) -> bool:
         """Whether a pattern of the phase can have a new match: one of its heads has changed rows."""
-        nodes = len(self.compiled.patterns[skeleton.patterns[0] - 1].nodes)
-        return any(
-            row[0] in wanted and not changed.isdisjoint(row[1 : nodes + 1]) for row in skeleton.rows
-        )
+        return any(row[0] in wanted and not changed.isdisjoint(row[1:]) for row in skeleton.rows)
 
-    def _run_skeleton(self, skeleton: CompiledSkeleton, phase: str, since: int) -> int:
-        key = (skeleton.number, phase)
-        if key not in self._queries:
-            self._queries[key] = match_query(skeleton, self.compiled, phase=phase)
-        rows = self._database.execute(self._queries[key], {"since": since}, "match")
-        return int(rows[0][0])
-
-    def _join(self, group: JoinGroup, since: int) -> int:
-        text = join_query(group, self.compiled)
-        rows = self._database.execute(text, {"since": since, "cap": PAIR_CAP}, "join")
-        self.truncated |= rows[0][0] == PAIR_CAP
-        return int(rows[0][0])
+    def _fill(self, table: str, query: str, **params: int) -> int:
+        """Make a temporary table of a query's rows; return how many."""
+        text = f"CREATE OR REPLACE TEMP TABLE {table} AS\n{query}"
+        return int(self._database.execute(text, params or None, table)[0][0])
 
     def _judge(self, query: str) -> None:
         configurations = self._database.execute(self._unjudged_text[query], name=query)
         if configurations:
             self.instances.judge(sorted(configurations))
 
-    def _share_time(self, skeleton: CompiledSkeleton, phase: str, seconds: float) -> None:
-        """Share the seconds of a skeleton's query among the rules that it serves."""
-        wanted = phase_patterns(self.compiled, phase)
-        patterns = wanted.intersection(skeleton.patterns)
+    def _share_time(
+        self, wanted: frozenset[int], skeletons: list[CompiledSkeleton], seconds: float
+    ) -> None:
+        """Share the seconds of a search among the rules that it served."""
+        patterns = wanted.intersection(p for s in skeletons for p in s.patterns)
         rules = [r.number for r in self.compiled.rules if patterns.intersection(r.patterns)]
         for number in rules:
             self.rule_seconds[number] = self.rule_seconds.get(number, 0.0) + seconds / len(rules)
@@ -124,21 +109,14 @@ class Matcher:
         compiled, database = self.compiled, self._database
         self.rule_seconds: dict[int, float] = {}
         signatures = [f"g{i}" for i in range(2 * compiled.node_columns)]
-        columns = ", ".join(f"{name} INTEGER" for name in match_columns(compiled))
-        database.execute(f"CREATE OR REPLACE TEMP TABLE match ({columns})")
         columns = ", ".join(f"{name} INTEGER" for name in signatures)
         database.execute(
             f"CREATE OR REPLACE TEMP TABLE instance "
             f"(id INTEGER, rule INTEGER, {columns}, root0 INTEGER, root1 INTEGER)"
         )
-        self._pair_table_text = (
-            f"CREATE OR REPLACE TEMP TABLE pair "
-            f"(rule INTEGER, root0 INTEGER, root1 INTEGER, {columns}, b INTEGER[])"
-        )
+        columns = ", ".join(f"{name} INTEGER" for name in skeleton_columns(compiled))
+        database.execute(f"CREATE OR REPLACE TEMP TABLE skeleton_row ({columns})")
         database.script("rule_tables")
-        for skeleton in compiled.skeletons:
-            names = ", ".join(f"{n} INTEGER" for n in skeleton_columns(skeleton, compiled))
-            database.execute(f"CREATE OR REPLACE TEMP TABLE {skeleton.table} ({names})")
         self._insert_rules()
         self._write_texts(signatures)
 
@@ -181,7 +159,6 @@ class Matcher:
         on_pair = " AND ".join(f"i.{g} = p.{g}" for g in signatures)
         self._single_text = (
             "-- applications of single-pattern rules\n"
-            "CREATE OR REPLACE TEMP TABLE application AS\n"
             "SELECT row_number() OVER ()::INTEGER AS id, i.rule, i.id AS instance, m.root AS root0,\n"
             f"    0 AS root1, [{leaves}] AS b\n"
             "FROM match AS m JOIN rule_pattern AS r USING (pattern)\n"
@@ -190,7 +167,6 @@ class Matcher:
         )
         self._multi_text = (
             "-- applications of multi-pattern rules\n"
-            "CREATE OR REPLACE TEMP TABLE application AS\n"
             "SELECT row_number() OVER ()::INTEGER AS id, p.rule, i.id AS instance, p.root0, p.root1, p.b\n"
             f"FROM pair AS p JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
             "WHERE i.root0 > 0"

@@ -219,6 +219,7 @@ class _Runner:
             tally.filtered += filter_cycles(self._database)
 
     def _finish(self, reason: str) -> Exploration:
+        self._egraph.catalogue.flush(self._database)
         seconds = self._matcher.rule_seconds
         rules = {
             str(name): RuleStats(int(matches), int(applied), seconds.get(int(number), 0.0))

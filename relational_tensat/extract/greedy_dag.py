@@ -13,6 +13,7 @@ import heapq
 import numpy as np
 
 from relational_tensat.errors import NoSolutionError
+from relational_tensat.extract.greedy import tree_greedy
 from relational_tensat.extract.index import children_by_node, parents_by_class
 from relational_tensat.extract.problem import (
     UNUSED,
@@ -155,16 +156,12 @@ def _joined(parts: list[Ints]) -> Ints:
 
 
 def greedy_dag(problem: ExtractionProblem) -> Ints:
-    """Return the sharing-aware greedy choice, or the original graph where that is cheaper.
+    """Return the sharing-aware greedy choice, or tree-greedy's or the original where cheaper.
 
     Raises:
         NoSolutionError: the root has no acyclic derivation.
     """
-    found = DagDeriver(problem).derive(problem.cost_us)
-    return cheaper(problem, found, problem.original) if problem.has_original else found
-
-
-def cheaper(problem: ExtractionProblem, first: Ints, second: Ints) -> Ints:
-    """Return the cheaper of two choices, the second where they cost the same, pruned."""
-    better = first if dag_cost_us(problem, first) < dag_cost_us(problem, second) else second
-    return reachable(problem, better)
+    choices = [DagDeriver(problem).derive(problem.cost_us), tree_greedy(problem)]
+    if problem.has_original:
+        choices.append(reachable(problem, problem.original))
+    return min(choices, key=lambda choice: dag_cost_us(problem, choice))

@@ -100,6 +100,14 @@ def above_sets(problem: ExtractionProblem) -> list[int]:
     return [part if part is not None else 1 << klass for klass, part in enumerate(above)]
 
 
+def members_of(bits: int) -> list[int]:
+    """Return the classes of a set, in order."""
+    raw = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+    flags = np.unpackbits(np.frombuffer(raw, dtype=np.uint8), bitorder="little")
+    members: list[int] = np.flatnonzero(flags).tolist()
+    return members
+
+
 def node_needs(problem: ExtractionProblem, must: list[int]) -> list[int]:
     """Return, per e-node, the union of the must sets of its children."""
     needs = []
@@ -123,29 +131,47 @@ def drop_by_must(reduced: Reduced) -> Reduced:
     needs = node_needs(problem, must_sets(problem))
     above = above_sets(problem)
     children = children_by_node(problem)
-    bits = [sum(1 << child for child in part) for part in children]
     cost = problem.cost_us.tolist()
     nodes = np.ones(problem.n_nodes, dtype=np.bool_)
     for klass, members in enumerate(nodes_by_class(problem)):
-        alive: list[int] = []
-        for node in sorted(members, key=lambda item: (cost[item], len(children[item]), item)):
+        open_nodes = []
+        for node in members:
             if needs[node] & above[klass]:
                 nodes[node] = False
-                continue
-            if any(bits[other] & ~needs[node] == 0 for other in alive):
-                nodes[node] = False
-                continue
-            # Of e-nodes of equal cost the later may dominate the earlier.
-            beaten = [
-                other
-                for other in alive
-                if cost[other] == cost[node] and bits[node] & ~needs[other] == 0
-            ]
-            for other in beaten:
-                nodes[other] = False
-                alive.remove(other)
-            alive.append(node)
+            else:
+                open_nodes.append(node)
+        if len(open_nodes) > 1:
+            nodes[_dominated(open_nodes, cost, children, needs)] = False
     return keep(reduced, nodes)
+
+
+def _dominated(
+    members: list[int], cost: list[float], children: list[list[int]], needs: list[int]
+) -> list[int]:
+    """Return the e-nodes of a class that another one makes superfluous.
+
+    What dominates costs no more and, must sets being closed, needs no more in any case: sorted by
+    both it comes first, or either may go. To find it among many, each kept e-node is filed under
+    one child, which must be among the needs of what it dominates.
+    """
+    dominated: list[int] = []
+    filed: dict[int, list[int]] = {}
+    filed_bits = 0
+    for node in sorted(members, key=lambda item: (cost[item], needs[item].bit_count(), item)):
+        need = needs[node]
+        candidates = members_of(need & filed_bits) if need & filed_bits else []
+        if -1 in filed or any(
+            all(need >> child & 1 for child in children[other])
+            for key in candidates
+            for other in filed[key]
+        ):
+            dominated.append(node)
+            continue
+        key = max(children[node], default=-1)
+        filed.setdefault(key, []).append(node)
+        if key >= 0:
+            filed_bits |= 1 << key
+    return dominated
 
 
 def _derivation_order(problem: ExtractionProblem) -> list[int]:

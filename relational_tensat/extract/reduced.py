@@ -25,8 +25,9 @@ class Reduced:
     Attributes:
         problem: the smaller e-graph; its ``original`` is all unused.
         source: the e-graph that all reductions began with.
-        node_origin: per e-node, one of the source (where e-nodes were merged, the topmost).
-        class_origin: per class, the class of the source.
+        node_origin: per e-node, one of the source (where e-nodes were merged, the topmost), or
+            ``UNUSED`` for the free e-node of a root put above all.
+        class_origin: per class, the class of the source, or ``UNUSED`` for such a root.
         fixed: per class of the source, the e-node to take if the class is needed but is no longer
             in ``problem``.
     """
@@ -40,7 +41,7 @@ class Reduced:
     def lift(self, choice: Ints) -> Ints:
         """Return the choice of the source that a choice of the smaller e-graph stands for."""
         lifted = self.fixed.copy()
-        used = np.flatnonzero(choice != UNUSED)
+        used = np.flatnonzero((choice != UNUSED) & (self.class_origin != UNUSED))
         lifted[self.class_origin[used]] = self.node_origin[choice[used]]
         return reachable(self.source, lifted)
 

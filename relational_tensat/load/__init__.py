@@ -75,7 +75,9 @@ def from_onnx_model(
     from relational_tensat.load.onnx_read import check_model, read_model
 
     check_model(model, where)
-    return read_model(model, dims or {}, where)
+    copy = type(model)()
+    copy.CopyFrom(model)
+    return read_model(copy, dims or {}, where)
 
 
 def to_onnx_model(graph: Graph) -> onnx.ModelProto:

@@ -127,7 +127,7 @@ def parse_json(data: bytes, where: str | Path) -> Place:
     try:
         value = json.loads(text, object_pairs_hook=members, parse_constant=constant)
     except json.JSONDecodeError as error:
-        end = error.pos >= len(text.rstrip())
+        end = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
         reason = "the text ends too early" if end else error.msg
         raise ModelError(
             f"{where}: line {error.lineno} column {error.colno}: not JSON: {reason}"

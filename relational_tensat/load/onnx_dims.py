@@ -24,18 +24,13 @@ def fix_dims(
 
     Raises:
         UsageError: a name in ``dims`` is none of the model's, or a size is not positive.
-        InputError: a dimension stays without a size, or an input has no shape.
+        InputError: a dimension stays without a size.
     """
     _check_names(inputs, dims, where)
     for _, axis, dim in [*_axes(inputs), *_axes(values)]:
         size = dims.get(axis, dims.get(dim.dim_param)) if _is_dynamic(dim) else None
         if size is not None:
             dim.dim_value = size
-    for value in inputs:
-        if value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape"):
-            raise InputError(
-                f"{where}: input {value.name!r} has no shape: its number of dimensions is not fixed"
-            )
     for name, axis, dim in _axes(inputs):
         if _is_dynamic(dim):
             key = dim.dim_param or axis
@@ -52,13 +47,14 @@ def _check_names(
         known[axis] = dim
         if _is_dynamic(dim) and dim.dim_param:
             known[dim.dim_param] = dim
-    dynamic = [key for key, dim in known.items() if _is_dynamic(dim)]
+    dynamic = {key: dim for key, dim in known.items() if _is_dynamic(dim)}
+    listed = list(dict.fromkeys(dim.dim_param or key for key, dim in dynamic.items()))
     for key, size in dims.items():
         if size < 1:
             raise UsageError(f"dimension {key!r} = {size}, expected a positive size")
         if key not in known:
             hint = nearest(key, dynamic) or (
-                f"; it has {', '.join(dynamic)}" if dynamic else "; all its dimensions are fixed"
+                f"; it has {', '.join(listed)}" if listed else "; all its dimensions are fixed"
             )
             raise UsageError(f"{where}: has no dynamic dimension {key!r}{hint}")
         if not _is_dynamic(known[key]) and known[key].dim_value != size:

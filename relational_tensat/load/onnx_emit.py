@@ -92,7 +92,7 @@ class Emitter:
         for node in self.nodes[self._start :]:
             node.input[:] = [names.get(value, value) for value in node.input]
             node.output[:] = [names.get(value, value) for value in node.output]
-        if nodes:
+        if nodes and name:
             nodes[-1].name = name
         self._base = ""
 

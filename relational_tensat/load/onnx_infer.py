@@ -14,7 +14,7 @@ from relational_tensat.graph import TensorType, Weight
 from relational_tensat.graph.ir import Array
 from relational_tensat.load.arrays import compact
 from relational_tensat.load.onnx_opaque import input_names
-from relational_tensat.load.onnx_opset import is_unchanged, opset_imports
+from relational_tensat.load.onnx_opset import infer_shapes, is_unchanged, opset_imports
 from relational_tensat.load.onnx_types import (
     dtype_name,
     from_type_proto,
@@ -63,7 +63,7 @@ class NodeOracle:
         outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
         model = self._model(node, types, weights, outputs, self._imports)
         try:
-            inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+            inferred = infer_shapes(model)
         except onnx.shape_inference.InferenceError as error:
             raise ModelError(f"{self._where}: {label(node)}: {condense(str(error))}") from None
         found = {value.name: from_type_proto(value.type) for value in inferred.graph.output}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
+import numpy as np
 import onnx
 from onnx import version_converter
 
 from relational_tensat.graph import TensorType
-from relational_tensat.load.onnx_names import all_nodes
+from relational_tensat.load.onnx_names import all_nodes, subgraphs
 from relational_tensat.load.onnx_types import to_value_info
 
 #: Written where the model does not say which version it was read from.
@@ -24,6 +25,10 @@ def candidates(wanted: int) -> Iterator[int]:
     versions |= dict.fromkeys(range(DEFAULT_OPSET, OLDEST_WRITTEN_OPSET - 1, -1))
     versions |= dict.fromkeys(range(DEFAULT_OPSET + 1, onnx.defs.onnx_opset_version() + 1))
     return (version for version in versions if version >= OLDEST_WRITTEN_OPSET)
+
+
+#: Operators whose meaning changed in a version although the version converter takes it for none.
+_CHANGED = {"PRelu": 7, "Scan": 9}
 
 
 @cache
@@ -62,6 +67,10 @@ def convert_node(
     Returns:
         The nodes, in order; None when the version converter has no way.
     """
+    if node.op_type == "PRelu" and imports[""] < 7:
+        return _convert_prelu(node, types)
+    if any(imports[""] < _CHANGED.get(inner.op_type, 0) <= version for inner in all_nodes([node])):
+        return None
     inputs = [name for name in types if name not in node.output]
     graph = onnx.helper.make_graph(
         [node],
@@ -74,13 +83,55 @@ def convert_node(
         converted = version_converter.convert_version(model, version)
     except RuntimeError:  # what its C++ code raises when an adapter is missing or does not apply
         return None
-    if [value.name for value in converted.graph.output] != [name for name in node.output if name]:
+    if not _still_fits(converted, [name for name in node.output if name]):
         return None
     constants = [
         onnx.helper.make_node("Constant", [], [tensor.name], value=tensor)
         for tensor in converted.graph.initializer
     ]
     return [*constants, *converted.graph.node]
+
+
+def _still_fits(converted: onnx.ModelProto, outputs: list[str]) -> bool:
+    """Whether a converted node still gives the same outputs, of types that fit."""
+    if [value.name for value in converted.graph.output] != outputs:
+        return False
+    del converted.graph.value_info[:]  # of the node before the conversion
+    try:
+        infer_shapes(converted)
+    except onnx.shape_inference.InferenceError:
+        return False
+    return True
+
+
+def _convert_prelu(node: onnx.NodeProto, types: Mapping[str, TensorType]) -> list[onnx.NodeProto]:
+    """Return PRelu as it is from version 7 on, where the slope broadcasts from the last axis.
+
+    Before, a slope of one dimension went along axis 1; the version converter overlooks that.
+    """
+    data, slope = types[node.input[0]], types[node.input[1]]
+    if slope.rank != 1 or slope.size == 1 or data.rank <= 2:
+        return [node]
+    shape = np.array([slope.size, *(1 for _ in range(data.rank - 2))], np.int64)
+    tensor = onnx.numpy_helper.from_array(shape)
+    return [
+        onnx.helper.make_node("Constant", [], ["shape"], value=tensor),
+        onnx.helper.make_node("Reshape", [node.input[1], "shape"], ["slope"]),
+        onnx.helper.make_node("PRelu", [node.input[0], "slope"], list(node.output)),
+    ]
+
+
+def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with the types that ONNX infers, strictly.
+
+    Raises:
+        onnx.shape_inference.InferenceError: the types of a node's operands do not fit.
+    """
+    # Data propagation fails on valid branches that use one outer value in several places.
+    simple = not any(True for node in model.graph.node for _ in subgraphs(node))
+    return onnx.shape_inference.infer_shapes(
+        model, check_type=True, strict_mode=True, data_prop=simple
+    )
 
 
 def opset_imports(imports: Mapping[str, int]) -> list[onnx.OperatorSetIdProto]:

@@ -69,7 +69,7 @@ def check_model(model: onnx.ModelProto, where: str) -> None:
 
 
 def read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> Graph:
-    """Return the graph of a valid model whose external data is loaded.
+    """Return the graph of a valid model whose external data is loaded; changes the model.
 
     Raises:
         UsageError, InputError, ModelError: as ``read_onnx``.
@@ -77,6 +77,12 @@ def read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> G
     if model.functions:
         model = inliner.inline_local_functions(model)
     graph, imports = model.graph, read_imports(model.opset_import)
+    newest = onnx.defs.onnx_opset_version()
+    if imports.get("", 0) > newest:
+        raise ModelError(
+            f"{where}: operator set version {imports['']} is newer than the installed onnx"
+            f" {onnx.__version__} knows ({newest})"
+        )
     _refuse_training(graph, where)
     initialized = {tensor.name for tensor in graph.initializer}
     initialized |= {tensor.values.name for tensor in graph.sparse_initializer}

@@ -104,7 +104,8 @@ class _Writer:
             raise _unwritable(node, self._imports[""])
         outputs = [self._plan.names[value] for value in node.outputs]
         restore(nodes, self._inputs(node), outputs, self._plan.taken, self._plan.fresh)
-        nodes[-1].name = node.name
+        if node.name:
+            nodes[-1].name = node.name
         self._emitter.nodes += nodes
         if node.attrs["domain"]:  # ONNX cannot infer these types when the model is read again
             types = _tensor_types(self._graph, node.outputs)

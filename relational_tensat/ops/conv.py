@@ -105,11 +105,10 @@ class Conv(Operator):
         return activate(str_of(attrs, "act"), result)
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        """Two per weight and position, one per element for bias and for activation."""
+        """Two per weight and position, one per element for bias; a fused activation is none."""
         w = tensor(inputs[1], self.name)
         size = sum(part.size for part in tensors_of(output))
-        extra = (len(inputs) == 3) + (attrs["act"] != "none")
-        return size * (2 * math.prod(w.shape[1:]) + extra)
+        return size * (2 * math.prod(w.shape[1:]) + (len(inputs) == 3))
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         x, w = input_type(node, 0), input_type(node, 1)

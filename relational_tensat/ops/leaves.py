@@ -109,7 +109,7 @@ class Fill(_Free):
         if not isinstance(value, np.ndarray):
             return None
         number = value.reshape(-1)[0]
-        if float(number) != number:  # an integer that no float holds
+        if float(number) != number.item():  # an integer that no float holds
             return None
         attrs: Attrs = {
             "value": float(number),

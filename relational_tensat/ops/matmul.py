@@ -63,10 +63,9 @@ class Matmul(Operator):
         return activate(str_of(attrs, "act"), product)
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        """Two per product and sum, one per element for bias and for activation."""
+        """Two per product and sum, one per element for bias; a fused activation is none."""
         size = sum(part.size for part in tensors_of(output))
-        extra = (len(inputs) == 3) + (attrs["act"] != "none")
-        return size * (2 * tensor(inputs[0], self.name).shape[-1] + extra)
+        return size * (2 * tensor(inputs[0], self.name).shape[-1] + (len(inputs) == 3))
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         return _read_gemm(node) if node.op_type == "Gemm" else _read_matmul(node)

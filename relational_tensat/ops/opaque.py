@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import importlib
 from functools import lru_cache
 from typing import Any, cast
@@ -12,10 +13,8 @@ import numpy as np
 from relational_tensat.errors import InputError, MissingDependencyError, ShapeError, UsageError
 from relational_tensat.graph.ir import Attrs
 from relational_tensat.graph.types import (
-    DTYPE_BYTES,
     TensorType,
     TupleType,
-    numpy_dtype,
     tensors_of,
 )
 from relational_tensat.ops.attributes import int_of, str_of
@@ -67,6 +66,8 @@ class Opaque(Operator):
     def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
         """Run the node through onnxruntime, in the element types that the model declares.
 
+        Where there is no kernel for these, floats are float32.
+
         Raises:
             InputError: onnxruntime cannot run it.
             MissingDependencyError: onnx or onnxruntime is not installed.
@@ -74,10 +75,8 @@ class Opaque(Operator):
         kinds = tuple(part for kind in types for part in tensors_of(kind))
         session, refusals = _open(kinds, attrs)
         feeds = {
-            declared.name: _as_declared(value, kind)
-            for declared, value, kind in zip(
-                session.get_inputs(), flatten(inputs), kinds, strict=True
-            )
+            taken.name: _as_taken(value, taken.type)
+            for taken, value in zip(session.get_inputs(), flatten(inputs), strict=True)
         }
         try:
             results = session.run(None, feeds)
@@ -123,11 +122,10 @@ def _out_types(attrs: Attrs) -> TupleType:
     return kinds
 
 
-def _as_declared(value: Any, kind: TensorType) -> Any:
-    """Return an evaluated value in the element type in which the session takes it."""
-    if kind.dtype not in DTYPE_BYTES:
-        return value  # strings, sequences
-    return np.asarray(value).astype(numpy_dtype(_fed_dtype(kind.dtype)), copy=False)
+def _as_taken(value: Any, onnx_type: str) -> Any:
+    """Return an evaluated value as a session takes it; integers have their type already."""
+    narrow = onnx_type == "tensor(float)"
+    return np.asarray(value).astype(np.float32) if narrow else value
 
 
 def _fed_dtype(dtype: str) -> str:
@@ -173,27 +171,47 @@ def _session(
         ValueError,
     )
     decode_error: type[Exception] = _load("google.protobuf.message").DecodeError
-    try:
-        model = _single_node_model(onnx, payload, domain, opset, kinds, out_kinds)
-    except (ValueError, decode_error) as error:
-        raise InputError(f"opaque {op_type}: malformed payload: {_first_line(error)}") from error
     options = runtime.SessionOptions()
     options.log_severity_level = 4  # fatal only: what is wrong is raised
     options.intra_op_num_threads = 1
-    try:
-        session = runtime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
-    except refusals as error:
-        raise InputError(f"onnxruntime cannot run {op_type}: {_first_line(error)}") from error
-    return session, refusals
+    refused: list[Exception] = []
+    for narrowed in (False, True):
+        try:
+            model = _single_node_model(
+                onnx,
+                payload,
+                domain,
+                opset,
+                _declared(kinds, narrowed),
+                _declared(out_kinds, narrowed),
+            )
+            session = runtime.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+        except (binascii.Error, decode_error) as error:
+            raise InputError(
+                f"opaque {op_type}: malformed payload: {_first_line(error)}"
+            ) from error
+        except refusals as error:
+            refused.append(error)
+        else:
+            return session, refusals
+    reason = _first_line(refused[0])
+    raise InputError(f"onnxruntime cannot run {op_type}: {reason}") from refused[0]
+
+
+def _declared(kinds: TupleType, narrowed: bool) -> TupleType:
+    """Return the types in which a node runs: float32 for all floats, where it has no others."""
+    if not narrowed:
+        return kinds
+    return tuple(TensorType("float32", k.shape) if k.is_float else k for k in kinds)
 
 
 def _single_node_model(
     onnx: Any, payload: str, domain: str, opset: int, kinds: TupleType, out_kinds: TupleType
 ) -> Any:
     """Return a model of the node, with halves cast to and from float32 around it."""
-    node = onnx.NodeProto.FromString(base64.b64decode(payload))
+    node = onnx.NodeProto.FromString(base64.b64decode(payload, validate=True))
     before, after, inputs, outputs = [], [], [], []
     for k, kind in enumerate(kinds):
         fed, name = TensorType(_fed_dtype(kind.dtype), kind.shape), f"i{k}"

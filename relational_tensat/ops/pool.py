@@ -68,13 +68,24 @@ class _Window:
     @property
     def reach(self) -> tuple[int, ...]:
         """Elements to pad at the ends so that every window, also a partial last one, is whole."""
+        return tuple(map(max, self._overhang(), self.ends))
+
+    def _overhang(self) -> tuple[int, ...]:
+        """Return how far the last windows reach beyond the operand; negative where not so far."""
         return tuple(
-            max((out - 1) * s + (k - 1) * d + 1 - size - begin, end)
-            for out, s, k, d, size, begin, end in zip(
+            (out - 1) * s + (k - 1) * d + 1 - size - begin
+            for out, s, k, d, size, begin in zip(
                 self.out, self.stride, self.kernel, self.dilation, self.sizes, self.begins,
-                self.ends, strict=True,
+                strict=True,
             )
         )  # fmt: skip
+
+    def onnx_borders(self, ceil_mode: bool) -> dict[str, Any]:
+        """Return ONNX's pads and ceil_mode, which leave no doubt which windows count."""
+        if not (ceil_mode and self.starts_outside()):
+            return {"pads": [*self.begins, *self.ends], "ceil_mode": int(ceil_mode)}
+        ends = (max(each, 0) for each in self._overhang())
+        return {"pads": [*self.begins, *ends], "ceil_mode": 0}
 
     def meets_elements(self) -> bool:
         """Return whether no window is of padding only and (as ONNX asks) pads are below kernels."""
@@ -85,6 +96,10 @@ class _Window:
             *zip(self.ends, self.kernel, strict=True),
         ]
         return all(p < k for p, k in pads) and bool(self.counts(include_pad=False).min() >= 1)
+
+    def starts_outside(self) -> bool:
+        """Return whether the elements left over by the last window are padding only."""
+        return any(over < end for over, end in zip(self._overhang(), self.ends, strict=True))
 
     def counts(self, include_pad: bool) -> Array:
         """Return how many elements each window meets, ``[*out]``; padding counts on demand."""
@@ -109,6 +124,15 @@ class _Pool(Operator):
         normalize_padding(result)
         return result
 
+    def canonical(self, inputs: Types, attrs: Attrs) -> dict[str, AttrValue]:
+        """Rounding up is kept only where it adds a window."""
+        result = self.normalize(attrs)
+        sizes = spatial(self.name, tensor(inputs[0], self.name))
+        if result["ceil_mode"]:
+            rounded_down = _Window(self.name, sizes, {**result, "ceil_mode": False}).out
+            result["ceil_mode"] = _Window(self.name, sizes, result).out != rounded_down
+        return result
+
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
         x = tensor(inputs[0], self.name)
         one_dtype(self.name, [x], FLOAT_DTYPES)
@@ -121,9 +145,9 @@ class _Pool(Operator):
         return x.with_shape((*x.shape[:2], *window.out))
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        """One per window and element, one per result for the activation."""
+        """One per window and element; a fused activation is none."""
         size = sum(part.size for part in tensors_of(output))
-        return size * (math.prod(ints_of(attrs, "kernel")) + (attrs["act"] != "none"))
+        return size * math.prod(ints_of(attrs, "kernel"))
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         check_one_output(node)
@@ -142,11 +166,9 @@ class _Pool(Operator):
             "ceil_mode": False,
         }
         if attr_int(node, "ceil_mode", 0):
-            windows = _Window(self.name, sizes, attrs).out
-            # Rounding up matters only where it adds a window.
-            attrs["ceil_mode"] = (
-                _Window(self.name, sizes, attrs | {"ceil_mode": True}).out != windows
-            )
+            attrs["ceil_mode"] = True
+            if _Window(self.name, sizes, attrs).starts_outside():
+                return None  # ONNX and onnxruntime disagree whether such a window counts
         return Mapped(self.name, (node.inputs[0],), attrs)
 
 
@@ -176,9 +198,8 @@ class MaxPool(_Pool):
             list(inputs),
             kernel_shape=list(window.kernel),
             strides=list(window.stride),
-            pads=[*window.begins, *window.ends],
             dilations=list(window.dilation),
-            ceil_mode=int(bool_of(attrs, "ceil_mode")),
+            **window.onnx_borders(bool_of(attrs, "ceil_mode")),
         )
         return emit_activation(emitter, result[0], str_of(attrs, "act"))
 
@@ -228,9 +249,8 @@ class AvgPool(_Pool):
                 list(inputs),
                 kernel_shape=list(window.kernel),
                 strides=list(window.stride),
-                pads=[*window.begins, *window.ends],
-                ceil_mode=int(bool_of(attrs, "ceil_mode")),
                 count_include_pad=int(include),
+                **window.onnx_borders(bool_of(attrs, "ceil_mode")),
             )
         return emit_activation(emitter, result[0], str_of(attrs, "act"))
 

@@ -104,7 +104,7 @@ def _confidence(result: Result) -> str:
     """Return how good the extracted graph is known to be; "optimal" only where it was proven."""
     if result.optimal:
         return "optimal for this e-graph"
-    if result.gap is None or result.bound_us is None:
+    if result.bound_us == 0.0:
         return "no bound on what could still be gained"
     return f"gap {result.gap:.2%} (no graph in it costs less than {result.bound_us:,.2f} µs)"
 

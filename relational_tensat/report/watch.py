@@ -25,7 +25,7 @@ class ConsoleProgress:
 
     def phase(self, name: str) -> None:
         """Print the name of a phase when it begins."""
-        if name != self._phase:
+        if name not in ("load", self._phase):  # loading is too quick to be news
             self._phase = name
             self._console.print(f"{name} …", style="dim")
 

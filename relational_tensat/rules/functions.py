@@ -1,7 +1,7 @@
 """The functions that rules may use in conditions and in the attributes of targets.
 
-They are pure functions of attribute values and of the types of tensors. Where one does not apply (an
-index out of range, a tuple where a tensor is expected), the rule does not apply: that is no error.
+They are pure functions of attribute values and of the types of tensors. Where one does not apply
+(an index out of range, a tuple where a tensor is expected), the rule does not apply: no error.
 Adding a function is adding one ``@function``: the parser, the evaluation and the listing find it.
 """
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from relational_tensat.errors import ShapeError, UsageError, nearest
-from relational_tensat.graph.types import TensorType, ValueType
-from relational_tensat.ops.padding import Padding, resolve_padding
+from relational_tensat.graph.types import TensorType
+from relational_tensat.ops.padding import Padding, output_sizes, resolve_padding
 from relational_tensat.ops.shapes import broadcast as broadcast_shapes
 
 Ints: TypeAlias = tuple[int, ...]
@@ -24,13 +24,28 @@ class Inapplicable(Exception):  # noqa: N818 - it is no error: the rule just doe
     """A function was given what it is not defined for."""
 
 
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+#: What says whether a value is of a kind of argument.
+_KINDS: dict[str, Callable[[object], bool]] = {
+    "any": lambda value: True,
+    "bool": lambda value: isinstance(value, bool),
+    "int": _is_int,
+    "number": lambda value: _is_int(value) or isinstance(value, float),
+    "ints": lambda value: isinstance(value, tuple) and all(map(_is_int, value)),
+    "tensor": lambda value: isinstance(value, TensorType),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """A function that rules may call.
 
     Attributes:
-        params: the kinds of the arguments: tensor, int, number, bool, ints or any; the last one ends
-            in ``...`` if it may be repeated.
+        params: the kinds of the arguments: tensor, int, number, bool, ints or any; the last one
+            ends in ``...`` if it may be repeated.
         lazy: arguments are evaluated only as far as needed (``and``, ``or``, ``if``).
         meaning: one line.
     """
@@ -56,6 +71,10 @@ class Function:
         """Return the kind of an argument."""
         return self.params[min(index, len(self.params) - 1)].removesuffix("...")
 
+    def check(self, index: int) -> Callable[[object], bool]:
+        """Return what says whether a value is of the kind of an argument."""
+        return _KINDS[self.kind(index)]
+
 
 _FUNCTIONS: dict[str, Function] = {}
 
@@ -66,7 +85,7 @@ def function(
     """Make a Python function known to rules; its docstring is the meaning."""
 
     def add(call: Callable[..., Any]) -> Callable[..., Any]:
-        meaning = (call.__doc__ or "").strip()
+        meaning = " ".join((call.__doc__ or "").split())
         _FUNCTIONS[name] = Function(name, params, meaning, call, lazy)
         return call
 
@@ -91,24 +110,7 @@ def get_function(name: str) -> Function:
         raise UsageError(f"unknown function {name!r}{hint}") from None
 
 
-def fits(value: object, kind: str) -> bool:
-    """Whether a value is of a kind of argument."""
-    match kind:
-        case "int":
-            return isinstance(value, int) and not isinstance(value, bool)
-        case "number":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "bool":
-            return isinstance(value, bool)
-        case "ints":
-            return isinstance(value, tuple) and all(isinstance(each, int) for each in value)
-        case "tensor":
-            return isinstance(value, TensorType)
-        case _:
-            return True
-
-
-# --- numbers ---------------------------------------------------------------------------------------
+# --- numbers ---
 
 
 @function("+", "number...")
@@ -157,12 +159,12 @@ def _min(*values: float) -> float:
     return min(values)
 
 
-# --- truth -----------------------------------------------------------------------------------------
+# --- truth ---
 
 
 @function("=", "any", "any")
 def _equal(a: object, b: object) -> bool:
-    """Whether two values (or the types of two tensors' shapes) are equal."""
+    """Whether two values are equal."""
     return a == b
 
 
@@ -208,7 +210,7 @@ def _if(condition: Callable[[], Any], yes: Callable[[], Any], no: Callable[[], A
     return yes() if condition() else no()
 
 
-# --- lists -----------------------------------------------------------------------------------------
+# --- lists ---
 
 
 @function("list", "any...")
@@ -304,13 +306,42 @@ def _permute(values: Ints, perm: Ints) -> Ints:
     return tuple(values[each] for each in perm)
 
 
+@function("without", "ints", "ints")
+def _without(values: Ints, indices: Ints) -> Ints:
+    """The list without the elements at the places that the second one names."""
+    return tuple(value for index, value in enumerate(values) if index not in indices)
+
+
+@function("add-lists", "ints", "ints")
+def _add_lists(a: Ints, b: Ints) -> Ints:
+    """Two lists of one length, added element by element."""
+    if len(a) != len(b):
+        raise Inapplicable
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+@function("inverse", "ints")
+def _inverse(perm: Ints) -> Ints:
+    """The permutation that undoes a permutation."""
+    if sorted(perm) != list(range(len(perm))):
+        raise Inapplicable
+    return tuple(perm.index(axis) for axis in range(len(perm)))
+
+
+@function("moves-only-ones", "ints", "ints")
+def _moves_only_ones(shape: Ints, perm: Ints) -> bool:
+    """Whether a transpose of that shape keeps the order of the axes that are longer than 1."""
+    long = [axis for axis in perm if 0 <= axis < len(shape) and shape[axis] != 1]
+    return long == sorted(long)
+
+
 def _index(index: int, length: int) -> int:
     if not -length <= index < length:
         raise Inapplicable
     return index % length
 
 
-# --- tensors ---------------------------------------------------------------------------------------
+# --- tensors ---
 
 
 @function("rank", "tensor")
@@ -388,7 +419,17 @@ def _same_except(a: TensorType, b: TensorType, axis: int) -> bool:
     return len(a.shape) == len(b.shape) and without == (*b.shape[:at], *b.shape[at + 1 :])
 
 
-# --- convolutions ----------------------------------------------------------------------------------
+@function("varies-along", "tensor", "int", "int")
+def _varies_along(tensor: TensorType, rank: int, axis: int) -> bool:
+    """Whether a tensor that is broadcast to a rank has size 1 on all axes but one."""
+    missing = rank - len(tensor.shape)
+    at = _index(axis, rank)
+    return missing >= 0 and all(
+        size == 1 or missing + own == at for own, size in enumerate(tensor.shape)
+    )
+
+
+# --- convolutions ---
 
 
 @function("groups", "tensor", "tensor")
@@ -401,29 +442,52 @@ def _groups(x: TensorType, w: TensorType) -> int:
 
 @function("pads", "ints", "ints", "ints", "any", "ints")
 def _pads(sizes: Ints, kernel: Ints, stride: Ints, pad: Padding, dilation: Ints) -> Ints:
-    """A window's padding in numbers, begins then ends; from image sizes, kernel, stride, pad, dilation."""
-    rank = len(sizes)
-    if len(kernel) != rank or len(stride) != rank or min(*stride, *kernel, 1) < 1:
-        raise Inapplicable
-    try:
-        begins, ends = resolve_padding(pad, sizes, kernel, stride, dilation or (1,) * rank)
-    except (ShapeError, ValueError):
-        raise Inapplicable from None
+    """The padding in numbers, begins then ends; of sizes, kernel, stride, pad and dilation."""
+    begins, ends = _resolved(sizes, kernel, stride, pad, dilation)
     return (*begins, *ends)
 
 
-def apply(known: Function, args: list[Any]) -> Any:
-    """Call a function that is not lazy.
+@function("windows", "ints", "ints", "ints", "any", "ints")
+def _windows(sizes: Ints, kernel: Ints, stride: Ints, pad: Padding, dilation: Ints) -> Ints:
+    """How many windows fit; of sizes, kernel, stride, pad and dilation."""
+    pads = _resolved(sizes, kernel, stride, pad, dilation)
+    try:
+        return output_sizes("windows", sizes, kernel, stride, dilation or (1,) * len(sizes), pads)
+    except ShapeError:
+        raise Inapplicable from None
 
-    Raises:
-        Inapplicable: an argument is not of the kind that it takes, or out of range.
+
+@function("enlargeable", "ints", "ints", "ints", "ints", "any", "any", "ints")
+def _enlargeable(
+    sizes: Ints, small: Ints, large: Ints, stride: Ints, pad: Padding, pad_large: Padding,
+    dilation: Ints,
+) -> bool:  # fmt: skip
+    """Whether a small kernel, zeros around it, has its windows where the large one has them.
+
+    Of sizes, both kernels, stride, both pads and dilation.
     """
-    for index, value in enumerate(args):
-        if not fits(value, known.kind(index)):
-            raise Inapplicable
-    return known.call(*args)
+    begins, _ = _resolved(sizes, small, stride, pad, dilation)
+    begins_large, _ = _resolved(sizes, large, stride, pad_large, dilation)
+    steps = dilation or (1,) * len(sizes)
+    moved = all(
+        inner <= outer and begin + (outer - inner) // 2 * step == begin_large
+        for inner, outer, step, begin, begin_large in zip(
+            small, large, steps, begins, begins_large, strict=True
+        )
+    )
+    small_windows = _windows(sizes, small, stride, pad, dilation)
+    return moved and small_windows == _windows(sizes, large, stride, pad_large, dilation)
 
 
-def is_tensor_type(value: ValueType) -> bool:
-    """Whether a value is one tensor, not a tuple."""
-    return isinstance(value, TensorType)
+def _resolved(
+    sizes: Ints, kernel: Ints, stride: Ints, pad: Padding, dilation: Ints
+) -> tuple[Ints, Ints]:
+    rank = len(sizes)
+    if len(kernel) != rank or len(stride) != rank or min(*stride, *kernel, 1) < 1:
+        raise Inapplicable
+    if len(dilation) not in (0, rank):
+        raise Inapplicable
+    try:
+        return resolve_padding(pad, sizes, kernel, stride, dilation or (1,) * rank)
+    except ShapeError:
+        raise Inapplicable from None

@@ -9,23 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from relational_tensat.errors import ShapeError, UnsoundRuleError
 from relational_tensat.graph.ir import Attrs, AttrValue
 from relational_tensat.graph.types import ValueType
 from relational_tensat.ops import get_operator
-from relational_tensat.rules.functions import Inapplicable, apply, get_function
+from relational_tensat.rules.functions import Inapplicable, get_function
 from relational_tensat.rules.model import Apply, Expr, Literal, Rule, Term, Var
 
 AttrItems: TypeAlias = tuple[tuple[str, AttrValue], ...]
 Types: TypeAlias = tuple[ValueType, ...]
-#: A compiled expression: a function of the tensor variables' types and the attribute variables' values.
+#: A compiled expression: of the tensor variables' types and the attribute variables' values.
 Evaluate: TypeAlias = Callable[[Types, list[Any]], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TargetNode:
+class TargetNode(NamedTuple):
     """One node that a target asks for.
 
     Attributes:
@@ -70,7 +69,7 @@ def tensor_vars(rule: Rule) -> tuple[str, ...]:
 
 
 def attr_vars(rule: Rule) -> tuple[str, ...]:
-    """Return the variables that stand for attributes' values, by first occurrence in the sources."""
+    """Return the variables that stand for attributes, by first occurrence in the sources."""
     found = [
         value.name
         for node in source_nodes(rule)
@@ -91,8 +90,8 @@ def instantiate(
         root_types: the types of the sources' results.
 
     Returns:
-        What to build; None where the rule does not apply: an operator or a constant is another one, a
-        condition does not hold, or a target's operands do not fit.
+        What to build; None where the rule does not apply: an operator or a constant is another
+        one, a condition does not hold, or a target's operands do not fit.
 
     Raises:
         UnsoundRuleError: a target's type is not its source's.
@@ -192,11 +191,11 @@ class CompiledRule:
         nodes: list[TargetNode] = []
         numbers: dict[tuple[str, AttrItems, tuple[int, ...]], int] = {}
         for builder in self._builders:
-            items = builder.constants + tuple(
-                (key, evaluate(var_types, values)) for key, evaluate in builder.computed
-            )
-            children = tuple(place[child] for child in builder.children)
-            operands = tuple(types[child] for child in children)
+            items = builder.constants
+            for key, evaluate in builder.computed:
+                items += ((key, evaluate(var_types, values)),)
+            children = tuple([place[child] for child in builder.children])
+            operands = tuple([types[child] for child in children])
             typed = typed_application(builder.op, items, operands)
             if typed is None:
                 return None
@@ -257,9 +256,21 @@ class CompiledRule:
                 return lambda types, values: values[number]
         known = get_function(expr.function)
         args = [self._expression(arg) for arg in expr.args]
+        call = known.call
         if known.lazy:
-            return lambda types, values: known.call(*(partial(arg, types, values) for arg in args))
-        return lambda types, values: apply(known, [arg(types, values) for arg in args])
+            return lambda types, values: call(*(partial(arg, types, values) for arg in args))
+        checked = [(arg, known.check(index)) for index, arg in enumerate(args)]
+
+        def evaluate(types: Types, values: list[Any]) -> Any:
+            given = []
+            for arg, check in checked:
+                value = arg(types, values)
+                if not check(value):
+                    raise Inapplicable
+                given.append(value)
+            return call(*given)
+
+        return evaluate
 
 
 _UNBOUND = object()

@@ -12,8 +12,8 @@ A file is a list of rules::
 
 ``(symmetric)``: the two sources may be exchanged, so that each pair is rewritten once.
 ``(unsound)``: the law does not hold everywhere. Attributes that are not written have the operator's
-default. ``[1 1]`` is a tuple of constants, ``(list ?a 1)`` one that is computed. An operator in a source
-takes exactly the operands that are written. Functions: see ``functions.py``.
+default. ``[1 1]`` is a tuple of constants, ``(list ?a 1)`` one that is computed. An operator in a
+source takes exactly the operands that are written. Functions: see ``functions.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from relational_tensat.errors import ShapeError, UsageError, nearest
 from relational_tensat.graph.ir import AttrValue
 from relational_tensat.ops import Attr, Operator, get_operator, operators
 from relational_tensat.ops.base import REQUIRED
-from relational_tensat.rules.functions import fits, functions, get_function
+from relational_tensat.rules.functions import functions, get_function
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
 from relational_tensat.rules.syntax import Atom, Form, Syntax, fail, read_forms, replace_atoms
 
@@ -76,7 +76,8 @@ def _expand(form: Form, file: str) -> Iterator[tuple[Form, str]]:
         if not isinstance(item, Form) or item.head != "each":
             rest.append(item)
             continue
-        name, *values = item.items[1:] or (None,)
+        name = item.items[1] if len(item.items) > 1 else None
+        values = item.items[2:]
         if not isinstance(name, Atom) or not name.is_variable or not values:
             fail(file, item.line, "expected (each ?name VALUE …)")
         atoms = [value for value in values if isinstance(value, Atom)]
@@ -85,12 +86,12 @@ def _expand(form: Form, file: str) -> Iterator[tuple[Form, str]]:
         choices.append([(name.text, atom) for atom in atoms])
     bare = Form(tuple(rest), form.line)
     for choice in itertools.product(*choices):
-        values_of = dict(choice)
+        values_of: dict[str, Atom] = dict(choice)
         suffix = f"[{','.join(atom.text for atom in values_of.values())}]" if choice else ""
         expanded = replace_atoms(bare, values_of)
-        for name, _ in choice:
-            if replace_atoms(bare, {name: Atom("", 0)}) == bare:
-                fail(file, form.line, f"each {name} is never used")
+        for variable in values_of:
+            if replace_atoms(bare, {variable: Atom("", 0)}) == bare:
+                fail(file, form.line, f"each {variable} is never used")
         assert isinstance(expanded, Form)
         yield expanded, suffix
 
@@ -178,7 +179,7 @@ class _RuleReader:
             fail(self._file, form.line, 'expected (law "…"), one line of text')
         return texts[0]
 
-    # --- terms -------------------------------------------------------------------------------------
+    # --- terms ---
 
     def _source(self, syntax: Syntax) -> Apply:
         if isinstance(syntax, Atom):
@@ -272,7 +273,7 @@ class _RuleReader:
             if key in written
         )
 
-    # --- values ------------------------------------------------------------------------------------
+    # --- values ---
 
     def _let(self, form: Form) -> None:
         if len(form.items) != 3:
@@ -321,7 +322,7 @@ class _RuleReader:
                 fail(
                     self._file, form.line, f"argument {index + 1} of {known.signature}: {expected}"
                 )
-            if isinstance(arg, Literal) and not fits(arg.value, kind):
+            if isinstance(arg, Literal) and not known.check(index)(arg.value):
                 fail(self._file, form.line, f"{arg.value!r} is no {kind}, in {known.signature}")
         return Call(known.name, args)
 
@@ -360,9 +361,10 @@ def _constant_of(text: str) -> AttrValue:
 
 
 def _as_kind(value: AttrValue, attr: Attr | None) -> AttrValue:
-    """Return a constant as its attribute stores it: whole numbers as floats where floats are meant."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return float(value) if attr is not None and attr.kind == "float" and whole else value  # type: ignore[arg-type]
+    """Return a constant as its attribute stores it: 1 as 1.0 where a float is meant."""
+    if attr is not None and attr.kind == "float" and isinstance(value, int):
+        return value if isinstance(value, bool) else float(value)
+    return value
 
 
 def _sample(attr: Attr) -> AttrValue:

@@ -23,12 +23,12 @@ def load_rules(
 
     Args:
         paths: files, or folders whose ``*.rules`` are read.
-        only, skip: names of rules to keep or to leave out; ``NAME`` also stands for every ``NAME[…]``.
+        only, skip: names of rules to keep or leave out; ``NAME`` also means every ``NAME[…]``.
         allow_unsound: take rules that their file marks as unsound.
 
     Raises:
-        RuleError: a file is missing, not UTF-8 or malformed, a name is used twice, or a rule is marked
-            as unsound.
+        RuleError: a file is missing, not UTF-8 or malformed, a name is used twice, or a rule is
+            marked as unsound.
         UsageError: a name in ``only`` or ``skip`` is none of the rules'.
     """
     files = [f for path in paths for f in _files(Path(path))] if paths else shipped_files()
@@ -59,7 +59,7 @@ def shipped_files() -> list[Path]:
 
 
 def taso_rules() -> list[Rule]:
-    """Return TASO's 139 rules as TENSAT applies them, unsound ones included: for comparison only."""
+    """Return TASO's 139 rules as TENSAT applies them, unsound ones too: for comparison only."""
     return read_rule_file(resource_dir("rules") / "taso" / f"taso{_SUFFIX}")
 
 

@@ -1,7 +1,7 @@
 """The written form of rules: s-expressions with line numbers.
 
-``(…)`` is a list, ``[1 1]`` a tuple of constants, ``"…"`` a text on one line; everything else up to a
-space or bracket is an atom. ``;`` and ``#`` begin a comment that ends with the line.
+``(…)`` is a list, ``[1 1]`` a tuple of constants, ``"…"`` a text on one line; everything else up to
+a space or bracket is an atom. ``;`` and ``#`` begin a comment that ends with the line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CLOSING = {"(": ")", "[": "]"}
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A word, number, ``?variable`` or ``:attribute``; ``quoted`` if it stood in quotation marks."""
+    """A word, number, ``?variable`` or ``:attribute``; ``quoted`` if it stood in quotes."""
 
     text: str
     line: int
@@ -70,7 +70,7 @@ def read_forms(text: str, file: str) -> tuple[Syntax, ...]:
     """Return the expressions of a file, in order.
 
     Raises:
-        RuleError: a bracket or quotation mark has no partner; names the line of the one that stands alone.
+        RuleError: a bracket or quotation mark has no partner; names its line.
     """
     stack: list[tuple[str, int, list[Syntax]]] = [("", 0, [])]
     line = 1

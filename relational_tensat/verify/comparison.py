@@ -127,6 +127,15 @@ class Comparison:
             for index, (name, kind) in enumerate(zip(self._names, self._types, strict=True))
         )
 
+    def sentence(self, drawn: bool, smaller: str) -> str:
+        """Return what was compared, in words; ``smaller`` says how inputs were made smaller."""
+        times = "run" if self.runs == 1 else "runs"
+        source = "random inputs" if drawn else "the given inputs"
+        return (
+            f"{self.check}: {self.runs} {times} on {source}{smaller}, "
+            f"tolerance {self._tolerance:g} of the largest element"
+        )
+
     def _judge(self, index: int) -> tuple[bool, str]:
         """Return whether an output's figure proves something, and what is to be said about it."""
         share = self._not_finite[index]

@@ -7,7 +7,6 @@ elements. The same name and seed give the same values, whatever else is drawn an
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
@@ -16,18 +15,17 @@ import numpy as np
 from relational_tensat.errors import InputError
 from relational_tensat.graph import DTYPE_BYTES, Array, Graph, TensorType, numpy_dtype, tensors_of
 from relational_tensat.ops.attributes import int_of
+from relational_tensat.verify.magnitude import MOVES, weight_scales
 
-#: (operator, operand) pairs that only move the elements of the operand.
-_MOVES = {
-    ("reshape", 0), ("transpose", 0), ("identity", 0), ("dropout", 0), ("cast", 0), ("slice", 0),
-    ("split", 0), ("gather", 0), ("pad", 0), ("enlarge", 0), ("merge", 0),
-}  # fmt: skip
 #: (operator, operand) pairs that want numbers away from 0 and above it.
 _POSITIVE = {
     ("batch_norm", 1), ("batch_norm", 4), ("layer_norm", 1), ("div", 1), ("pow", 0), ("sqrt", 0),
     ("log", 0), ("reciprocal", 0),
 }  # fmt: skip
 _EXPONENT = 2.0
+#: Larger tensors repeat so many numbers: drawing them all would take longer than computing with
+#: them. It is prime, so that no two rows or channels are equal.
+_BLOCK = 1_048_583
 
 
 def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
@@ -47,7 +45,7 @@ def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
                 f"the input {name!r} is {kind}, which cannot be drawn: it must be given"
             )
         rng = _generator("input", name, seed)
-        result[name] = _draw(rng, kind, list(uses.of(name)), graph, scaled=False)
+        result[name] = _draw(rng, kind, list(uses.of(name)), graph, 1.0)
     return result
 
 
@@ -59,10 +57,10 @@ def seeded_weights(graph: Graph, seed: int) -> SeededWeights:
 class SeededWeights(Mapping[str, Array]):
     """Random weights by name, drawn each time they are asked for; nothing is kept.
 
-    Normal numbers divided by the root of how many are summed up (the fan-in of a convolution or
-    matrix product), in 0.5 to 1.5 where only positive numbers make sense. What is no parameter
-    stays as it is, where the graph has data: integers and bools, single numbers (epsilons, scales),
-    exponents, and operands of opaque operators (sizes, scales).
+    Normal numbers of such scale that the graph's values are about 1 (``weight_scales``), or in 0.5
+    to 1.5 where only positive numbers make sense. What is no parameter stays as it is, where the
+    graph has data: integers and bools, single numbers (epsilons, scales), exponents, and operands
+    of opaque operators (sizes, scales).
 
     For two graphs that are to be compared, one object must serve both: uses may differ.
     """
@@ -71,6 +69,7 @@ class SeededWeights(Mapping[str, Array]):
         self._graph = graph
         self._seed = seed
         self._uses = _Uses(graph)
+        self._scales = weight_scales(graph)
 
     def __getitem__(self, name: str) -> Array:
         weight = self._graph.weights[name]
@@ -80,7 +79,7 @@ class SeededWeights(Mapping[str, Array]):
         if weight.type.dtype not in DTYPE_BYTES:
             raise InputError(f"the weight {name!r} is {weight.type}, which cannot be drawn")
         rng = _generator("weight", name, self._seed)
-        return _draw(rng, weight.type, uses, self._graph, scaled=True)
+        return _draw(rng, weight.type, uses, self._graph, self._scales[name])
 
     def __call__(self, name: str, kind: TensorType) -> Array:
         """Return the weight of that name; its type is the graph's."""
@@ -109,7 +108,7 @@ class _Uses:
         while pending:
             for use in self._consumers[pending.pop()]:
                 op, operand, number = use
-                if (op, operand) not in _MOVES and op not in ("concat", "noop"):
+                if (op, operand) not in MOVES and op not in ("concat", "noop"):
                     yield use
                     continue
                 fresh = [each for each in self._graph.nodes[number].outputs if each not in seen]
@@ -128,8 +127,7 @@ def _draw(
     kind: TensorType,
     uses: list[tuple[str, int, int]],
     graph: Graph,
-    *,
-    scaled: bool,
+    scale: float,
 ) -> Array:
     if kind.dtype == "bool":
         return rng.integers(0, 2, kind.shape).astype(bool)
@@ -138,25 +136,13 @@ def _draw(
     pairs = {(op, operand) for op, operand, _ in uses}
     if ("pow", 1) in pairs:
         return np.full(kind.shape, _EXPONENT, numpy_dtype(kind.dtype))
+    count = min(kind.size, _BLOCK)
     if pairs & _POSITIVE:
-        drawn = rng.random(kind.shape, dtype=np.float32) + np.float32(0.5)
+        drawn = rng.random(count, dtype=np.float32) + np.float32(0.5)
     else:
-        drawn = rng.standard_normal(kind.shape, dtype=np.float32)
-        if scaled:
-            drawn *= np.float32(1.0 / math.sqrt(_fan_in(uses, graph)))
-    return _representable(np.asarray(drawn), kind.dtype)
-
-
-def _fan_in(uses: list[tuple[str, int, int]], graph: Graph) -> int:
-    """Return how many products with this tensor are summed up at most."""
-    result = 1
-    for op, operand, number in uses:
-        shape = tensors_of(graph.types[graph.nodes[number].inputs[operand]])[0].shape
-        if (op, operand) == ("conv", 1):
-            result = max(result, math.prod(shape[1:]))
-        elif op == "matmul" and operand < 2:
-            result = max(result, shape[-1 if operand == 0 else -2])
-    return result
+        drawn = rng.standard_normal(count, dtype=np.float32)
+        drawn *= np.float32(scale)
+    return np.resize(_representable(drawn, kind.dtype), kind.shape)
 
 
 def _index_range(uses: list[tuple[str, int, int]], graph: Graph) -> int:

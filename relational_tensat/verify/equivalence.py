@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from relational_tensat.errors import VerificationError
-from relational_tensat.graph import Array, Graph, tensors_of
-from relational_tensat.verify.comparison import Comparison, OutputCheck, as_array
-from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
+from relational_tensat.errors import InputError, VerificationError
+from relational_tensat.graph import DTYPE_BYTES, Array, Graph, tensors_of
+from relational_tensat.ops import get_operator
+from relational_tensat.verify.comparison import Comparison, OutputCheck
+from relational_tensat.verify.evaluate import Weights
+from relational_tensat.verify.outputs import (
+    compute_outputs,
+    first_not_finite,
+    is_finite,
+    output_names,
+)
 from relational_tensat.verify.randomness import random_positions
+from relational_tensat.verify.shrinking import (
+    LAST_STEP,
+    RandomWeights,
+    describe_step,
+    draw_inputs,
+)
 from relational_tensat.verify.verification import Verification
 
 #: In float64 another order of operations costs about 1e-15 each; a wrong rule costs 1e-2.
@@ -25,6 +38,9 @@ ROUNDED_TOLERANCE = {
     "bfloat16": 5e-2,
 }
 
+#: Graphs of more work than this are run on one input per set of weights, smaller ones on two.
+_FEW_FLOPS = 2e10
+
 
 def verify(
     original: Graph,
@@ -32,29 +48,34 @@ def verify(
     *,
     folded: Graph | None = None,
     seed: int = 0,
-    runs: int = 2,
+    runs: int | None = None,
     inputs: Mapping[str, Array] | None = None,
 ) -> Verification:
     """Run both graphs in float64 on the same random inputs and compare every output.
 
     Two sets of weights are tried: the model's own, where it has data, and weights drawn at random,
-    since constant or zero weights hide mistakes. Outputs correspond by position.
+    since constant or zero weights hide mistakes. Outputs correspond by position. Where the original
+    overflows, what is drawn is made smaller.
 
     Args:
         optimized: refers to the original's weights by their names (nothing folded yet).
         folded: the optimized graph as it will be written, with weight-only values folded; compared
             under the model's own weights, within the rounding of the weights' element type.
         seed: of inputs and weights.
-        runs: inputs drawn per set of weights.
+        runs: inputs drawn per set of weights; by default 2, or 1 for graphs of over 20 Gflop.
         inputs: real inputs, by name, instead of random ones; those missing are drawn.
 
     Returns:
-        What was compared and the errors found; ``ok`` is False where one is out of tolerance.
+        What was compared and the errors found; no runs and a warning where the original has
+        operators that cannot be computed here.
 
     Raises:
-        VerificationError: the two return different numbers of outputs, or of different types.
+        VerificationError: the two return different numbers of outputs, or of different types, or
+            the optimized graph cannot be computed.
     """
     check_signatures(original, optimized)
+    if runs is None:
+        runs = 2 if _flops(original) <= _FEW_FLOPS else 1
     return _Verifier(original, optimized, folded, seed, runs, dict(inputs or {})).run()
 
 
@@ -74,15 +95,6 @@ def check_signatures(original: Graph, optimized: Graph) -> None:
             raise VerificationError(f"the optimized graph returns {b} as {name!r}, expected {a}")
 
 
-def output_names(graph: Graph) -> tuple[str, ...]:
-    """Return a name for each tensor that the graph returns; parts of a tuple are numbered."""
-    names: list[str] = []
-    for name in graph.outputs:
-        parts = tensors_of(graph.types[name])
-        names += [name] if len(parts) == 1 else [f"{name}[{i}]" for i in range(len(parts))]
-    return tuple(names)
-
-
 def rounded_tolerance(graph: Graph) -> float:
     """Return the tolerance where values are rounded to the graph's coarsest element type."""
     types = [part for kind in graph.types.values() for part in tensors_of(kind)]
@@ -90,6 +102,17 @@ def rounded_tolerance(graph: Graph) -> float:
         (ROUNDED_TOLERANCE[kind.dtype] for kind in types if kind.is_float),
         default=FLOAT64_TOLERANCE,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """One set of weights under which both graphs are run."""
+
+    what: str
+    #: None for random ones.
+    weights: Weights | None
+    seed: int
+    folded: Graph | None
 
 
 class _Verifier:
@@ -106,94 +129,107 @@ class _Verifier:
     ) -> None:
         self.original = original
         self.optimized = optimized
-        self.folded = folded
+        self.folded = None if folded is optimized else folded
         self.seed = seed
         self.given = given
         self.varies = bool(set(original.inputs) - set(given))
         self.runs = runs if self.varies else 1
         self.random = random_positions(original)
+        self.step = 0
+        self._drawn: tuple[int, RandomWeights] | None = None
         self.results: list[OutputCheck] = []
         self.checked: list[str] = []
         self.warnings: list[str] = []
         self.n_runs = 0
 
     def run(self) -> Verification:
-        own = {n: w.data for n, w in self.original.weights.items() if w.data is not None}
-        seeded = seeded_weights(self.original, self.seed)
-        if len(own) == len(self.original.weights):
-            self._compare("float64, the model's own weights", own, self.seed, self.folded)
-        else:
-            self.warnings.append(
-                f"{len(self.original.weights) - len(own)} of {len(self.original.weights)} weights "
-                "have no data in the model: verified with random ones only"
-            )
-        if self.original.weights:
-            self._compare("float64, random weights", seeded, self.seed + self.runs, None)
+        try:
+            for trial in self._trials():
+                self._compare(trial)
+        except InputError as error:
+            self.warnings.append(f"the original cannot be computed here: {error}")
         self._warn_of_unproven()
         return Verification(
-            ok=all(check.ok for check in self.results),
-            max_relative_error=max(
-                (check.max_relative_error for check in self.results), default=0.0
-            ),
+            max_relative_error=max((c.max_relative_error for c in self.results), default=0.0),
             runs=self.n_runs,
             outputs=tuple(self.results),
             checked=tuple(self.checked),
             warnings=tuple(self.warnings),
+            shrink=self.step,
         )
 
-    def _compare(
-        self, what: str, weights: Mapping[str, Array], seed: int, folded: Graph | None
-    ) -> None:
+    def _trials(self) -> list[_Trial]:
+        weights = self.original.weights
+        own = {name: w.data for name, w in weights.items() if w.data is not None}
+        trials: list[_Trial] = []
+        if len(own) == len(weights):
+            trials.append(_Trial("float64, the model's own weights", own, self.seed, self.folded))
+        else:
+            self.warnings.append(
+                f"{len(weights) - len(own)} of {len(weights)} weights have no data in the model: "
+                "verified with random ones only"
+            )
+        if weights:
+            trials.append(_Trial("float64, random weights", None, self.seed + self.runs, None))
+        return trials
+
+    def _compare(self, trial: _Trial) -> None:
         names, types = output_names(self.original), self.original.output_types()
         tolerance = rounded_tolerance(self.original)
-        # onnxruntime evaluates opaque operators, in the element types that the model declares
+        # onnxruntime computes opaque operators, in the element types that the model declares
         opaque = any(node.op == "opaque" for node in self.original.nodes)
         limit = tolerance if opaque else FLOAT64_TOLERANCE
-        exact = Comparison(what, names, types, limit, random=self.random, varies=self.varies)
+        exact = Comparison(trial.what, names, types, limit, random=self.random, varies=self.varies)
+        as_folded = f"{trial.what} as folded"
         written = Comparison(
-            f"{what} as folded", names, types, tolerance, random=self.random, varies=self.varies
+            as_folded, names, types, tolerance, random=self.random, varies=self.varies
         )
         for run in range(self.runs):
-            inputs = {**random_inputs(self.original, seed + run), **self.given}
-            reference = _outputs(self.original, inputs, weights)
-            exact.add(reference, _outputs(self.optimized, inputs, weights))
-            if folded is not None and folded is not self.optimized:
-                own = {n: w.data for n, w in folded.weights.items() if w.data is not None}
-                written.add(reference, _outputs(folded, inputs, own))
-            if run == 0:
-                self._explain_not_finite(reference, inputs, weights, what)
-        for comparison, allowed in ((exact, limit), (written, tolerance)):
+            inputs, weights, reference = self._reference(trial, trial.seed + run)
+            exact.add(reference, self._candidate(self.optimized, inputs, weights))
+            if trial.folded is not None:
+                own = {n: w.data for n, w in trial.folded.weights.items() if w.data is not None}
+                written.add(reference, self._candidate(trial.folded, inputs, own))
+            if run == 0 and not all(map(is_finite, reference)):
+                self._explain(trial.what, inputs, weights)
+        smaller = describe_step(self.step, weights=trial.weights is None)
+        for comparison in (exact, written):
             if comparison.runs:
-                self._take(comparison, allowed)
+                self.results += comparison.results()
+                self.n_runs += comparison.runs
+                self.checked.append(comparison.sentence(self.varies, smaller))
 
-    def _take(self, comparison: Comparison, tolerance: float) -> None:
-        self.results += comparison.results()
-        self.n_runs += comparison.runs
-        times = "run" if comparison.runs == 1 else "runs"
-        source = "random" if self.varies else "the given"
-        self.checked.append(
-            f"{comparison.check}: {comparison.runs} {times} on {source} inputs, "
-            f"tolerance {tolerance:g} of the largest element"
-        )
+    def _reference(self, trial: _Trial, seed: int) -> tuple[dict[str, Array], Weights, list[Array]]:
+        """Return inputs, weights, and what the original makes of them; smaller if it overflows."""
+        while True:
+            inputs = draw_inputs(self.original, seed, self.step, self.given)
+            weights = self._random_weights() if trial.weights is None else trial.weights
+            outputs = compute_outputs(self.original, inputs, weights)
+            if self.step == LAST_STEP or not self.varies or not _all_lost(outputs):
+                return inputs, weights, outputs
+            self.step += 1
 
-    def _explain_not_finite(
-        self,
-        reference: Sequence[Array],
-        inputs: Mapping[str, Array],
-        weights: Mapping[str, Array],
-        what: str,
-    ) -> None:
-        if all(_all_finite(array) for array in reference):
-            return
-        producers = {name: node.op for node in self.original.nodes for name in node.outputs}
-        everything = _returning(self.original, tuple(producers))
-        for name, value in evaluate_graph(everything, inputs, weights).items():
-            if name in producers and not _all_finite(value):
-                self.warnings.append(
-                    f"the original itself is not finite ({what}): first at {name!r}, "
-                    f"the result of a {producers[name]}"
-                )
-                return
+    def _random_weights(self) -> Weights:
+        """Return the random weights of the current step; the same object while it lasts."""
+        if self._drawn is None or self._drawn[0] != self.step:
+            self._drawn = (self.step, RandomWeights(self.original, self.seed, self.step))
+        return self._drawn[1]
+
+    def _candidate(
+        self, graph: Graph, inputs: Mapping[str, Array], weights: Weights
+    ) -> list[Array]:
+        try:
+            return compute_outputs(graph, inputs, weights)
+        except InputError as error:
+            raise VerificationError(f"the optimized graph cannot be computed: {error}") from error
+
+    def _explain(self, what: str, inputs: Mapping[str, Array], weights: Weights) -> None:
+        found = first_not_finite(self.original, inputs, weights)
+        if found is not None:
+            self.warnings.append(
+                f"the original itself is not finite ({what}): first at {found[0]!r}, "
+                f"the result of a {found[1]}"
+            )
 
     def _warn_of_unproven(self) -> None:
         """Say which outputs no comparison could have found wrong."""
@@ -204,23 +240,17 @@ class _Verifier:
                 proven.add(check.output)
 
 
-def _returning(graph: Graph, outputs: tuple[str, ...]) -> Graph:
-    """Return the graph with other outputs."""
-    return Graph(graph.name, graph.inputs, graph.weights, graph.nodes, outputs, graph.types)
+def _all_lost(outputs: Sequence[Array]) -> bool:
+    """Whether some output has no finite element left."""
+    return any(a.dtype.kind == "f" and a.size > 0 and not np.isfinite(a).any() for a in outputs)
 
 
-def _all_finite(value: Any) -> bool:
-    parts = value if isinstance(value, tuple | list) else (value,)
-    arrays = [as_array(part) for part in parts]
-    return all(array.dtype.kind != "f" or bool(np.isfinite(array).all()) for array in arrays)
-
-
-def _outputs(
-    graph: Graph, inputs: Mapping[str, Array], weights: Mapping[str, Array]
-) -> list[Array]:
-    """Return the tensors that the graph returns, in order; tuples as their parts."""
-    values = evaluate_graph(graph, inputs, weights)
-    flat: list[Any] = []
-    for name in graph.outputs:
-        flat += values[name] if isinstance(graph.types[name], tuple) else [values[name]]
-    return [as_array(value) for value in flat]
+def _flops(graph: Graph) -> int:
+    total = 0
+    for node in graph.nodes:
+        kinds = tuple(graph.types[name] for name in node.inputs)
+        parts = tuple(part for name in node.outputs for part in tensors_of(graph.types[name]))
+        if all(part.dtype in DTYPE_BYTES for part in parts):
+            output = parts[0] if len(parts) == 1 else parts
+            total += get_operator(node.op).flops(kinds, output, node.attrs)
+    return total

@@ -44,7 +44,8 @@ def evaluate_graph(graph: Graph, inputs: Mapping[str, Array], weights: Weights) 
             computed for these values.
         MissingDependencyError: the graph has opaque operators, and onnxruntime is not installed.
     """
-    return _Run(graph, inputs, weights).run(graph.nodes, graph.outputs)
+    with np.errstate(all="ignore"):  # what overflows is infinite in the result
+        return _Run(graph, inputs, weights).run(graph.nodes, graph.outputs)
 
 
 def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
@@ -99,7 +100,7 @@ def _needed(nodes: list[Node], wanted: Iterable[str]) -> list[Node]:
 
 def _as_declared(value: Array, kind: Any) -> Array:
     with np.errstate(over="ignore"):  # what a float16 cannot hold is infinite there
-        return value.astype(numpy_dtype(kind.dtype), copy=False)
+        return _convert(value, numpy_dtype(kind.dtype))
 
 
 class _Run:
@@ -170,7 +171,11 @@ def _as_evaluated(value: Any, kind: TensorType, name: str) -> Any:
     array = np.asarray(value)
     if array.shape != kind.shape:
         raise InputError(f"{name!r} has shape {list(array.shape)}, expected {kind}")
-    dtype = np.dtype("float64") if kind.is_float else numpy_dtype(kind.dtype)
+    return _convert(array, np.dtype("float64") if kind.is_float else numpy_dtype(kind.dtype))
+
+
+def _convert(array: Array, dtype: np.dtype[np.generic]) -> Array:
+    """Return the array in another element type; a view of one number stays one."""
     if array.dtype == dtype:
         return array
     if array.size > 1 and not any(array.strides):  # one number, however large the tensor

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from relational_tensat.errors import InputError, UsageError, nearest
-from relational_tensat.graph import Array, Graph, numpy_dtype
+from relational_tensat.graph import DTYPE_BYTES, Array, Graph, numpy_dtype
 
 
 def load_inputs(graph: Graph, files: Mapping[str, Path]) -> dict[str, Array]:
@@ -35,7 +35,8 @@ def _load(graph: Graph, name: str, path: Path) -> Array:
         raise InputError(f"{path}: not a .npy file of numbers: {error}") from error
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path}: an archive of arrays, expected a .npy file of one")
-    if array.dtype != numpy_dtype(kind.dtype) or array.shape != kind.shape:
+    known = kind.dtype in DTYPE_BYTES  # strings come in many widths
+    if array.shape != kind.shape or (known and array.dtype != numpy_dtype(kind.dtype)):
         found = f"{array.dtype}[{','.join(map(str, array.shape))}]"
         raise InputError(f"{path}: holds {found}, the input {name!r} is {kind}")
     return array

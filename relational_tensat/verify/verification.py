@@ -12,31 +12,36 @@ class Verification:
     """The outcome of comparing an optimized graph with its original.
 
     Attributes:
-        ok: every error of every output is within its tolerance.
         max_relative_error: the worst error of any output in float64; that of onnxruntime where
             nothing could be computed in float64.
         runs: how often both graphs were run.
         outputs: the worst error of every output under each comparison.
         checked: what was compared, one sentence each.
         warnings: what the comparison does not prove, and why.
+        shrink: how many steps smaller inputs were drawn, so that the original does not overflow.
     """
 
-    ok: bool
     max_relative_error: float
     runs: int
     outputs: tuple[OutputCheck, ...]
     checked: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    shrink: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether something was compared, and every error is within its tolerance."""
+        return self.runs > 0 and all(check.ok for check in self.outputs)
 
     def joined(self, other: Verification) -> Verification:
         """Return both together; the worst error stays this one's unless it compared nothing."""
         return Verification(
-            ok=self.ok and other.ok,
             max_relative_error=self.max_relative_error if self.runs else other.max_relative_error,
             runs=self.runs + other.runs,
             outputs=self.outputs + other.outputs,
             checked=self.checked + other.checked,
             warnings=self.warnings + other.warnings,
+            shrink=self.shrink,
         )
 
     def failure(self) -> str:

@@ -7,7 +7,11 @@ import onnx
 import onnxruntime
 from onnx import numpy_helper
 
-BLOCK = Path(__file__).parents[2] / "bench" / "inputs" / "transformer_block.onnx"
+from relational_tensat.load import load_model
+from relational_tensat.models import MODELS
+
+INPUTS = Path(__file__).parents[2] / "bench" / "inputs"
+BLOCK = INPUTS / "transformer_block.onnx"
 
 
 def test_the_exported_block_is_small_and_complete() -> None:
@@ -39,3 +43,11 @@ def test_it_runs() -> None:
     assert y.shape == x.shape
     assert np.isfinite(y).all()
     assert 0.1 < np.abs(y - x).mean() < 10
+
+
+def test_the_shipped_nasrnn_is_what_its_builder_makes() -> None:
+    shipped, built = load_model(INPUTS / "nasrnn.json"), MODELS["nasrnn"]()
+    assert shipped.name == built.name
+    assert shipped.nodes == built.nodes
+    assert shipped.types == built.types
+    assert shipped.outputs == built.outputs

@@ -7,7 +7,7 @@ import pytest
 from relational_tensat.cost import Profile, graph_cost_us, kernel_time_us, weight_only_values
 from relational_tensat.cost.graph import count_inference_ops
 from relational_tensat.errors import UsageError
-from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.graph import AttrValue, Graph, Node, TensorType, Weight, build_graph
 from tests.graphs import f32
 
 PROFILE = Profile("test", 1e12, 1e9, 3.0, frozenset({"reshape"}))
@@ -70,30 +70,25 @@ def test_what_depends_on_weights_only_is_free() -> None:
     assert count_inference_ops(graph) == {"matmul": 1, "relu": 1}
 
 
-def test_opaque_nodes_are_not_folded_and_not_free() -> None:
+@pytest.mark.parametrize(("key", "constant"), [("", {"w", "r"}), ("random", {"w"})])
+def test_random_operators_are_not_constant(key: str, constant: set[str]) -> None:
+    attrs: dict[str, AttrValue] = {
+        "op_type": "Mystery",
+        "domain": "",
+        "opset": 17,
+        "payload": "",
+        "out_types": (("float32", (2,)),),
+        "key": key,
+    }
     graph = build_graph(
         "g",
         {"x": f32(2)},
         {"w": Weight(f32(2))},
-        [
-            Node(
-                "opaque",
-                ("w",),
-                ("r",),
-                {
-                    "op_type": "Mystery",
-                    "domain": "",
-                    "opset": 17,
-                    "payload": "",
-                    "out_types": (("float32", (2,)),),
-                },
-            ),
-            Node("add", ("x", "r"), ("y",)),
-        ],
+        [Node("opaque", ("w",), ("r",), attrs), Node("add", ("x", "r"), ("y",))],
         ["y"],
     )
-    assert weight_only_values(graph) == {"w"}
-    assert count_inference_ops(graph) == {"add": 1, "opaque": 1}
+    assert weight_only_values(graph) == constant
+    assert count_inference_ops(graph).get("opaque", 0) == (1 if key else 0)
 
 
 def test_split_is_charged_for_all_its_results() -> None:

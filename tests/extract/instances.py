@@ -100,3 +100,42 @@ def brute_force_us(problem: ExtractionProblem) -> float:
 
     search(frozenset([problem.root]), 0.0)
     return best[0]
+
+
+def layered_problem(layers: int, width: int, seed: int) -> ExtractionProblem:
+    """Return an e-graph like those of merged matrix products.
+
+    Each layer has ``width`` products of the layer's input. Any two products may be computed
+    as one (a pair, split), any two disjoint pairs as one again; the layer's output adds the
+    products up. A pair is also the concatenation of its two halves, which makes cycles.
+    """
+    rng = np.random.default_rng(seed)
+    nodes: list[NodeSpec] = []
+    original: list[int] = []
+
+    def new_class(*members: tuple[float, list[int]]) -> int:
+        klass = len(original)
+        original.append(len(nodes))
+        nodes.extend((klass, cost, part) for cost, part in members)
+        return klass
+
+    entry = new_class((0.0, []))
+    for _ in range(layers):
+        weight = float(rng.integers(1, 9))
+        singles = [new_class((5 + weight, [entry])) for _ in range(width)]
+        pairs: dict[tuple[int, int], int] = {}
+        for i in range(width):
+            for j in range(i + 1, width):
+                product = (5 + 1.7 * weight, [entry])
+                pairs[i, j] = new_class(product, (5.5, [singles[i], singles[j]]))
+                nodes.extend((singles[k], 0.0, [pairs[i, j]]) for k in (i, j))
+        for (first, pair), (second, other) in (
+            (a, b) for a in pairs.items() for b in pairs.items() if a[0] < b[0]
+        ):
+            if not set(first) & set(second):
+                quad = new_class((5 + 3.0 * weight, [entry]))
+                nodes.extend((klass, 0.0, [quad]) for klass in (pair, other))
+        while len(singles) > 1:
+            singles.append(new_class((5.0, [singles.pop(0), singles.pop(0)])))
+        entry = singles[0]
+    return with_original(build(nodes, len(original), entry), np.array(original, dtype=np.int32))

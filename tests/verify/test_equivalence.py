@@ -11,10 +11,11 @@ import pytest
 
 from relational_tensat.errors import InputError, UsageError, VerificationError
 from relational_tensat.fold import fold_weights
-from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.graph import AttrValue, Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.load import save_model
 from relational_tensat.verify import Verification, verify, verify_files
 from relational_tensat.verify.given import load_inputs
+from relational_tensat.verify.randomness import random_positions
 from tests.graphs import f32, shared_matmuls, weight
 
 
@@ -156,10 +157,10 @@ def test_bad_given_inputs(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         load_inputs(graph, {"x": path})
     path.write_bytes(b"")
-    with pytest.raises(InputError, match="not a .npy file"):
+    with pytest.raises(InputError, match=r"not a \.npy file"):
         load_inputs(graph, {"x": path})
     path.write_text("not an array")
-    with pytest.raises(InputError, match="not a .npy file"):
+    with pytest.raises(InputError, match=r"not a \.npy file"):
         load_inputs(graph, {"x": path})
     np.save(path, np.zeros((4, 3), np.float32))
     with pytest.raises(InputError, match=r"holds float32\[4,3\], the input 'x' is float32\[3,4\]"):
@@ -205,6 +206,66 @@ def test_an_unreadable_file_is_a_failure(tmp_path: Path) -> None:
     with pytest.raises(VerificationError, match="onnxruntime cannot run the optimized model"):
         verify_files(original, before, after)
     outcome = verify_files(original, after, before)
-    assert outcome.ok
+    assert not outcome.ok  # nothing was compared
     assert outcome.runs == 0
+    assert outcome.failure() == ""
     assert "onnxruntime cannot run the original" in outcome.warnings[0]
+
+
+def test_an_original_that_overflows_is_given_smaller_inputs() -> None:
+    # x, x^3, x^9, ...: infinite for a normal x unless it begins near 0
+    nodes = [Node("smul", ("x",), ("v0",), {"value": 8.0})]
+    for i in range(7):
+        nodes += [
+            Node("mul", (f"v{i}", f"v{i}"), (f"s{i}",)),
+            Node("mul", (f"s{i}", f"v{i}"), (f"c{i}",)),
+            Node("add", (f"c{i}", f"v{i}"), (f"v{i + 1}",)),
+        ]
+    graph = build_graph("cubes", {"x": f32(1)}, {}, nodes, ["v7"])
+    wide = build_graph("cubes", {"x": f32(64)}, {}, nodes, ["v7"])
+    for each in (graph, wide):
+        assert verify(each, each).ok
+    wrong = build_graph(
+        "wrong", graph.inputs, {}, [*nodes, Node("smul", ("v7",), ("y",), {"value": 1.01})], ["y"]
+    )
+    outcome = verify(graph, wrong)
+    assert outcome.shrink > 0
+    assert not outcome.ok
+    assert outcome.failure()
+
+
+def opaque(payload: str, key: str) -> dict[str, AttrValue]:
+    return {
+        "op_type": "Mystery",
+        "domain": "nobody.knows",
+        "opset": 1,
+        "payload": payload,
+        "out_types": (("float32", (3, 4)),),
+        "key": key,
+    }
+
+
+def test_what_cannot_be_computed_is_not_called_verified() -> None:
+    pytest.importorskip("onnxruntime")
+    graph = small([Node("opaque", ("x",), ("y",), opaque("", ""))])
+    outcome = verify(graph, graph)
+    assert not outcome.ok
+    assert outcome.runs == 0
+    assert outcome.failure() == ""
+    assert any("cannot be computed here" in warning for warning in outcome.warnings)
+
+
+def test_outputs_that_depend_on_random_operators_are_found() -> None:
+    graph = build_graph(
+        "g",
+        {"x": f32(3, 4)},
+        {},
+        [
+            Node("opaque", ("x",), ("r",), opaque("", "1")),
+            Node("relu", ("x",), ("a",)),
+            Node("add", ("a", "r"), ("b",)),
+            Node("noop", ("a", "b"), ("both",)),
+        ],
+        ["a", "b", "both"],
+    )
+    assert random_positions(graph) == {1, 2, 3}  # a tuple that holds a random value is random

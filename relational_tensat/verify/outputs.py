@@ -1,0 +1,58 @@
+"""What a graph returns, as a flat list of named arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.graph import Array, Graph, tensors_of
+from relational_tensat.verify.comparison import as_array
+from relational_tensat.verify.evaluate import Weights, evaluate_graph
+
+
+def output_names(graph: Graph) -> tuple[str, ...]:
+    """Return a name for each tensor that the graph returns; parts of a tuple are numbered."""
+    names: list[str] = []
+    for name in graph.outputs:
+        parts = tensors_of(graph.types[name])
+        names += [name] if len(parts) == 1 else [f"{name}[{i}]" for i in range(len(parts))]
+    return tuple(names)
+
+
+def compute_outputs(graph: Graph, inputs: Mapping[str, Array], weights: Weights) -> list[Array]:
+    """Return the tensors that the graph returns in float64, in order; tuples as their parts.
+
+    Raises:
+        InputError: an operator cannot be computed.
+    """
+    with np.errstate(all="ignore"):  # what overflows is looked for, and explained, afterwards
+        values = evaluate_graph(graph, inputs, weights)
+    flat: list[Any] = []
+    for name in graph.outputs:
+        flat += values[name] if isinstance(graph.types[name], tuple) else [values[name]]
+    return [as_array(value) for value in flat]
+
+
+def first_not_finite(
+    graph: Graph, inputs: Mapping[str, Array], weights: Weights
+) -> tuple[str, str] | None:
+    """Return the first value, in topological order, that is NaN or infinite, and its operator."""
+    producers = {name: node.op for node in graph.nodes for name in node.outputs}
+    everything = Graph(
+        graph.name, graph.inputs, graph.weights, graph.nodes, tuple(producers), graph.types
+    )
+    with np.errstate(all="ignore"):
+        values = evaluate_graph(everything, inputs, weights)
+    for name, op in producers.items():
+        value = values[name]
+        parts = value if isinstance(value, tuple | list) else (value,)
+        if not all(is_finite(as_array(part)) for part in parts):
+            return name, op
+    return None
+
+
+def is_finite(array: Array) -> bool:
+    """Whether no element is NaN or infinite."""
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())

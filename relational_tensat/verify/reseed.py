@@ -1,0 +1,22 @@
+"""Models whose weights are all alike, given weights that differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from relational_tensat.graph import Graph, Weight
+from relational_tensat.verify.shrinking import RandomWeights
+
+#: More than this is not written to disk only to be run once.
+_MOST_BYTES = 1 << 28
+
+
+def can_reseed(graph: Graph) -> bool:
+    """Whether the graph's weights are small enough to be written anew for a check."""
+    return 0 < sum(weight.type.nbytes for weight in graph.weights.values()) <= _MOST_BYTES
+
+
+def reseed(graph: Graph, weights: RandomWeights) -> Graph:
+    """Return the graph with other data for its weights; it may use a part of them only."""
+    changed = {name: Weight(w.type, weights[name]) for name, w in graph.weights.items()}
+    return replace(graph, weights=changed)

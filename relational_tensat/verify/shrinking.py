@@ -1,0 +1,74 @@
+"""Random inputs and weights, made smaller where a graph overflows at full size.
+
+A network without normalization (attention without softmax is cubic in its input) can leave even
+float64 at ordinary sizes, and an output that is infinite everywhere proves nothing. Step ``k`` has
+inputs of ``8**-k`` and random weights of ``2**-k`` times their ordinary size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from relational_tensat.graph import Array, Graph, TensorType
+from relational_tensat.verify.evaluate import random_inputs, seeded_weights
+
+#: More steps than this do not help.
+LAST_STEP = 4
+
+_INPUTS = 1 / 8
+_WEIGHTS = 1 / 2
+
+#: Random weights of at most so many elements are drawn once instead of for each run (512 MB).
+_FEW_ELEMENTS = 1 << 27
+
+
+def draw_inputs(graph: Graph, seed: int, step: int, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the given inputs, and random ones for the others, smaller by ``step``.
+
+    Raises:
+        InputError: an input that is not given cannot be drawn.
+    """
+    missing = {name: kind for name, kind in graph.inputs.items() if name not in given}
+    open_graph = Graph(graph.name, missing, graph.weights, graph.nodes, graph.outputs, graph.types)
+    drawn = random_inputs(open_graph, seed)
+    return {**{name: _smaller(array, _INPUTS**step) for name, array in drawn.items()}, **given}
+
+
+class RandomWeights:
+    """Random weights for a graph and for all that was made of it; drawn when they are asked for."""
+
+    def __init__(self, graph: Graph, seed: int, step: int = 0) -> None:
+        self._graph = graph
+        self._drawn = seeded_weights(graph, seed)
+        self._factor = _WEIGHTS**step
+        elements = sum(weight.type.size for weight in graph.weights.values())
+        self._kept: dict[str, Array] | None = {} if elements <= _FEW_ELEMENTS else None
+
+    def __call__(self, name: str, kind: TensorType) -> Array:
+        """Return the weight of that name."""
+        return self[name]
+
+    def __getitem__(self, name: str) -> Array:
+        if self._kept is not None and name in self._kept:
+            return self._kept[name]
+        array = self._drawn[name]
+        if array is not self._graph.weights[name].data:  # sizes and exponents stay what they are
+            array = _smaller(array, self._factor)
+        if self._kept is not None:
+            self._kept[name] = array
+        return array
+
+
+def describe_step(step: int, *, weights: bool) -> str:
+    """Return how the inputs (and weights) of a step are called in reports; "" for step 0."""
+    if not step:
+        return ""
+    return f" times {_INPUTS**step:g}" + (f", weights times {_WEIGHTS**step:g}" if weights else "")
+
+
+def _smaller(array: Array, factor: float) -> Array:
+    if factor == 1.0 or array.dtype.kind != "f":
+        return array
+    return np.asarray(array * array.dtype.type(factor))  # type: ignore[operator]

@@ -1,0 +1,1 @@
+DELETE FROM application WHERE id > $last

@@ -1,1 +1,0 @@
-INSERT INTO union_log SELECT $iteration, rule, a, b FROM union_pair

@@ -1,0 +1,1 @@
+DELETE FROM enode WHERE id IN (SELECT id FROM built WHERE application > $last)

@@ -1,0 +1,235 @@
+"""The commands as a user runs them: streams, exit codes, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from relational_tensat.cli.main import main
+from relational_tensat.load import load_model, save_model
+from tests.graphs import shared_matmuls
+from tests.report.schema import check_schema
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "pair.json"
+    save_model(shared_matmuls(with_data=True), path)
+    return path
+
+
+def shell(*argv: object, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "relational_tensat", *map(str, argv)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **env},
+    )
+
+
+def test_run_prints_the_report_and_writes_beside_the_model(model: Path) -> None:
+    done = shell("run", model, "--cost", "tensat_t4")
+    assert done.returncode == 0, done.stderr
+    assert "cost under tensat_t4" in done.stdout
+    assert f"written to {model.with_name('pair.opt.json')}" in done.stdout
+    assert "iteration 1:" in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr  # a pipe is no terminal
+    assert load_model(model.with_name("pair.opt.json")).output_types()
+    assert not [path for path in model.parent.iterdir() if path.name.startswith(".")]
+
+
+def test_json_is_one_object_on_stdout(model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.json"
+    done = shell("run", model, "--json", "-o", output, "--verify-runs", 1)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    check_schema(found)
+    assert found["model"] == str(model)
+    assert found["output"] == str(output)
+    assert found["verified"]["ok"] is True
+    assert "iteration 1:" in done.stderr
+
+
+def test_quiet_is_one_line(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", str(model), "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.count("\n") == 1
+    assert main(["run", str(model), "--quiet", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    check_schema(json.loads(out))
+
+
+def test_the_same_seed_gives_the_same_result(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = []
+    for name in ("a.json", "b.json"):
+        output = model.with_name(name)
+        assert main(["run", str(model), "--quiet", "--seed", "3", "-o", str(output)]) == 0
+        results.append(output.read_text())
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"", "empty"), (b"{", ""), (b"\xff\xfe\x00", "UTF-8"), (b"[]", ""), (b'{"format": 1}', "")],
+)
+def test_bad_models_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, reason: str
+) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    assert main(["run", str(path)]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert str(path) in err
+    assert reason in err
+    assert [file.name for file in tmp_path.iterdir()] == ["bad.json"]
+
+
+def test_a_mismatch_is_exit_code_4_and_no_file(
+    model: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rules = tmp_path / "wrong.rules"
+    rules.write_text('(rule wrong (law "a + b = a") (unsound) (from (add ?a ?b)) (to ?a))')
+    argv = ["run", str(model), "--rules", str(rules), "--quiet"]
+    assert main(argv) == 3
+    assert "unsound" in capsys.readouterr().err
+    assert main([*argv, "--allow-unsound"]) == 4
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "relative error" in err
+    assert not model.with_name("pair.opt.json").exists()
+
+
+def test_convert_there_and_back(model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    there, back = tmp_path / "m.onnx", tmp_path / "back.json"
+    assert main(["convert", str(model), str(there)]) == 0
+    assert main(["convert", str(there), str(back)]) == 0
+    assert load_model(back).count_ops() == load_model(model).count_ops()
+    assert main(["convert", str(model), str(tmp_path / "m.txt")]) == 2
+    assert main(["convert", str(model), str(model)]) == 2
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("db")
+    save_model(shared_matmuls(), folder / "m.json")
+    argv = ["run", str(folder / "m.json"), "--db", str(folder / "run.duckdb"), "--quiet"]
+    assert main(argv) == 0
+    return folder / "run.duckdb"
+
+
+def test_inspect(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(database), "--classes", "3"]) == 0
+    text = capsys.readouterr().out
+    assert "biggest e-classes (showing 3 of" in text
+    assert "growth per iteration" in text
+    assert main(["inspect", str(database), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == {"sizes", "classes", "rules", "growth"}
+    assert found["sizes"]["e-nodes"] >= found["growth"][0]["e_nodes"] > 0
+    assert found["rules"][0]["matches"] > 0
+    matches = [rule["matches"] for rule in found["rules"]]
+    assert matches == sorted(matches, reverse=True)
+    sizes = [entry["e_nodes"] for entry in found["classes"]]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_inspect_wants_a_runs_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import duckdb
+
+    other = tmp_path / "other.duckdb"
+    duckdb.connect(str(other)).close()
+    assert main(["inspect", str(other)]) == 3
+    assert "not a database of a run" in capsys.readouterr().err
+    junk = tmp_path / "junk.duckdb"
+    junk.write_bytes(b"not a database" * 100)
+    assert main(["inspect", str(junk)]) == 3
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_sql(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    query = (
+        "SELECT op, count(*) AS n FROM enode_text WHERE rule = 'original' GROUP BY op ORDER BY op"
+    )
+    assert main(["sql", str(database), query]) == 0
+    assert "matmul" in capsys.readouterr().out
+    assert main(["sql", str(database), query, "--csv"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "op,n"
+    assert "matmul,2" in lines
+    assert main(["sql", str(database), query, "--json"]) == 0
+    assert {"op": "matmul", "n": 2} in json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT nothing FROM enode",
+        "SELEC 1",
+        "DELETE FROM enode",
+        "CREATE TABLE t (x INTEGER)",
+        "COPY (SELECT 1) TO 'stolen.csv'",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SET enable_external_access = true",
+        "ATTACH 'other.duckdb' AS other",
+    ],
+)
+def test_sql_is_read_only_and_errors_are_one_line(
+    database: Path, capsys: pytest.CaptureFixture[str], query: str
+) -> None:
+    before = database.read_bytes()
+    assert main(["sql", str(database), query]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert str(database) in err
+    assert database.read_bytes() == before
+    assert not Path("stolen.csv").exists()
+
+
+def test_a_closed_pipe_is_no_error(database: Path) -> None:
+    query = "SELECT * FROM range(200000)"
+    program = f"{sys.executable} -m relational_tensat sql {database} '{query}' --csv | head -1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "range\n"
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_rules(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["rules"]) == 0
+    text = capsys.readouterr().out
+    assert "rules, " in text.splitlines()[-1]
+    name = text.splitlines()[3].split()[0]
+    assert main(["rules", "show", name]) == 0
+    assert f"(rule {name}" in capsys.readouterr().out
+    assert main(["rules", "show", name, "--sql"]) == 0
+    assert "INSERT INTO match" in capsys.readouterr().out
+    assert main(["rules", "show", name[:-1]]) == 2
+    assert f"did you mean {name!r}" in capsys.readouterr().err
+    good = tmp_path / "good.rules"
+    good.write_text(
+        '(rule twice (law "relu(relu(x)) = relu(x)") (from (relu (relu ?x))) (to (relu ?x)))'
+    )
+    assert main(["rules", "check", str(good)]) == 0
+    assert "1 rules are well-formed" in capsys.readouterr().out
+    good.write_text('(rule twice (law "")\n (from (rela ?x)) (to ?x))')
+    assert main(["rules", "check", str(good)]) == 3
+    err = capsys.readouterr().err
+    assert f"{good}:2: " in err
+    assert "did you mean" in err

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from relational_tensat.errors import UsageError
+from relational_tensat.extract import (
+    UNUSED,
+    Extraction,
+    ExtractionProblem,
+    dag_cost_us,
+    extract,
+    is_acyclic,
+)
+from tests.extract.instances import brute_force_us, build, layered_problem, random_problem
+
+
+def assert_sound(problem: ExtractionProblem, found: Extraction) -> None:
+    """What must hold of every return."""
+    assert is_acyclic(problem, found.choice)
+    assert found.cost_us == dag_cost_us(problem, found.choice)
+    assert 0 <= found.bound_us <= found.cost_us
+    assert 0 <= found.gap <= 1
+    assert found.cost_us <= extract(problem, "greedy-dag").cost_us
+    if found.optimal:
+        assert found.gap == 0
+
+
+def assert_optimal(problem: ExtractionProblem, found: Extraction, seed: int) -> None:
+    assert_sound(problem, found)
+    assert found.cost_us == pytest.approx(brute_force_us(problem)), seed
+    assert found.optimal, seed
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_auto_agrees_with_brute_force(block: int) -> None:
+    for seed in range(300 * block, 300 * block + 300):
+        problem = random_problem(seed)
+        assert_optimal(problem, extract(problem), seed)
+
+
+@pytest.mark.parametrize("cycles", ["real", "int", "none"])
+def test_papers_formulations_agree_with_brute_force(cycles: str) -> None:
+    for seed in range(5000, 5150):
+        problem = random_problem(seed)
+        assert_optimal(problem, extract(problem, cycles=cycles), seed)
+
+
+def test_larger_e_graphs_agree_across_formulations() -> None:
+    for seed in range(40):
+        problem = random_problem(seed, max_classes=40)
+        costs = {extract(problem, cycles=cycles).cost_us for cycles in ("auto", "none", "real")}
+        assert max(costs) == pytest.approx(min(costs)), seed
+
+
+def test_joint_decisions_are_found() -> None:
+    problem = layered_problem(layers=2, width=4, seed=3)
+    found = extract(problem)
+    assert_sound(problem, found)
+    assert found.optimal
+    assert found.cost_us < extract(problem, "greedy-dag").cost_us
+
+
+def test_equal_inputs_give_equal_results() -> None:
+    problem = layered_problem(layers=2, width=4, seed=5)
+    first, second = extract(problem, seed=7), extract(problem, seed=7)
+    assert np.array_equal(first.choice, second.choice)
+    assert (first.cost_us, first.bound_us, first.note) == (
+        second.cost_us,
+        second.bound_us,
+        second.note,
+    )
+
+
+@pytest.mark.parametrize("cycles", ["auto", "real"])
+def test_no_time_gives_the_greedy_answer(cycles: str) -> None:
+    problem = layered_problem(layers=3, width=6, seed=1)
+    found = extract(problem, cycles=cycles, time_limit_s=0.0)
+    assert_sound(problem, found)
+    assert not found.optimal
+    assert found.gap > 0
+
+
+def test_time_limit_is_kept_and_the_gap_is_honest() -> None:
+    problem = layered_problem(layers=6, width=8, seed=2)
+    begin = time.monotonic()
+    found = extract(problem, cycles="none", time_limit_s=1.0)
+    assert time.monotonic() - begin < 20
+    assert_sound(problem, found)
+
+
+def test_interrupt_returns_the_best_so_far() -> None:
+    problem = layered_problem(layers=6, width=8, seed=2)
+    asked = 0
+
+    def stop_later() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 60
+
+    found = extract(problem, time_limit_s=600, should_stop=stop_later)
+    assert asked > 60
+    assert_sound(problem, found)
+    assert not found.optimal
+
+
+def test_keyboard_interrupt_inside_the_solver_is_no_crash() -> None:
+    problem = layered_problem(layers=2, width=6, seed=2)
+    pressed = []
+
+    def press(_: float, bound: float) -> None:
+        if bound > 0 and not pressed:
+            pressed.append(bound)
+            raise KeyboardInterrupt
+
+    assert_sound(problem, extract(problem, cycles="none", time_limit_s=600, progress=press))
+    assert pressed
+
+
+def test_an_error_in_the_callers_progress_is_raised() -> None:
+    def fail(_: float, bound: float) -> None:
+        if bound > 0:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        extract(layered_problem(layers=2, width=4, seed=2), progress=fail)
+
+
+def test_progress_only_improves() -> None:
+    seen: list[tuple[float, float]] = []
+    problem = layered_problem(layers=3, width=4, seed=4)
+    found = extract(problem, progress=lambda cost, bound: seen.append((cost, bound)))
+    costs, bounds = [cost for cost, _ in seen], [bound for _, bound in seen]
+    assert costs == sorted(costs, reverse=True)
+    assert bounds == sorted(bounds)
+    assert seen[-1] == pytest.approx((found.cost_us, found.bound_us))
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_any_unit_of_cost_works(scale: float) -> None:
+    for seed in range(60):
+        problem = random_problem(seed)
+        scaled = ExtractionProblem(
+            problem.cost_us * scale,
+            problem.node_class,
+            problem.child_ptr,
+            problem.child_idx,
+            problem.n_classes,
+            problem.root,
+            problem.original,
+        )
+        found = extract(scaled)
+        assert found.optimal
+        assert found.cost_us / scale == pytest.approx(brute_force_us(problem))
+
+
+def test_free_e_graph() -> None:
+    found = extract(build([(0, 0.0, [1]), (1, 0.0, [])], 2))
+    assert (found.cost_us, found.gap, found.optimal) == (0.0, 0.0, True)
+
+
+def test_single_class() -> None:
+    found = extract(build([(0, 3.0, []), (0, 2.0, [0])], 1))
+    assert (found.cost_us, found.optimal, found.choice.tolist()) == (3.0, True, [0])
+
+
+def test_several_roots_are_one_free_e_node() -> None:
+    problem = build([(0, 0.0, [1, 2]), (1, 2.0, [3]), (2, 3.0, [3]), (3, 4.0, [])], 4)
+    assert extract(problem).cost_us == 9.0
+    assert UNUSED not in extract(problem).choice
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "gredy"}, "did you mean 'greedy'"),
+        ({"cycles": "reel"}, "did you mean 'real'"),
+        ({"time_limit_s": -1.0}, "time limit"),
+        ({"time_limit_s": float("nan")}, "time limit"),
+        ({"threads": 0}, "threads"),
+    ],
+)
+def test_arguments_are_checked(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        extract(build([(0, 1.0, [])], 1), **arguments)  # type: ignore[arg-type]

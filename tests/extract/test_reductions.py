@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relational_tensat.extract import UNUSED, dag_cost_us, is_acyclic
+from relational_tensat.extract.greedy_dag import DagDeriver
+from relational_tensat.extract.loops import circular_sets, strong_components
+from relational_tensat.extract.must import above_sets, members_of, must_sets
+from relational_tensat.extract.pinning import parts, pin_required
+from relational_tensat.extract.reduced import Reduced, unreduced
+from relational_tensat.extract.reductions import REDUCTIONS, reduce
+from tests.extract.instances import brute_force_us, build, random_problem
+
+SEEDS = st.integers(0, 10**9)
+
+
+def prepared(seed: int) -> Reduced:
+    """Return a random e-graph without underivable e-nodes, which some reductions presume."""
+    return REDUCTIONS["underivable"](unreduced(random_problem(seed)))
+
+
+def assert_equivalent(before: Reduced, after: Reduced) -> None:
+    """The optimum stays, and what is chosen after the reduction lifts to as cheap a choice."""
+    best = brute_force_us(before.problem)
+    assert brute_force_us(after.problem) == pytest.approx(best)
+    choice = DagDeriver(after.problem).derive(after.problem.cost_us)
+    lifted = after.lift(choice)
+    assert is_acyclic(after.source, lifted)
+    assert dag_cost_us(after.source, lifted) == pytest.approx(dag_cost_us(after.problem, choice))
+
+
+@pytest.mark.parametrize("name", sorted(REDUCTIONS))
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS)
+def test_each_reduction_keeps_an_optimum(name: str, seed: int) -> None:
+    before = prepared(seed)
+    after = REDUCTIONS[name](before)
+    assert after.problem.n_nodes <= before.problem.n_nodes
+    assert_equivalent(before, after)
+
+
+@settings(max_examples=200, deadline=None)
+@given(seed=SEEDS)
+def test_all_reductions_with_pinning_keep_an_optimum(seed: int) -> None:
+    before = unreduced(random_problem(seed))
+    after = reduce(before.source)
+    assert_equivalent(before, after)
+    pinned = pin_required(after)
+    assert_equivalent(before, pinned)
+    assert_equivalent(before, pin_required(REDUCTIONS["single-parents"](pinned)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=SEEDS)
+def test_pieces_add_up(seed: int) -> None:
+    pinned = pin_required(prepared(seed))
+    problem = pinned.problem
+    (root_node,) = np.flatnonzero(problem.node_class == problem.root)
+    pieces = parts(problem)
+    total = problem.cost_us[root_node] + sum(brute_force_us(piece.problem) for piece in pieces)
+    assert total == pytest.approx(brute_force_us(problem))
+    choice = DagDeriver(problem).derive(problem.cost_us)
+    rebuilt = np.full(problem.n_classes, UNUSED, dtype=np.int32)
+    rebuilt[problem.root] = root_node
+    for piece in pieces:
+        piece.write(piece.restrict(choice), rebuilt)
+    assert rebuilt.tolist() == choice.tolist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=SEEDS)
+def test_must_sets_are_what_no_derivation_does_without(seed: int) -> None:
+    problem = prepared(seed).problem
+    required = members_of(must_sets(problem)[problem.root])
+    for klass in required:
+        if klass != problem.root:
+            without = unreduced(
+                build(
+                    [
+                        (int(problem.node_class[node]), 1.0, problem.children(node).tolist())
+                        for node in range(problem.n_nodes)
+                        if problem.node_class[node] != klass
+                    ],
+                    problem.n_classes,
+                    problem.root,
+                )
+            )
+            assert problem.root not in REDUCTIONS["underivable"](without).problem.node_class
+
+
+def test_each_reduction_does_what_its_name_says() -> None:
+    cases = {
+        "unreachable": ([(0, 1.0, []), (1, 1.0, [])], 1),
+        "underivable": ([(0, 1.0, []), (0, 0.0, [1]), (1, 0.0, [1])], 1),
+        "self-loops": ([(0, 1.0, [1]), (1, 1.0, []), (1, 0.0, [1]), (1, 0.0, [0])], 2),
+        "free-classes": ([(0, 1.0, [1]), (1, 0.0, [2]), (2, 0.0, [])], 1),
+        "single-free": ([(0, 1.0, [1]), (1, 0.0, [2]), (2, 1.0, []), (2, 2.0, [])], 3),
+        "dominated": ([(0, 1.0, [1]), (0, 2.0, [1, 2]), (1, 1.0, []), (2, 1.0, [])], 2),
+        "single-parents": ([(0, 1.0, [1]), (1, 2.0, [2]), (2, 1.0, [])], 1),
+        "dear": ([(0, 1.0, [1]), (0, 4.0, [2]), (1, 2.0, []), (2, 0.0, [])], 2),
+        # Class 2 needs class 1 in any case, so the second e-node of class 0 is dominated.
+        "must": ([(0, 1.0, [1]), (0, 1.5, [2]), (1, 2.0, []), (2, 0.0, [1])], 2),
+    }
+    assert sorted(cases) == sorted(REDUCTIONS)
+    for name, (nodes, left) in cases.items():
+        problem = build(nodes, max(klass for klass, _, _ in nodes) + 1)
+        after = REDUCTIONS[name](unreduced(problem))
+        assert after.problem.n_nodes == left, name
+
+
+def test_what_must_close_a_circle_is_dropped() -> None:
+    # Class 1 is below class 0 only, and its second e-node needs class 2, which needs class 1.
+    nodes = [(0, 1.0, [2]), (1, 5.0, []), (1, 0.0, [2]), (2, 1.0, [1])]
+    after = REDUCTIONS["must"](unreduced(build(nodes, 3)))
+    assert after.node_origin.tolist() == [0, 1, 3]
+
+
+def test_above_sets_are_the_dominators() -> None:
+    problem = build(
+        [(0, 0.0, [1, 2]), (1, 0.0, [3]), (2, 0.0, [3]), (3, 0.0, [4]), (4, 0.0, [])], 5
+    )
+    assert [members_of(bits) for bits in above_sets(problem)] == [
+        [0],
+        [0, 1],
+        [0, 2],
+        [0, 3],
+        [0, 3, 4],
+    ]
+
+
+def test_strong_components_of_a_known_graph() -> None:
+    label = strong_components([[1], [2], [0, 3], [4], [3], [5]])
+    assert label[0] == label[1] == label[2]
+    assert label[3] == label[4]
+    assert len({label[0], label[3], label[5]}) == 3
+
+
+def test_circular_sets_are_found_below_the_root_only() -> None:
+    problem = build([(0, 0.0, [1]), (1, 0.0, [2]), (2, 0.0, [1]), (3, 0.0, [3])], 4)
+    assert circular_sets(problem, np.arange(4, dtype=np.int32)) == [[1, 2]]

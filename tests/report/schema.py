@@ -1,0 +1,54 @@
+"""The schema of the object that ``run --json`` prints."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+NUMBER = (int, float)
+SCHEMA: dict[str, Any] = {
+    "model": str,
+    "cost_profile": str,
+    "cost_before_us": NUMBER,
+    "cost_after_us": NUMBER,
+    "e_nodes": int,
+    "e_classes": int,
+    "iterations": int,
+    "stop_reason": str,
+    "saturated": bool,
+    "gap": NUMBER,
+    "optimal": bool,
+    "seconds": dict.fromkeys(("load", "explore", "extract", "verify", "total"), NUMBER),
+    "verified": {"ok": bool, "max_relative_error": NUMBER, "runs": int},
+    "rules": None,  # one RULE per name
+    "output": (str, type(None)),
+}
+RULE: dict[str, Any] = {"matches": int, "applied": int, "seconds": NUMBER}
+STOP_REASONS = {"saturated", "iterations", "nodes", "time", "memory", "interrupted"}
+
+
+def check_schema(found: dict[str, Any]) -> None:
+    """Fail unless the object has exactly the documented keys, of the documented types."""
+    _check(found, SCHEMA, "")
+    assert isinstance(found["rules"], dict)
+    for name, stats in found["rules"].items():
+        _check(stats, RULE, f"rules.{name}")
+    assert found["stop_reason"] in STOP_REASONS
+    assert found["saturated"] == (found["stop_reason"] == "saturated")
+    assert 0.0 <= found["gap"] <= 1.0
+    assert found["cost_after_us"] <= found["cost_before_us"]
+
+
+def _check(found: Any, schema: dict[str, Any], where: str) -> None:
+    assert isinstance(found, dict), where
+    assert list(found) == list(schema), where
+    for key, kind in schema.items():
+        value, place = found[key], f"{where}.{key}"
+        if isinstance(kind, dict):
+            _check(value, kind, place)
+        elif kind is not None:
+            assert isinstance(value, kind), f"{place} = {value!r}"
+            assert kind is bool or not isinstance(value, bool), place
+            if isinstance(value, float):
+                assert math.isfinite(value), place
+                assert value >= 0, place
