@@ -222,10 +222,10 @@ class _Run:
     def _check_files(self, files: _Files, given: Mapping[str, Array], shrink: int) -> Verification:
         """Compare in onnxruntime; where the model's own weights prove nothing, with random ones."""
 
-        def compare(check: str, before: Graph | Path, after: Graph) -> Verification:
+        def compare(check: str, graph: Graph, file: Path | None, after: Graph) -> Verification:
             return verify_files(
-                files.original,
-                before if isinstance(before, Path) else _saved(before, folder, "original"),
+                graph,
+                _saved(graph, folder, "original") if file is None else file,
                 _saved(after, folder, "optimized"),
                 seed=self.options.seed,
                 threads=self.options.threads,
@@ -236,15 +236,16 @@ class _Run:
 
         with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
             folder = Path(name)
-            before = files.original if files.before is None else files.before
-            outcome = compare("onnxruntime, the two files", before, files.folded)
+            outcome = compare(
+                "onnxruntime, the two files", files.original, files.before, files.folded
+            )
             proven = any(check.proves_something for check in outcome.outputs)
             if outcome.failure() or proven or not outcome.runs or not can_reseed(files.original):
                 return outcome
             weights = RandomWeights(files.original, self.options.seed, shrink)
             optimized = fold_weights(reseed(files.optimized, weights))
             original = reseed(files.original, weights)
-            return outcome.joined(compare("onnxruntime, random weights", original, optimized))
+            return outcome.joined(compare("onnxruntime, random weights", original, None, optimized))
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:

@@ -1,7 +1,11 @@
 -- Every class that the unions of a round ask for, with the smallest id of its component: labels spread
 -- along the pairs until none gets smaller (each step only from classes whose label moved).
 CREATE OR REPLACE TEMP TABLE moved AS
-WITH RECURSIVE component(node, label) USING KEY (node) AS (
+WITH RECURSIVE
+link AS (
+    SELECT a, b FROM union_pair WHERE round = $round UNION ALL SELECT b, a FROM union_pair WHERE round = $round
+),
+component(node, label) USING KEY (node) AS (
     SELECT a, least(a, min(b)) FROM link GROUP BY a
     UNION
     SELECT link.b, min(spread.label)

@@ -1,7 +1,7 @@
 -- Kept e-nodes with the cost of choosing them. What depends on weights only is folded before inference:
 -- it is free, and in a class that can be had from weights only, nothing else is worth choosing.
 SELECT
-    e.id, e.class, e.c0, e.c1, e.c2, e.c3, e.c4, e.iteration,
+    e.id, e.class, e.c0, e.c1, e.c2, e.c3, e.c4, e.iteration, class.weight_only,
     CASE WHEN class.weight_only THEN 0.0 ELSE cost.cost_us END AS cost_us
 FROM enode AS e
 JOIN eclass AS class ON class.id = e.class

@@ -1,10 +1,19 @@
--- Of the requested e-nodes, add those that do not exist, each in a class of its own.
+-- Of the e-nodes that the applications want at one level of their targets (children are bindings so far),
+-- add those that do not exist, each in a class of its own.
 INSERT INTO enode
+WITH request AS MATERIALIZED (
+    SELECT
+        a.rule, t.signature, t.head,
+        coalesce(a.b[t.s0], 0) AS c0, coalesce(a.b[t.s1], 0) AS c1, coalesce(a.b[t.s2], 0) AS c2,
+        coalesce(a.b[t.s3], 0) AS c3, coalesce(a.b[t.s4], 0) AS c4
+    FROM application AS a JOIN template AS t ON t.instance = a.instance
+    WHERE t.level = $level
+)
 SELECT id, id, signature, head, c0, c1, c2, c3, c4, $iteration, rule, $stamp, false
 FROM (
     SELECT
-        ($next_id - 1 + row_number() OVER (ORDER BY min(application), min(position)))::INTEGER AS id,
-        arg_min(rule, application) AS rule, signature, head, c0, c1, c2, c3, c4
+        ($next_id - 1 + row_number() OVER ())::INTEGER AS id,
+        min(rule) AS rule, signature, head, c0, c1, c2, c3, c4
     FROM request
     WHERE NOT EXISTS (
         SELECT 1 FROM enode AS e

@@ -9,9 +9,9 @@ bottom AS (
     SELECT m.application, max(old.height) AS height
     FROM member AS m JOIN eclass AS old ON old.id = m.class GROUP BY m.application
 )
-SELECT n.id, n.id, any_value(s.type), coalesce(min(bottom.height + m.place), 1), false
+SELECT n.id, n.id, any_value(t.type), coalesce(min(bottom.height + m.place), 1), false
 FROM enode AS n
-JOIN signature AS s ON s.id = n.signature
+JOIN (SELECT DISTINCT signature, type FROM template) AS t ON t.signature = n.signature
 LEFT JOIN member AS m ON m.class = n.id
 LEFT JOIN bottom USING (application)
 WHERE n.id >= $next_id

@@ -5,6 +5,6 @@ CREATE OR REPLACE TEMP TABLE rule_join (
 );
 -- One e-node of a target: s0… are positions in the bindings (from 1), 0 for no child.
 CREATE OR REPLACE TEMP TABLE template (
-    instance INTEGER, level INTEGER, position INTEGER, signature INTEGER, head INTEGER,
+    instance INTEGER, level INTEGER, position INTEGER, signature INTEGER, type INTEGER, head INTEGER,
     s0 INTEGER, s1 INTEGER, s2 INTEGER, s3 INTEGER, s4 INTEGER
 );

@@ -42,11 +42,8 @@ CREATE TABLE rule (
     unsound BOOLEAN NOT NULL, file VARCHAR NOT NULL, line INTEGER NOT NULL
 );
 
--- Every union: which rule asked for it (0: congruence), in which iteration and in which round of
--- unions; rounds are numbered through the whole exploration.
-CREATE TABLE union_log (
-    iteration INTEGER NOT NULL, round INTEGER NOT NULL, rule INTEGER NOT NULL, a INTEGER NOT NULL, b INTEGER NOT NULL
-);
+-- Every union: which rule asked for it (0: congruence), in which iteration.
+CREATE TABLE union_log (iteration INTEGER NOT NULL, rule INTEGER NOT NULL, a INTEGER NOT NULL, b INTEGER NOT NULL);
 
 -- How many matches of a rule were worked on in an iteration, and how long its search took in all
 -- (a statement's time is shared evenly by the rules that it matches).

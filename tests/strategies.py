@@ -1,9 +1,9 @@
 """Random operands, attributes and instances of rules, for property tests.
 
 Everything is drawn from a ``random.Random``: seeded in tests that count, or Hypothesis's own
-(``st.randoms``) in tests that shrink. A rule's sources are drawn top down: an operator suggests types
-for its operands from the type that is wanted of it and from operands already drawn; what does not fit
-in the end is thrown away.
+(``st.randoms``) in tests that shrink. A rule's sources are drawn top down: an operator suggests
+types for its operands from the type that is wanted of it and from operands already drawn; what does
+not fit in the end is thrown away.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Configuration:
         return instantiate(rule, self.symbols, self.var_types, self.root_types)
 
 
-class _Misfit(Exception):
+class _MisfitError(Exception):
     """What was drawn does not fit together."""
 
 
@@ -128,7 +128,7 @@ class _Drawer:
             if len(known) == len(operator.attrs):
                 break
         if best is None:
-            raise _Misfit
+            raise _MisfitError
         for key, expr in term.attrs:
             if isinstance(expr, Var):
                 self.attrs[expr.name] = best[0][key]
@@ -148,7 +148,7 @@ def draw_configuration(rule: Rule, random: Random) -> Configuration | None:
     """Draw operands for which the sources are valid; None if this attempt failed."""
     try:
         return _Drawer(rule, random).draw()
-    except _Misfit:
+    except _MisfitError:
         return None
 
 
@@ -266,11 +266,8 @@ def tensor_types(max_rank: int = 4) -> st.SearchStrategy[TensorType]:
 
 def configurations(rule: Rule) -> st.SearchStrategy[Configuration]:
     """Configurations for which a rule's sources are valid."""
-    return (
-        st.randoms(use_true_random=False)
-        .map(lambda random: draw_configuration(rule, random))
-        .filter(lambda found: found is not None)
-    )  # type: ignore[return-value]
+    drawn = st.randoms(use_true_random=False).map(lambda random: draw_configuration(rule, random))
+    return drawn.flatmap(lambda found: st.nothing() if found is None else st.just(found))
 
 
 def attribute_values(attr: Attr) -> st.SearchStrategy[AttrValue]:

@@ -80,6 +80,11 @@ def _shape(kind: ValueType | None) -> Shape | None:
     return kind.shape if isinstance(kind, TensorType) else None
 
 
+def _ints(value: AttrValue) -> Shape:
+    """The whole numbers of an attribute's value."""
+    return tuple(e for e in value if isinstance(e, int)) if isinstance(value, tuple) else ()
+
+
 def suggest(
     op: str,
     index: int,
@@ -224,8 +229,17 @@ def _pair_operand(
     if target is not None:
         return hints.type(target) if other is None or hints.often() else hints.broadcast(target)
     if other is not None:
-        return hints.type(other) if hints.random.random() < 0.5 else hints.broadcast(other)
+        choice = hints.random.random()
+        if choice < 0.2:
+            return hints.type(_grown(other, hints))
+        return hints.type(other) if choice < 0.6 else hints.broadcast(other)
     return None
+
+
+def _grown(shape: Shape, hints: Hints) -> Shape:
+    """A shape that another one broadcasts into."""
+    grown = [hints.size() if size == 1 else size for size in shape]
+    return (*(hints.size() for _ in range(max(0, hints.random.randint(-1, 2)))), *grown)
 
 
 def _transposed(
@@ -238,8 +252,8 @@ def _transposed(
     if not isinstance(perm, tuple) or sorted(perm) != list(range(len(target))):
         return hints.type(target)
     shape = [0] * len(target)
-    for place, axis in enumerate(perm):
-        shape[int(axis)] = target[place]
+    for place, axis in enumerate(_ints(perm)):
+        shape[axis] = target[place]
     return hints.type(shape)
 
 
@@ -277,10 +291,13 @@ def sample_attribute(
     match (op, attr.name):
         case (_, "stride" | "kernel"):
             common = hints.stride if attr.name == "stride" else hints.kernel
-            return tuple(c if hints.often() else random.choice([1, 2, 3]) for c in common)[: rank - 2]
+            return tuple(c if hints.often() else random.choice([1, 2, 3]) for c in common)[
+                : rank - 2
+            ]
         case (_, "pad"):
             numbers = tuple(random.randint(0, 2) for _ in range(2 * (rank - 2)))
-            return random.choice(["same", "same", "valid", numbers])
+            named: list[AttrValue] = ["same", "same", "valid", numbers]
+            return random.choice(named)
         case (_, "dilation"):
             return random.choice([(), (), (), (2,) * (rank - 2)])
         case ("concat", "axis"):
@@ -303,7 +320,10 @@ def sample_attribute(
                 return target
             return _reshaped(shape or (), hints)
         case ("pad", "pads"):
-            numbers = [0 if hints.often() and i % rank < 2 else random.randint(0, 2) for i in range(2 * rank)]
+            numbers = [
+                0 if hints.often() and i % rank < 2 else random.randint(0, 2)
+                for i in range(2 * rank)
+            ]
             return tuple(numbers) if hints.often() else (0,) * (2 * rank)
         case ("slice", _):
             return _slice_attribute(attr.name, shape or (), drawn, hints)
@@ -325,7 +345,7 @@ def _concat_axis(operands: Sequence[ValueType], random: Random) -> int:
 
 
 def _partition(size: int, random: Random) -> Shape:
-    parts = []
+    parts: list[int] = []
     while size and len(parts) < 3:
         parts.append(random.randint(1, size))
         size -= parts[-1]
@@ -342,8 +362,8 @@ def _slice_attribute(
         return tuple(sorted(random.sample(long, min(len(long), random.choice([0, 1, 1, 2])))))
     starts = drawn.get("starts")
     if name == "starts" or not isinstance(starts, tuple):
-        return tuple(random.randrange(shape[int(axis)]) for axis in axes)
+        return tuple(random.randrange(shape[axis]) for axis in _ints(axes))
     if name == "ends":
-        pairs = zip(axes, starts, strict=False)
-        return tuple(random.randint(int(s) + 1, max(int(s) + 1, shape[int(a)])) for a, s in pairs)
+        pairs = zip(_ints(axes), _ints(starts), strict=False)
+        return tuple(random.randint(s + 1, max(s + 1, shape[a])) for a, s in pairs)
     return tuple(random.choice([1, 1, 2]) for _ in axes)

@@ -82,7 +82,8 @@ def _check(path: Path) -> None:
     rules = _load([path])
     unsound = sum(rule.unsound for rule in rules)
     marked = f", {unsound} of them marked unsound" if unsound else ""
-    stdout_console().print(f"{path}: {len(rules)} rules are well-formed{marked}")
+    amount = "1 rule" if len(rules) == 1 else f"{len(rules)} rules"
+    stdout_console().print(f"{path}: {amount}, well-formed{marked}")
 
 
 def _mark(rule: Rule) -> str:

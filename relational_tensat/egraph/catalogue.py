@@ -14,6 +14,7 @@ from typing import TypeAlias
 from relational_tensat.egraph.database import Database
 from relational_tensat.graph.ir import Attrs, AttrValue
 from relational_tensat.graph.types import ValueType
+from relational_tensat.load.json_values import encode_attr
 from relational_tensat.ops import get_operator
 
 #: Normalized attributes as a hashable tuple of items in declared order.
@@ -110,7 +111,6 @@ class Catalogue:
 
     def flush(self, database: Database) -> None:
         """Write what was interned since the last flush."""
-        self.flush_signatures(database)
         pending, self._pending = self._pending, _Pending()
         symbols = [self.symbols[i - 1] for i in pending.symbols]
         database.insert(
@@ -129,19 +129,15 @@ class Catalogue:
                 "type": [type_text(self.types[i - 1]) for i in pending.types],
             },
         )
-
-    def flush_signatures(self, database: Database) -> None:
-        """Write the new signatures only: all that matching and applying ask for."""
-        pending, self._pending.signatures = self._pending.signatures, []
-        signatures = [self.signatures[i - 1] for i in pending]
+        signatures = [self.signatures[i - 1] for i in pending.signatures]
         database.insert(
             "signature",
             {
-                "id": pending,
+                "id": pending.signatures,
                 "symbol": [s.symbol for s in signatures],
                 "operands": [list(s.operands) for s in signatures],
                 "type": [s.type for s in signatures],
-                "head": [self.heads[i - 1] for i in pending],
+                "head": [self.heads[i - 1] for i in pending.signatures],
             },
         )
 
@@ -170,7 +166,7 @@ class Catalogue:
 
 def attrs_text(items: AttrItems) -> str:
     """Return attributes as JSON, e.g. ``{"act": "relu", "stride": [1, 1]}``."""
-    return json.dumps(dict(items))
+    return json.dumps({name: encode_attr(value) for name, value in items})
 
 
 def type_text(kind: ValueType) -> str:

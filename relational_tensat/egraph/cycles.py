@@ -17,17 +17,18 @@ HEIGHT_STEP = 4096
 
 def filter_cycles(database: Database) -> int:
     """Filter e-nodes until the kept ones are acyclic; return how many were filtered."""
+    count, low, high = database.run("violations")[0]
+    if not count:
+        return 0
+    database.run("region", low=low, high=high)
+    database.run("empty_closers")
     filtered = 0
-    while True:
-        count, low, high = database.run("violations")[0]
-        if not count:
-            return filtered
-        database.run("region", low=low, high=high)
-        if not database.change("cycle_starts"):
-            database.run("raise_heights")
-            return filtered
-        database.run("closers")
-        filtered += database.change("filter_closers")
+    while found := database.change("closers"):
+        filtered += found
+    if filtered:
+        database.run("filter_closers")
+    database.run("raise_heights")
+    return filtered
 
 
 def reject_cyclic_applications(database: Database) -> int:

@@ -11,7 +11,7 @@ from relational_tensat.egraph.catalogue import Catalogue, HeadOf
 from relational_tensat.egraph.cycles import HEIGHT_STEP
 from relational_tensat.egraph.database import FORMAT_VERSION, Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS, load_rows
-from relational_tensat.egraph.rebuild import drop_duplicates, rebuild
+from relational_tensat.egraph.rebuild import rebuild
 from relational_tensat.graph.ir import Graph
 
 
@@ -21,7 +21,6 @@ class Counters:
 
     next_id: int
     clock: int
-    round: int
     e_nodes: int
     e_classes: int
 
@@ -36,7 +35,6 @@ class EGraph:
         root: the class that extraction starts from (as first numbered; see ``find``).
         next_id: the id of the next e-node and class.
         clock: stamp of rows that are written now.
-        round: the number of the next round of unions.
         e_nodes, e_classes: current sizes.
     """
 
@@ -47,7 +45,6 @@ class EGraph:
         self.root = 0
         self.next_id = 1
         self.clock = 0
-        self.round = 0
         self.e_nodes = 0
         self.e_classes = 0
 
@@ -94,13 +91,12 @@ class EGraph:
 
     def counters(self) -> Counters:
         """Return the counters as they are now."""
-        return Counters(self.next_id, self.clock, self.round, self.e_nodes, self.e_classes)
+        return Counters(self.next_id, self.clock, self.e_nodes, self.e_classes)
 
     def restore(self, counters: Counters) -> None:
         """Set the counters back to what ``counters()`` gave."""
         self.next_id = counters.next_id
         self.clock = counters.clock
-        self.round = counters.round
         self.e_nodes = counters.e_nodes
         self.e_classes = counters.e_classes
 
@@ -172,9 +168,7 @@ class EGraph:
 
     def _share_equal_nodes(self) -> None:
         """Hash-cons the original graph: equal nodes become one (common sub-expressions)."""
-        database = self.database
-        if database.change("congruent", stamp=0):
-            database.change("congruence_unions", iteration=0, round=0)
-            drop_duplicates(database)
-            self.round = rebuild(database, iteration=0, stamp=0, first_round=0).rounds
+        self.database.run("empty_unions")
+        if self.database.change("congruence", round=0, stamp=0):
+            rebuild(self.database, iteration=0, stamp=0)
         self.e_nodes, self.e_classes = self.counts()

@@ -20,40 +20,29 @@ class Rebuilt:
         merged: classes merged into others.
         dropped: duplicate e-nodes dropped.
         unions: unions that congruence asked for.
-        rounds: rounds of unions.
     """
 
     merged: int = 0
     dropped: int = 0
     unions: int = 0
-    rounds: int = 0
 
 
-def rebuild(database: Database, *, iteration: int, stamp: int, first_round: int) -> Rebuilt:
-    """Close the e-graph under the unions of ``first_round`` in the table ``union_log``.
+def rebuild(database: Database, *, iteration: int, stamp: int) -> Rebuilt:
+    """Close the e-graph under the unions of round 0 in the temporary table ``union_pair``.
 
     Args:
         stamp: the clock that is written into the rows that change.
     """
-    merged = dropped = unions = 0
-    number = first_round
+    merged = unions = 0
+    number = 0
     while True:
-        database.run("union_links", round=number)
-        merged += database.change("components")
+        merged += database.change("components", round=number)
         database.run("union_find")
         database.run("canonicalize", stamp=stamp)
         number += 1
-        if not database.change("congruent", stamp=stamp):
-            break
-        found = database.change("congruence_unions", iteration=iteration, round=number)
-        dropped += drop_duplicates(database)
+        found = database.change("congruence", round=number, stamp=stamp)
         if not found:
             break
         unions += found
-    return Rebuilt(merged, dropped, unions, number - first_round)
-
-
-def drop_duplicates(database: Database) -> int:
-    """Keep one e-node of each group in the table ``congruent``; return how many were dropped."""
-    database.run("keep_filtered")
-    return database.change("drop_duplicates")
+    database.run("log_unions", iteration=iteration)
+    return Rebuilt(merged, database.change("drop_duplicates", stamp=stamp), unions)

@@ -18,12 +18,12 @@ class Bounds:
 
     Attributes:
         node_limit: the most e-nodes that the e-graph may have.
-        most_nodes: the most e-nodes that one application can add.
+        total_nodes: the e-nodes of all targets, if nothing is shared.
         levels: the depth of the deepest target.
     """
 
     node_limit: int
-    most_nodes: int
+    total_nodes: int
     levels: int
 
 
@@ -46,41 +46,42 @@ def apply_all(egraph: EGraph, applications: int, iteration: int, bounds: Bounds)
     Applications are carried out in their order as far as the node limit allows.
     """
     database = egraph.database
+    database.run("empty_unions")
     unions = done = 0
     complete = True
-    portion = OVERBUILD * bounds.node_limit // max(bounds.most_nodes, 1) + 1
+    portions = 1 + bounds.total_nodes // (OVERBUILD * bounds.node_limit)
+    portion = -(-applications // portions)
     if applications > portion:
         database.run("candidates")
     while complete and done < applications:
         if applications > portion:
             database.run("portion", after=done, upto=done + portion)
-        complete = _build_within(egraph, min(portion, applications - done), iteration, bounds)
-        unions += database.change("root_unions", iteration=iteration, round=egraph.round)
+        complete = _build_within(egraph, iteration, bounds)
+        unions += database.change("root_unions")
         done += portion
     if unions:
-        rebuilt = rebuild(
-            database, iteration=iteration, stamp=egraph.clock, first_round=egraph.round
-        )
+        rebuilt = rebuild(database, iteration=iteration, stamp=egraph.clock)
         egraph.e_nodes -= rebuilt.dropped
         egraph.e_classes -= rebuilt.merged
-        egraph.round += rebuilt.rounds
         unions += rebuilt.unions
     return Applied(unions, complete)
 
 
-def _build_within(egraph: EGraph, applications: int, iteration: int, bounds: Bounds) -> bool:
+def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
     """Build the targets; take away those past the node limit, and say whether there were none."""
     database = egraph.database
     next_id, before = egraph.next_id, egraph.e_nodes
     for level in range(1, bounds.levels + 1):
-        if not database.change("request", level=level):
-            break
         added = database.change(
-            "hash_cons", iteration=iteration, stamp=egraph.clock, next_id=egraph.next_id
+            "hash_cons",
+            iteration=iteration,
+            stamp=egraph.clock,
+            next_id=egraph.next_id,
+            level=level,
         )
         egraph.next_id += added
         egraph.e_nodes += added
-        database.run("bind")
+        database.run("bind", level=level)
     fits = egraph.e_nodes <= bounds.node_limit
     if not fits:
         _take_away(egraph, next_id, max(bounds.node_limit - before, 0))

@@ -46,6 +46,11 @@ class CompiledSkeleton:
     equalities: set[tuple[int, int]] = field(default_factory=set)
     rows: set[tuple[int, ...]] = field(default_factory=set)
 
+    @property
+    def parents(self) -> list[tuple[int, int]]:
+        """Per node but the root: the number of the node above it, and which operand of that it is."""
+        return _walk(self.shape)[0][1:]
+
 
 @dataclass(frozen=True, slots=True)
 class CompiledRule:
@@ -98,6 +103,7 @@ class CompiledRules:
             slots = _slots(rule, sources[index], self.leaf_columns)
             self.rules.append(CompiledRule(rule, index + 1, numbers[index], slots))
         self.heads = Heads(self.patterns)
+        self._heads_seen = 0
         self.joins = _join_groups(self.rules, sources)
         self.single_patterns = frozenset(p for r in self.rules if len(r.patterns) == 1 for p in r.patterns)
         self.multi_patterns = frozenset(p for r in self.rules if len(r.patterns) > 1 for p in r.patterns)
@@ -121,6 +127,9 @@ class CompiledRules:
     def new_skeleton_rows(self) -> list[tuple[int, ...]]:
         """Return rows of ``skeleton_row`` that heads seen since the last call make possible."""
         new: list[tuple[int, ...]] = []
+        if self._heads_seen == len(self.heads.examples):
+            return new
+        self._heads_seen = len(self.heads.examples)
         for skeleton in self.skeletons:
             for number in skeleton.patterns:
                 pattern = self.patterns[number - 1]

@@ -7,7 +7,7 @@ operators' own descriptions; the verdict and the e-nodes to build are rows that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from relational_tensat.egraph.catalogue import Catalogue
 from relational_tensat.egraph.database import Database
@@ -23,7 +23,7 @@ from relational_tensat.rules.instance import Instance, TargetNode, instantiate
 class Instances:
     """Judges configurations and writes them to the tables ``instance`` and ``template``.
 
-    ``bounds`` says how much one application of the valid instances so far can add.
+    ``bounds`` says how much the applications of valid instances can add.
     """
 
     def __init__(self, compiled: CompiledRules, catalogue: Catalogue, database: Database) -> None:
@@ -32,8 +32,8 @@ class Instances:
         self._database = database
         self._count = 0
         self._sites = [_variable_sites(rule, compiled) for rule in compiled.rules]
-        self._most_nodes = 0
-        self._levels = 0
+        #: By rule number: the most nodes and levels that a valid instance has.
+        self._sizes: dict[int, tuple[int, int]] = {}
 
     def judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
         """Judge configurations: rows of rule number and signatures (0 where there is no node).
@@ -54,18 +54,25 @@ class Instances:
             if instance is not None:
                 rows, roots = self._template_rows(rule, instance)
                 template.extend(rows)
-                self._most_nodes = max(self._most_nodes, len(rows))
-                self._levels = max([self._levels, *(row[1] for row in rows)])
+                self._note_size(number, rows)
             padding = [0] * (columns - len(signatures))
             instances.append((self._count, number, *signatures, *padding, *roots))
-        self._catalogue.flush_signatures(self._database)
-        self._database.insert("instance", _columns(instances))
-        if template:
-            self._database.insert("template", _columns(template))
+        self._database.append("instance", instances)
+        self._database.append("template", template)
 
-    def bounds(self, node_limit: int) -> Bounds:
-        """Return what bounds the building of the targets of the instances judged so far."""
-        return Bounds(node_limit, self._most_nodes, self._levels)
+    def bounds(self, matches: Mapping[int, int], node_limit: int) -> Bounds:
+        """Return what bounds building the targets of so many matches, by rule number."""
+        sizes = [(self._sizes[rule], count) for rule, count in matches.items()]
+        return Bounds(
+            node_limit,
+            total_nodes=sum(nodes * count for (nodes, _), count in sizes),
+            levels=max((levels for (_, levels), _ in sizes), default=0),
+        )
+
+    def _note_size(self, rule: int, rows: Sequence[tuple[int, ...]]) -> None:
+        nodes, levels = self._sizes.get(rule, (0, 0))
+        deepest = max((row[1] for row in rows), default=0)
+        self._sizes[rule] = (max(nodes, len(rows)), max(levels, deepest))
 
     def _variable_types(
         self, compiled: CompiledRule, signatures: Sequence[int]
@@ -110,7 +117,8 @@ class Instances:
             head = self._catalogue.heads[signature - 1]
             sources = [binding(child) for child in target.children]
             sources += [0] * (CHILD_COLUMNS - len(sources))
-            rows.append((self._count, levels[node], place[node], signature, head, *sources))
+            kind = self._catalogue.signatures[signature - 1].type
+            rows.append((self._count, levels[node], place[node], signature, kind, head, *sources))
         roots = [binding(root) for root in instance.roots]
         return rows, (roots[0], roots[1] if len(roots) > 1 else 0)
 
@@ -146,6 +154,3 @@ def _leaf_sites(shape: Skeleton, start: int, found: list[tuple[int, int]]) -> in
             following = _leaf_sites(child, following, found)
     return following
 
-
-def _columns(rows: Sequence[tuple[int, ...]]) -> dict[str, list[int]]:
-    return {str(i): list(column) for i, column in enumerate(zip(*rows, strict=True))}

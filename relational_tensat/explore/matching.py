@@ -65,13 +65,10 @@ class Matcher:
     def _match(self, phase: str, since: int) -> int:
         """Fill ``match`` with what is new for a phase; return the number of rows."""
         database = self._database
-        if rows := self.compiled.new_skeleton_rows():
-            names = skeleton_columns(self.compiled)
-            columns = {n: list(c) for n, c in zip(names, zip(*rows, strict=True), strict=True)}
-            database.insert("skeleton_row", columns)
-        changed = {int(row[0]) for row in database.run("changed_heads", since=since)}
+        database.append("skeleton_row", self.compiled.new_skeleton_rows())
+        edges = {row[:3]: bool(row[3]) for row in database.run("head_edges", since=since)}
         wanted = phase_patterns(self.compiled, phase)
-        live = [s for s in self.compiled.skeletons if self._is_live(s, wanted, changed)]
+        live = [s for s in self.compiled.skeletons if _can_match_anew(s, wanted, edges)]
         if not live:
             return 0
         started = time.perf_counter()
@@ -79,12 +76,6 @@ class Matcher:
         found = self._fill("match", union_all(queries), since=since)
         self._share_time(wanted, live, time.perf_counter() - started)
         return found
-
-    def _is_live(
-        self, skeleton: CompiledSkeleton, wanted: frozenset[int], changed: set[int]
-    ) -> bool:
-        """Whether a pattern of the phase can have a new match: one of its heads has changed rows."""
-        return any(row[0] in wanted and not changed.isdisjoint(row[1:]) for row in skeleton.rows)
 
     def _fill(self, table: str, query: str, **params: int) -> int:
         """Make a temporary table of a query's rows; return how many."""
@@ -184,3 +175,17 @@ class Matcher:
                 f"FROM pair AS p ANTI JOIN instance AS i ON i.rule = p.rule AND {on_pair}"
             ),
         }
+
+
+def _can_match_anew(
+    skeleton: CompiledSkeleton, wanted: frozenset[int], edges: dict[tuple[int, ...], bool]
+) -> bool:
+    """Whether all edges of a wanted pattern exist in the e-graph, and one of them with changed rows."""
+    parents = skeleton.parents
+    for pattern, *heads in skeleton.rows:
+        if pattern in wanted:
+            below = [(heads[p], at, heads[i + 1]) for i, (p, at) in enumerate(parents)]
+            changes = [edges.get(edge) for edge in below or [(heads[0], -1, 0)]]
+            if None not in changes and any(changes):
+                return True
+    return False

@@ -126,6 +126,7 @@ class _Runner:
         self._started = time.perf_counter()
         self._statements = self._database.statements
         self._log: list[IterationReport] = []
+        self._matches: list[tuple[int, int, int]] = []  # iteration, rule, matches
         self._since = {"single": 0, "multi": 0}
         compiled = CompiledRules(rules)
         self._database.begin()
@@ -204,11 +205,12 @@ class _Runner:
         tally.complete &= not (phase == "multi" and self._matcher.truncated)
         if not applications:
             return
-        self._database.run("log_matches", iteration=iteration)
+        matches = {int(r): int(n) for r, n in self._database.run("matches_by_rule")}
         tally.matches += applications
+        self._matches += [(iteration, rule, count) for rule, count in matches.items()]
         if phase == "multi" and self._filter == "efficient":
             applications -= reject_cyclic_applications(self._database)
-        bounds = self._matcher.instances.bounds(self._limits.e_nodes)
+        bounds = self._matcher.instances.bounds(matches, self._limits.e_nodes)
         if phase == "multi" and self._filter == "vanilla":
             applied = apply_one_by_one(self._egraph, applications, iteration, bounds)
         else:
@@ -220,6 +222,7 @@ class _Runner:
 
     def _finish(self, reason: str) -> Exploration:
         self._egraph.catalogue.flush(self._database)
+        self._database.append("match_log", self._matches)
         seconds = self._matcher.rule_seconds
         rules = {
             str(name): RuleStats(int(matches), int(applied), seconds.get(int(number), 0.0))

@@ -121,9 +121,7 @@ class _Builder:
         else:
             names = self._output_names(class_id, node)
             self._tensors[class_id] = names
-            self._nodes.append(
-                Node(op, operands, names, attrs, self._node_names.get(node.enode, ""))
-            )
+            self._nodes.append(Node(op, operands, names, attrs, self._node_name(class_id, node)))
 
     def _output_names(self, class_id: int, node: ChosenNode) -> tuple[str, ...]:
         if not get_operator(node.symbol.op).multi_output:
@@ -136,6 +134,14 @@ class _Builder:
             else:
                 names.append(self._value_name(part, f"{node.symbol.op}_part"))
         return tuple(names)
+
+    def _node_name(self, class_id: int, node: ChosenNode) -> str:
+        """Return the name of the original node; that of several outputs is known by its parts."""
+        enodes = [node.enode]
+        if get_operator(node.symbol.op).multi_output:
+            parts = (self._parts.get((class_id, i)) for i in range(len(tensors_of(node.type))))
+            enodes += [self._chosen[part].enode for part in parts if part is not None]
+        return next((self._node_names[e] for e in enodes if e in self._node_names), "")
 
     def _value_name(self, class_id: int, op: str) -> str:
         for name in self._names.get(class_id, ()):

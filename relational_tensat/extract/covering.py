@@ -9,12 +9,27 @@ needs is wanted next.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from relational_tensat.extract.greedy_dag import DagDeriver
+from relational_tensat.extract.bottom_up import DagDeriver
 from relational_tensat.extract.index import edge_owner, nodes_by_class
 from relational_tensat.extract.problem import ExtractionProblem, Floats, Ints
 from relational_tensat.extract.reduced import Mask
+
+_TRIALS = 8
+_SPREAD = 0.05
+"""Standard deviation of the logarithm of the random factors on prices."""
+
+
+def covers(problem: ExtractionProblem, seed: int) -> Iterator[Ints]:
+    """Yield choices for an e-graph whose every class is derivable, the plain one first."""
+    greedy = CoverGreedy(problem)
+    rng = np.random.default_rng(seed)
+    yield greedy.derive()
+    for _ in range(_TRIALS):
+        yield greedy.derive(np.exp(rng.normal(0.0, _SPREAD, problem.n_classes)))
 
 
 class CoverGreedy:
@@ -61,7 +76,7 @@ class CoverGreedy:
         if alone:
             # From the top down, so that many are wanted at once when givers are compared.
             return max(alone, key=lambda klass: (state.price[klass], klass))
-        ratio = state.price * factor / np.maximum(served, 1e-9)
+        ratio = np.where(served > 0, state.price * factor / np.maximum(served, 1.0), np.inf)
         return int(np.argmin(ratio))
 
     def _take(self, state: _State, klass: int, totals: Floats) -> None:

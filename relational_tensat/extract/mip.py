@@ -7,12 +7,13 @@ from collections import Counter
 import numpy as np
 
 from relational_tensat.errors import RelationalTensatError
+from relational_tensat.extract.bottom_up import DagDeriver
 from relational_tensat.extract.formulation import Formulation, formulate
-from relational_tensat.extract.greedy_dag import DagDeriver
-from relational_tensat.extract.loops import circular_sets, loop_cuts, two_cycle_rows
-from relational_tensat.extract.problem import dag_cost_us
+from relational_tensat.extract.loops import circular_sets, loop_cuts
+from relational_tensat.extract.problem import ExtractionProblem, dag_cost_us
 from relational_tensat.extract.search import Search
 from relational_tensat.extract.solver import (
+    Columns,
     MipResult,
     Progress,
     Rows,
@@ -28,41 +29,51 @@ _OBJECTIVE = 1e3
 """The objective is scaled so that the first choice costs this: HiGHS's tolerances are absolute."""
 
 
-def cut_and_solve(search: Search, cycles: str, options: SolverOptions) -> None:
+def scaled_model(problem: ExtractionProblem, cycles: str, cost_us: float) -> Formulation:
+    """Return the integer program of an e-graph of which a choice of this cost is known."""
+    return formulate(problem, cycles, _OBJECTIVE / cost_us)
+
+
+def cut_and_solve(
+    search: Search, model: Formulation, columns: Columns, rows: Rows, options: SolverOptions
+) -> None:
     """Improve the choice and the bound of a search by integer programming.
 
     Args:
         search: begins from its best choice, and is told of what is found.
-        cycles: ``auto``, ``real``, ``int`` or ``none``.
+        model: the integer program of the search's e-graph.
+        columns: those of the model, perhaps with e-nodes fixed at 0 that are in no cheaper choice.
+        rows: those of the model, and cuts.
         options: limits, threads, seed.
 
     Raises:
         RelationalTensatError: HiGHS contradicts a solution that is there.
     """
-    if search.closed or options.exhausted:
-        return
-    model = formulate(search.problem, cycles, _OBJECTIVE / search.cost_us)
-    rows = model.rows
-    if cycles == "auto":
-        rows = stack_rows([rows, two_cycle_rows(search.problem)])
     statuses: Counter[str] = Counter()
     deriver = DagDeriver(search.problem)
+    start = model.point(search.best)
+    if np.any(start > columns.upper):
+        start = None
     while not search.closed and not options.exhausted:
         result = solve_mip(
-            model.columns,
-            rows,
-            options,
-            start=model.point(search.best),
-            progress=_listener(search, model.scale),
+            columns, rows, options, start=start, progress=_listener(search, model.scale)
         )
         statuses[result.status] += 1
         if result.infeasible:
-            raise RelationalTensatError("HiGHS calls a model infeasible that has a solution")
+            _nothing_cheaper(search, columns, model)
+            break
         cuts = _take(search, model, deriver, result)
         if cuts is None:
             break
         rows = stack_rows([rows, cuts])
     search.notes.extend(f"HiGHS: {status} ×{count}" for status, count in statuses.items())
+
+
+def _nothing_cheaper(search: Search, columns: Columns, model: Formulation) -> None:
+    """HiGHS finds no choice: right only where e-nodes of no cheaper choice were left out."""
+    if columns is model.columns:
+        raise RelationalTensatError("HiGHS calls a model infeasible that has a solution")
+    search.raise_bound(search.cost_us)
 
 
 def _take(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from relational_tensat.extract.bottom_up import DagDeriver
 from relational_tensat.extract.dropping import (
     drop_dearer_than_derivation,
     drop_dominated,
@@ -11,7 +12,6 @@ from relational_tensat.extract.dropping import (
     drop_underivable,
     drop_unreachable,
 )
-from relational_tensat.extract.greedy_dag import DagDeriver
 from relational_tensat.extract.inlining import (
     inline_free_classes,
     inline_single_free,

@@ -36,15 +36,21 @@ def extraction_problem(egraph: EGraph, cost: CostModel) -> TableProblem:
     classes, node_class = np.unique(rows["class"], return_inverse=True)
     children = np.stack([rows[f"c{i}"] for i in range(CHILD_COLUMNS)], axis=1)
     pointer, flat = _child_lists(children)
+    child_idx = np.searchsorted(classes, flat).astype(np.int32)
     root = np.searchsorted(classes, egraph.find(egraph.root))
+    original = _original(rows["iteration"], node_class, len(classes))
+    if np.count_nonzero(rows["iteration"] == 0) < egraph.database.run("kept_originals")[0][0]:
+        _settle_constants(
+            original, np.flatnonzero(rows["weight_only"]), node_class, pointer, child_idx
+        )
     problem = ExtractionProblem(
         cost_us=rows["cost_us"].astype(np.float64),
         node_class=node_class.astype(np.int32),
         child_ptr=pointer,
-        child_idx=np.searchsorted(classes, flat).astype(np.int32),
+        child_idx=child_idx,
         n_classes=len(classes),
         root=int(root),
-        original=_original(rows["iteration"], node_class, len(classes)),
+        original=original,
     )
     return TableProblem(problem, rows["id"].astype(np.int32))
 
@@ -127,3 +133,35 @@ def _original(
     for node in np.flatnonzero(iteration == 0)[::-1]:
         original[node_class[node]] = node
     return original
+
+
+def _settle_constants(
+    original: NDArray[np.int32],
+    nodes: NDArray[np.intp],
+    node_class: NDArray[np.intp],
+    pointer: NDArray[np.int32],
+    child_idx: NDArray[np.int32],
+) -> None:
+    """Give each weight-only class an e-node over weights only, from the leaves up, oldest first.
+
+    Rules may find that what the original graph computes from its inputs is a constant: its own
+    e-nodes for such a class are not in the problem.
+
+    Args:
+        original: changed in place.
+        nodes: the e-nodes of weight-only classes; every such class can be derived from them.
+    """
+    settled: set[int] = set()
+    waiting = nodes.tolist()
+    while waiting:
+        blocked = []
+        for node in waiting:
+            owner = int(node_class[node])
+            if owner in settled:
+                continue
+            if settled.issuperset(child_idx[pointer[node] : pointer[node + 1]].tolist()):
+                settled.add(owner)
+                original[owner] = node
+            else:
+                blocked.append(node)
+        waiting = blocked

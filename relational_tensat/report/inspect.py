@@ -13,6 +13,9 @@ from relational_tensat.report.database import Rows, RunDatabase
 #: The columns that hold text; all others are numbers.
 _TEXT = frozenset({"what", "type", "operators", "name"})
 
+#: Columns of sql/inspect_rules.sql.
+_MATCHES, _SECONDS = 1, 5
+
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
@@ -57,7 +60,11 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
     console.print(f"\nbiggest e-classes (showing {shown} of {inspection.n_classes:,})")
     print_rows(inspection.classes, console)
     console.print("\nrules that matched, by matches and time")
-    print_rows(inspection.rules, console)
+    matched = [row for row in inspection.rules.rows if row[_MATCHES] > 0]
+    print_rows(Rows(inspection.rules.columns, matched), console)
+    idle = [row for row in inspection.rules.rows if row[_MATCHES] == 0]
+    seconds = sum(row[_SECONDS] for row in idle)
+    console.print(f"(and {len(idle)} rules without a match, {seconds:.4f} s)")
     console.print("\ngrowth per iteration")
     print_rows(inspection.growth, console)
 

@@ -115,13 +115,11 @@ def _print_verification(result: Result, console: Console) -> None:
         f"verified: {verification.runs} comparisons, "
         f"worst relative error {verification.max_relative_error:.2e}"
     )
-    worst: dict[str, float] = {}
-    for check in verification.outputs:
-        worst[check.check] = max(worst.get(check.check, 0.0), check.max_relative_error)
     for sentence in verification.checked:
-        name = sentence.partition(":")[0]
-        error = f"; worst {worst[name]:.2e}" if name in worst else ""
-        console.print(f"  {sentence}{error}")
+        checks = [c for c in verification.outputs if c.check == sentence.partition(":")[0]]
+        worst = max(checks, key=lambda check: check.max_relative_error)
+        said = "" if any(check.proves_something for check in checks) else f" ({worst.note})"
+        console.print(f"  {sentence}; worst {worst.max_relative_error:.2e}{said}")
     if len({check.output for check in verification.outputs}) > 1:
         _print_outputs(result, console)
     for warning in verification.warnings:
@@ -132,6 +130,8 @@ def _print_outputs(result: Result, console: Console) -> None:
     rows = table("output", "worst relative error", numbers=("worst relative error",))
     worst: dict[str, float] = {}
     for check in result.verification.outputs:
+        if not check.proves_something:
+            continue
         worst[check.output] = max(worst.get(check.output, 0.0), check.max_relative_error)
     for name, error in worst.items():
         rows.add_row(name, f"{error:.2e}")

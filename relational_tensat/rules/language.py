@@ -13,7 +13,8 @@ A file is a list of rules::
 ``(symmetric)``: the two sources may be exchanged, so that each pair is rewritten once.
 ``(unsound)``: the law does not hold everywhere. Attributes that are not written have the operator's
 default. ``[1 1]`` is a tuple of constants, ``(list ?a 1)`` one that is computed. An operator in a
-source takes exactly the operands that are written. Functions: see ``functions.py``.
+source takes exactly the operands that are written. Functions: see ``value_functions`` and
+``tensor_functions``.
 """
 
 from __future__ import annotations

@@ -13,6 +13,9 @@ from relational_tensat.graph import Array, TensorType
 #: Outputs whose largest element is smaller than this are compared absolutely, against it.
 TINY = 1e-30
 
+#: How much larger an error may be than one that was found to come of rounding alone.
+EXCUSED = 32.0
+
 #: The kinds of NumPy element types that hold numbers: bool, int, unsigned, float.
 _NUMBERS = "biuf"
 
@@ -99,6 +102,7 @@ class Comparison:
         self._varies = varies
         self._worst = [0.0] * len(types)
         self._not_finite = [0.0] * len(types)
+        self._excused: dict[int, float] = {}
         self._first: list[Array] = []
         self._changed = [False] * len(types)
 
@@ -122,10 +126,26 @@ class Comparison:
         """Return the worst of every output."""
         return tuple(
             OutputCheck(
-                self.check, name, kind, self._worst[index], self._tolerance, *self._judge(index)
+                self.check,
+                name,
+                kind,
+                self._worst[index],
+                max(self._tolerance, EXCUSED * self._excused.get(index, 0.0)),
+                *self._judge(index),
             )
             for index, (name, kind) in enumerate(zip(self._names, self._types, strict=True))
         )
+
+    def excuse(self, explained: Sequence[float]) -> None:
+        """Accept errors that something other than a mistake explains, output by output.
+
+        Args:
+            explained: a relative error per output; one not more than ``EXCUSED`` times as large
+                passes, but proves nothing.
+        """
+        for index, error in enumerate(explained):
+            if self._tolerance < self._worst[index] <= EXCUSED * error:
+                self._excused[index] = error
 
     def sentence(self, drawn: bool, smaller: str) -> str:
         """Return what was compared, in words; ``smaller`` says how inputs were made smaller."""
@@ -146,6 +166,9 @@ class Comparison:
         if not self._changed[index]:
             what = "for all inputs drawn" if self.runs > 1 and self._varies else "at all elements"
             return False, f"the same {what}: proves nothing"
+        if index in self._excused:
+            moved = f"moved by {self._excused[index]:.1e} by rounding alone"
+            return False, f"{moved}: proves nothing"
         if share:
             return True, f"NaN or infinite at {share:.2%} of the original's elements already"
         return True, ""

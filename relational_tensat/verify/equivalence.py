@@ -19,6 +19,7 @@ from relational_tensat.verify.outputs import (
     output_names,
 )
 from relational_tensat.verify.randomness import random_positions
+from relational_tensat.verify.sensitivity import excuse_rounding
 from relational_tensat.verify.shrinking import (
     LAST_STEP,
     RandomWeights,
@@ -75,7 +76,7 @@ def verify(
     """
     check_signatures(original, optimized)
     if runs is None:
-        runs = 2 if _flops(original) <= _FEW_FLOPS else 1
+        runs = 2 if max(_flops(original), _flops(optimized)) <= _FEW_FLOPS else 1
     return _Verifier(original, optimized, folded, seed, runs, dict(inputs or {})).run()
 
 
@@ -150,7 +151,6 @@ class _Verifier:
             self.warnings.append(f"the original cannot be computed here: {error}")
         self._warn_of_unproven()
         return Verification(
-            max_relative_error=max((c.max_relative_error for c in self.results), default=0.0),
             runs=self.n_runs,
             outputs=tuple(self.results),
             checked=tuple(self.checked),
@@ -192,6 +192,8 @@ class _Verifier:
                 written.add(reference, self._candidate(trial.folded, inputs, own))
             if run == 0 and not all(map(is_finite, reference)):
                 self._explain(trial.what, inputs, weights)
+            if trial.folded is not None:
+                excuse_rounding(written, self.original, inputs, weights, self.seed)
         smaller = describe_step(self.step, weights=trial.weights is None)
         for comparison in (exact, written):
             if comparison.runs:

@@ -35,8 +35,8 @@ def _load(graph: Graph, name: str, path: Path) -> Array:
         raise InputError(f"{path}: not a .npy file of numbers: {error}") from error
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path}: an archive of arrays, expected a .npy file of one")
-    known = kind.dtype in DTYPE_BYTES  # strings come in many widths
-    if array.shape != kind.shape or (known and array.dtype != numpy_dtype(kind.dtype)):
+    is_number = kind.dtype in DTYPE_BYTES  # strings come in many widths
+    if array.shape != kind.shape or (is_number and array.dtype != numpy_dtype(kind.dtype)):
         found = f"{array.dtype}[{','.join(map(str, array.shape))}]"
         raise InputError(f"{path}: holds {found}, the input {name!r} is {kind}")
     return array

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from relational_tensat.graph import Array, Graph, TensorType
-from relational_tensat.verify.evaluate import random_inputs, seeded_weights
+from relational_tensat.verify.evaluate import Weights, random_inputs, seeded_weights
 
 #: More steps than this do not help.
 LAST_STEP = 4
@@ -59,6 +59,16 @@ class RandomWeights:
         if self._kept is not None:
             self._kept[name] = array
         return array
+
+
+def own_weights(graph: Graph, drawn: RandomWeights) -> Weights:
+    """Return the weights that the graph has, and random ones where it has no data."""
+
+    def value(name: str, kind: TensorType) -> Array:
+        data = graph.weights[name].data
+        return drawn(name, kind) if data is None else data
+
+    return value
 
 
 def describe_step(step: int, *, weights: bool) -> str:

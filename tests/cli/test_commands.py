@@ -219,7 +219,7 @@ def test_rules(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["rules", "show", name]) == 0
     assert f"(rule {name}" in capsys.readouterr().out
     assert main(["rules", "show", name, "--sql"]) == 0
-    assert "INSERT INTO match" in capsys.readouterr().out
+    assert "FROM skeleton_row" in capsys.readouterr().out
     assert main(["rules", "show", name[:-1]]) == 2
     assert f"did you mean {name!r}" in capsys.readouterr().err
     good = tmp_path / "good.rules"
@@ -227,7 +227,7 @@ def test_rules(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         '(rule twice (law "relu(relu(x)) = relu(x)") (from (relu (relu ?x))) (to (relu ?x)))'
     )
     assert main(["rules", "check", str(good)]) == 0
-    assert "1 rules are well-formed" in capsys.readouterr().out
+    assert "1 rule, well-formed" in capsys.readouterr().out
     good.write_text('(rule twice (law "")\n (from (rela ?x)) (to ?x))')
     assert main(["rules", "check", str(good)]) == 3
     err = capsys.readouterr().err

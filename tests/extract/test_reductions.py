@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import UNUSED, dag_cost_us, is_acyclic
-from relational_tensat.extract.greedy_dag import DagDeriver
+from relational_tensat.extract.bottom_up import DagDeriver
 from relational_tensat.extract.loops import circular_sets, strong_components
 from relational_tensat.extract.must import above_sets, members_of, must_sets
 from relational_tensat.extract.pinning import parts, pin_required

@@ -49,7 +49,6 @@ def example_result() -> Result:
         log=(IterationReport(1, 20, 15, 4, 2, 0, 30, 0.5),),
         seconds={"load": 0.5, "explore": 1.0, "extract": 0.25, "verify": 0.25, "total": 2.0},
         verification=Verification(
-            max_relative_error=1.5e-15,
             runs=2,
             outputs=(check,),
             checked=("float64, random weights: 2 runs on random inputs, tolerance 1e-06",),

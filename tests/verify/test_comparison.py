@@ -100,3 +100,17 @@ def test_the_worst_run_counts() -> None:
     (check,) = comparison.results()
     assert check.max_relative_error == 0.5
     assert not check.ok
+
+
+def test_errors_that_rounding_explains_pass_but_prove_nothing() -> None:
+    comparison = Comparison("test", ["a", "b", "c"], [f32(2)] * 3, 1e-3)
+    reference = [np.array([1.0, 0.5])] * 3
+    comparison.add(reference, [reference[0] + 0.5, reference[1] + 0.5, reference[2]])
+    comparison.excuse([0.1, 1e-6, 0.1])
+    explained, wrong, right = comparison.results()
+    assert explained.ok
+    assert not explained.proves_something
+    assert "moved by 1.0e-01 by rounding alone" in explained.note
+    assert not wrong.ok
+    assert right.ok
+    assert right.proves_something

@@ -245,6 +245,37 @@ def opaque(payload: str, key: str) -> dict[str, AttrValue]:
     }
 
 
+def logits(scale: float, *, exchanged: bool = False) -> Graph:
+    """Return a softmax over sums of a thousand equal terms, added in one of two orders."""
+    w = np.full((1000, 4), np.float32(0.1))
+    split: list[Node] = [
+        Node("smul", ("x",), ("big",), {"value": scale}),
+        Node("split", ("big",), ("p", "q"), {"axis": 1, "sizes": (300, 700)}),
+        Node("split", ("w",), ("u", "v"), {"axis": 0, "sizes": (300, 700)}),
+        Node("matmul", ("p", "u"), ("pu",)),
+        Node("matmul", ("q", "v"), ("qv",)),
+        Node("add", ("pu", "qv"), ("sum",)),
+    ]
+    whole = [split[0], Node("matmul", ("big", "w"), ("sum",))]
+    nodes = [*(split if exchanged else whole), Node("add", ("sum", "b"), ("biased",))]
+    return build_graph(
+        "logits",
+        {"x": f32(1, 1000)},
+        {"w": Weight(f32(1000, 4), w), "b": Weight(f32(4), np.arange(4, dtype=np.float32))},
+        [*nodes, Node("softmax", ("biased",), ("y",), {"axis": 1})],
+        ["y"],
+    )
+
+
+def test_rounding_of_the_original_is_not_held_against_the_optimized(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    assert files_of(tmp_path, logits(1.0), logits(1.0, exchanged=True)).ok
+    outcome = files_of(tmp_path, logits(1e7), logits(1e7, exchanged=True))
+    (check,) = outcome.outputs
+    assert check.ok
+    assert check.max_relative_error <= 1e-3 or "rounding alone" in check.note
+
+
 def test_what_cannot_be_computed_is_not_called_verified() -> None:
     pytest.importorskip("onnxruntime")
     graph = small([Node("opaque", ("x",), ("y",), opaque("", ""))])

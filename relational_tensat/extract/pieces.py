@@ -1,0 +1,137 @@
+"""Reduce, pin, take apart, relax, leave out what is hopeless, and again; then solve what is left."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from relational_tensat.extract.bottom_up import DagDeriver
+from relational_tensat.extract.covering import covers
+from relational_tensat.extract.dropping import drop_underivable
+from relational_tensat.extract.loops import two_cycle_rows
+from relational_tensat.extract.mip import cut_and_solve, scaled_model
+from relational_tensat.extract.pinning import parts, pin_required
+from relational_tensat.extract.problem import Ints, dag_cost_us
+from relational_tensat.extract.reduced import Mask, Reduced, keep, unreduced
+from relational_tensat.extract.reductions import reduce_further
+from relational_tensat.extract.relaxation import relax, without
+from relational_tensat.extract.search import Search
+from relational_tensat.extract.solver import Progress, SolverOptions, stack_rows
+
+_WORTH_REDUCING = 0.1
+"""An e-graph is reduced again when at least this fraction of its e-nodes is hopeless."""
+
+
+def search_pieces(whole: Search, options: SolverOptions) -> None:
+    """Improve the choice and the bound of a search; exact if the time suffices.
+
+    Args:
+        whole: begins from its best choice, and is told of what is found.
+        options: limits, threads, seed.
+    """
+    _search_reduced(whole, unreduced(whole.problem), options)
+
+
+def prepared(reduced: Reduced, options: SolverOptions) -> Reduced:
+    """Reduce and pin until the e-graph stays as it is; its root then has one e-node."""
+
+    def stop() -> bool:
+        return options.exhausted
+
+    reduced = reduce_further(reduced, stop)
+    while True:
+        before = reduced.size
+        reduced = reduce_further(pin_required(reduced), stop)
+        if reduced.size >= before or stop():
+            return pin_required(reduced)
+
+
+def _search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> None:
+    """Search a part of an e-graph that has an optimum, or nothing cheaper than the best."""
+    reduced = prepared(reduced, options)
+    start = _start(whole, reduced)
+    whole.offer(reduced.lift(start))
+    assembly = _Assembly(whole, reduced, start)
+    sizes = [search.problem.n_nodes for search in assembly.searches]
+    whole.notes.append(f"{whole.problem.n_nodes} e-nodes → {sum(sizes)} in {len(sizes)} pieces")
+    for search in assembly.searches:
+        for choice in covers(search.problem, options.seed):
+            search.offer(choice)
+    for index, search in enumerate(assembly.searches):
+        share = options.seconds_left / (len(sizes) - index)
+        _search_piece(search, replace(options, deadline=time.monotonic() + share))
+    assembly.sum_up()
+    whole.notes.extend(dict.fromkeys(note for part in assembly.searches for note in part.notes))
+
+
+def _search_piece(search: Search, options: SolverOptions) -> None:
+    """Relax a piece; where that leaves little of it, begin again with that, else solve it."""
+    if search.closed or options.exhausted:
+        return
+    model = scaled_model(search.problem, "auto", search.cost_us)
+    rows = stack_rows([model.rows, two_cycle_rows(search.problem)])
+    relaxation = relax(model, rows, options, search.cost_us)
+    if relaxation is None:
+        return
+    search.raise_bound(relaxation.bound_us)
+    if search.closed:
+        return
+    hopeless = relaxation.hopeless(search.cost_us)
+    if hopeless.mean() >= _WORTH_REDUCING:
+        _search_rest(search, ~hopeless, options)
+    else:
+        columns = without(model.columns, hopeless)
+        cut_and_solve(search, model, columns, relaxation.rows, options)
+
+
+def _search_rest(search: Search, nodes: Mask, options: SolverOptions) -> None:
+    """Search among some e-nodes, beyond which there is nothing cheaper than the best choice."""
+    reduced = drop_underivable(keep(unreduced(search.problem), nodes))
+    if not np.any(reduced.problem.node_class == reduced.problem.root):
+        search.raise_bound(search.cost_us)
+        return
+    _search_reduced(search, reduced, options)
+
+
+def _start(whole: Search, reduced: Reduced) -> Ints:
+    """Return a choice of the reduced e-graph: greedy, or what is left in it of the best one."""
+    problem = reduced.problem
+    deriver = DagDeriver(problem)
+    kept = np.isin(reduced.node_origin, whole.best[whole.best >= 0])
+    choices = [
+        deriver.derive(problem.cost_us),
+        deriver.derive(np.where(kept, 0.0, problem.cost_us)),
+    ]
+    return min(choices, key=lambda choice: dag_cost_us(problem, choice))
+
+
+class _Assembly:
+    """The pieces' searches, and the choice of the whole that they make up."""
+
+    def __init__(self, whole: Search, reduced: Reduced, start: Ints) -> None:
+        self._whole, self._reduced, self._choice = whole, reduced, start.copy()
+        root_node = int(start[reduced.problem.root])
+        self._constant_us = float(reduced.problem.cost_us[root_node])
+        self._pieces = parts(reduced.problem)
+        self.searches = [Search(piece.problem, piece.restrict(start)) for piece in self._pieces]
+        self._known_cost_us = [search.cost_us for search in self.searches]
+        for index, search in enumerate(self.searches):
+            search.progress = self._listener(index)
+
+    def sum_up(self) -> None:
+        """Tell the whole of the bounds of its pieces."""
+        bounds = [search.bound_us for search in self.searches]
+        self._whole.raise_bound(math.fsum([self._constant_us, *bounds]))
+
+    def _listener(self, index: int) -> Progress:
+        def listen(cost_us: float, _: float) -> None:
+            if cost_us < self._known_cost_us[index]:
+                self._known_cost_us[index] = cost_us
+                self._pieces[index].write(self.searches[index].best, self._choice)
+                self._whole.offer(self._reduced.lift(self._choice))
+            self.sum_up()
+
+        return listen

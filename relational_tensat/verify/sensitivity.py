@@ -1,0 +1,72 @@
+"""How far rounding alone moves a graph's outputs: what no comparison of rounded values can beat.
+
+Networks whose weights are all alike give huge logits, whose last digits decide a softmax. There two
+correct files differ visibly in float32, and comparing them says nothing about either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.errors import InputError
+from relational_tensat.graph import Array, Graph, TensorType
+from relational_tensat.verify.comparison import Comparison, relative_error
+from relational_tensat.verify.evaluate import Weights
+from relational_tensat.verify.outputs import compute_outputs
+
+#: The relative error of rounding to an element type.
+_ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+
+def excuse_rounding(
+    comparison: Comparison,
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    weights: Weights,
+    seed: int,
+) -> None:
+    """Take errors that rounding alone explains out of a comparison; these outputs prove nothing.
+
+    Args:
+        graph, inputs, weights: the original, and what it was compared on.
+        seed: of the rounding errors.
+    """
+    if all(check.ok for check in comparison.results()):
+        return
+    try:
+        comparison.excuse(_sensitivity(graph, inputs, weights, seed))
+    except InputError:
+        return  # an operator cannot be computed here: nothing is known, nothing is excused
+
+
+def _sensitivity(
+    graph: Graph, inputs: Mapping[str, Array], weights: Weights, seed: int
+) -> Sequence[float]:
+    """Return, per output, the relative change when inputs and weights are rounded differently."""
+    rng = np.random.default_rng(seed)
+
+    def value(name: str, kind: TensorType) -> Array:
+        array = weights[name] if isinstance(weights, Mapping) else weights(name, kind)
+        return _perturbed(array, kind, rng)
+
+    moved_inputs = {
+        name: _perturbed(inputs[name], kind, rng) for name, kind in graph.inputs.items()
+    }
+    exact = compute_outputs(graph, inputs, weights)
+    moved = compute_outputs(graph, moved_inputs, value)
+    return [relative_error(a, b) for a, b in zip(exact, moved, strict=True)]
+
+
+def _perturbed(array: Any, kind: TensorType, rng: np.random.Generator) -> Array:
+    """Return an array with each row and each column off by one rounding error, up or down."""
+    if not kind.is_float:
+        return np.asarray(array)
+    moved = np.asarray(array, dtype=np.float64)
+    for axis in {0, kind.rank - 1} if kind.rank else ():
+        shape = [1] * kind.rank
+        shape[axis] = kind.shape[axis]
+        moved = moved * (1.0 + _ROUNDING[kind.dtype] * rng.choice((-1.0, 1.0), size=shape))
+    return moved

@@ -1,0 +1,14 @@
+-- Congruence closure: e-nodes that are equal by now, but in different classes, ask for the union of these.
+-- Only rows that the phase has written can have become equal to others.
+INSERT INTO union_pair
+SELECT DISTINCT $round, 0, classes[1], unnest(classes[2:])
+FROM (
+    SELECT list_sort(list(DISTINCT class)) AS classes
+    FROM enode
+    WHERE EXISTS (
+        SELECT 1 FROM enode AS changed
+        WHERE changed.stamp = $stamp AND changed.signature = enode.signature AND changed.c0 = enode.c0
+    )
+    GROUP BY signature, c0, c1, c2, c3, c4
+    HAVING count(DISTINCT class) > 1
+)

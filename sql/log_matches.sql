@@ -1,1 +1,0 @@
-INSERT INTO match_log SELECT $iteration, rule, count(*) FROM application GROUP BY rule

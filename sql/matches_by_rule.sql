@@ -1,0 +1,1 @@
+SELECT rule, count(*) FROM application GROUP BY rule ORDER BY rule

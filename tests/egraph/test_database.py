@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from relational_tensat.egraph import EGraph
+from relational_tensat.egraph.database import Database, Interrupted, OutOfMemory
+from relational_tensat.errors import InputError, UsageError
+from tests.graphs import shared_matmuls
+
+#: Takes minutes if nothing stops it.
+SLOW = "SELECT count(*) FROM range(100000) AS a, range(100000) AS b WHERE a.range * b.range % 7 = 3"
+
+
+def test_statements_are_counted_and_timed_by_name() -> None:
+    database = Database()
+    assert database.execute("SELECT 1 + $x", {"x": 2}, "sum") == [(3,)]
+    database.execute("SELECT 1", name="sum")
+    assert database.statements == 2
+    assert set(database.seconds_by_statement) == {"sum"}
+    assert database.seconds_by_statement["sum"] > 0
+
+
+def test_a_statement_that_fails_is_counted_too() -> None:
+    database = Database()
+    with pytest.raises(duckdb.CatalogException):
+        database.execute("FROM nowhere")
+    assert database.statements == 1
+
+
+def test_rows_are_inserted_by_columns() -> None:
+    database = Database()
+    database.execute("CREATE TABLE t (a INTEGER, b INTEGER[])")
+    database.insert("t", {"a": [1, 2], "b": [[], [3, 4]]})
+    database.insert("t", {"a": [], "b": []})
+    assert database.execute("FROM t ORDER BY a") == [(1, []), (2, [3, 4])]
+
+
+def test_an_insertion_that_fails_does_not_spoil_the_next() -> None:
+    database = Database()
+    database.execute("CREATE TABLE t (a INTEGER NOT NULL)")
+    with pytest.raises(duckdb.ConstraintException):
+        database.insert("t", {"a": [1, None]})
+    database.insert("t", {"a": [2]})
+    assert database.execute("FROM t") == [(2,)]
+
+
+def test_what_is_rolled_back_is_gone() -> None:
+    database = Database()
+    database.execute("CREATE TABLE t (a INTEGER)")
+    database.begin()
+    database.insert("t", {"a": [1]})
+    database.rollback()
+    database.begin()
+    database.insert("t", {"a": [2]})
+    database.commit()
+    assert database.execute("FROM t") == [(2,)]
+
+
+def test_a_running_statement_can_be_stopped_from_another_thread() -> None:
+    database = Database()
+    timer = threading.Timer(0.1, database.interrupt)
+    started = time.monotonic()
+    timer.start()
+    with pytest.raises(Interrupted):
+        database.execute(SLOW)
+    assert time.monotonic() - started < 20
+    with pytest.raises(Interrupted):
+        database.execute("SELECT 1")
+    with pytest.raises(Interrupted):
+        database.check_interrupt()
+    database.resume()
+    assert database.execute("SELECT 1") == [(1,)]
+
+
+def test_too_little_memory_for_a_statement() -> None:
+    database = Database(memory_limit="30MB")
+    with pytest.raises(OutOfMemory, match=r"(?i)memory"):
+        database.execute("CREATE TEMP TABLE t AS SELECT list(range) FROM range(40000000)")
+    assert database.execute("SELECT 1") == [(1,)]
+
+
+@pytest.mark.parametrize("limit", ["much", "3 parsecs", ""])
+def test_a_memory_limit_that_is_none_is_refused(limit: str) -> None:
+    with pytest.raises(UsageError, match=f"^--memory-limit {limit}: [^\n]*$"):
+        Database(memory_limit=limit)
+
+
+def test_a_file_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing" / "run.duckdb", tmp_path):
+        with pytest.raises(InputError, match=f"^{path}: cannot create the database: [^\n]*$"):
+            Database(path)
+
+
+def test_a_run_starts_its_file_anew(tmp_path: Path) -> None:
+    path = tmp_path / "run.duckdb"
+    path.write_text("no database")
+    for _ in range(2):
+        egraph = EGraph.create(shared_matmuls(), path)
+        assert egraph.counts() == (8, 8)
+        egraph.close()
+
+
+def test_a_file_can_be_opened_again_and_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.duckdb"
+    EGraph.create(shared_matmuls(), path).close()
+    with duckdb.connect(str(path), read_only=True) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM eclass WHERE id = parent").fetchall()
+        text = "SELECT op, type FROM enode_text WHERE class = 4"
+        assert count == (8,)
+        assert connection.execute(text).fetchall() == [("matmul", "float32[64,64]")]
+        assert connection.execute("FROM union_find WHERE id <> parent").fetchall() == []
+        with pytest.raises(duckdb.InvalidInputException, match="read-only"):
+            connection.execute("DELETE FROM enode")
