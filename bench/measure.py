@@ -99,6 +99,7 @@ def measure(graph: Graph, k_multi: int, settings: Settings) -> Run:
     limits = Limits(
         iterations=settings.iterations,
         multi_iterations=k_multi,
+        multi_schedule="first",  # TENSAT's
         e_nodes=settings.node_limit,
         seconds=None,
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 from relational_tensat.errors import UsageError, nearest
 
 CYCLE_FILTERS = ("efficient", "vanilla", "none")
+MULTI_SCHEDULES = ("saturated", "first")
 EXTRACTORS = ("ilp", "greedy-dag", "greedy")
 ILP_CYCLES = ("auto", "real", "int", "none")
 
@@ -28,6 +29,8 @@ class Options:
         allow_unsound: take rules that their file marks as unsound.
         iterations: at most so many iterations of exploration.
         multi_iterations: in how many of them the multi-pattern rules take part.
+        multi_schedule: which iterations these are, one of ``MULTI_SCHEDULES``: the first, or the
+            first and each in which the single-pattern rules have nothing left to add.
         node_limit: at most so many e-nodes.
         time_limit_s: of exploration.
         memory_limit: of the database, e.g. ``"2GB"``; None for 80 % of the machine's.
@@ -40,7 +43,7 @@ class Options:
         dims: sizes of the model's dynamic dimensions, by name.
         inputs: NumPy files (``.npy``) to verify with, by graph input.
         verify_runs: random inputs per set of weights in verification; None for 2, or 1 for graphs
-            of over 20 Gflop.
+            of over 5 Gflop.
         db: where the e-graph's database is kept; None for in memory.
         seed: of everything drawn at random.
         threads: of the database and of the solver.
@@ -55,6 +58,7 @@ class Options:
     allow_unsound: bool = False
     iterations: int = 15
     multi_iterations: int = 1
+    multi_schedule: str = "first"
     node_limit: int = 50_000
     time_limit_s: float = 60.0
     memory_limit: str | None = None
@@ -73,6 +77,7 @@ class Options:
 
     def __post_init__(self) -> None:
         check_choice("cycle filter", self.cycle_filter, CYCLE_FILTERS)
+        check_choice("multi-pattern schedule", self.multi_schedule, MULTI_SCHEDULES)
         check_choice("extractor", self.extractor, EXTRACTORS)
         check_choice("treatment of cycles in the ILP", self.ilp_cycles, ILP_CYCLES)
         for name, least in (

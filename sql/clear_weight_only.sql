@@ -1,6 +1,6 @@
--- Weights and constants are known before inference; everything else is found from them.
+-- What needs no operands and is known before inference: weights and constants. The rest is found from them.
 UPDATE eclass SET weight_only = id IN (
     SELECT e.class
     FROM enode AS e JOIN signature AS s ON s.id = e.signature JOIN symbol AS y ON y.id = s.symbol
-    WHERE y.op IN ('weight', 'fill') AND NOT e.filtered
+    WHERE y.foldable AND y.arity = 0 AND NOT e.filtered
 )

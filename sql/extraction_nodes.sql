@@ -14,8 +14,8 @@ LEFT JOIN eclass AS k2 ON k2.id = e.c2
 LEFT JOIN eclass AS k3 ON k3.id = e.c3
 LEFT JOIN eclass AS k4 ON k4.id = e.c4
 WHERE NOT e.filtered AND (
-    NOT class.weight_only OR y.op IN ('weight', 'fill') OR (
-        y.arity > 0 AND coalesce(k0.weight_only, true) AND coalesce(k1.weight_only, true)
+    NOT class.weight_only OR (
+        y.foldable AND coalesce(k0.weight_only, true) AND coalesce(k1.weight_only, true)
         AND coalesce(k2.weight_only, true) AND coalesce(k3.weight_only, true)
         AND coalesce(k4.weight_only, true)
     )

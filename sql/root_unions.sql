@@ -1,6 +1,6 @@
 -- What the applications ask for: the class of each target root joins the class of its source root.
-INSERT INTO union_pair
-SELECT 0, min(rule), least(a, b), greatest(a, b)
+-- Fills union_pair, round 0.
+SELECT 0 AS round, min(rule) AS rule, least(a, b) AS a, greatest(a, b) AS b
 FROM (
     SELECT a.rule, a.root0 AS a, a.b[i.root0] AS b
     FROM application AS a JOIN instance AS i ON i.id = a.instance

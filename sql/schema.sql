@@ -3,8 +3,12 @@
 
 CREATE TABLE meta (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL);
 
--- Interned: an operator with its attributes (JSON) and its number of children.
-CREATE TABLE symbol (id INTEGER NOT NULL, op VARCHAR NOT NULL, attrs VARCHAR NOT NULL, arity INTEGER NOT NULL);
+-- Interned: an operator with its attributes (JSON) and its number of children. Foldable: on operands that
+-- are known before inference, so is the result (not so for an input, or for random numbers).
+CREATE TABLE symbol (
+    id INTEGER NOT NULL, op VARCHAR NOT NULL, attrs VARCHAR NOT NULL, arity INTEGER NOT NULL,
+    foldable BOOLEAN NOT NULL
+);
 
 -- Interned: element type and shape, e.g. float32[64,1024]; tuples in parentheses.
 CREATE TABLE value_type (id INTEGER NOT NULL, type VARCHAR NOT NULL);
@@ -49,6 +53,9 @@ CREATE TABLE union_log (iteration INTEGER NOT NULL, rule INTEGER NOT NULL, a INT
 -- (a statement's time is shared evenly by the rules that it matches).
 CREATE TABLE match_log (iteration INTEGER NOT NULL, rule INTEGER NOT NULL, matches BIGINT NOT NULL);
 CREATE TABLE rule_time (rule INTEGER NOT NULL, seconds DOUBLE NOT NULL);
+
+-- The unions of the phase that is running, by the round in which they are carried out.
+CREATE TEMP TABLE union_pair (round INTEGER, rule INTEGER, a INTEGER, b INTEGER);
 
 CREATE TABLE iteration_log (
     iteration INTEGER NOT NULL, e_nodes BIGINT NOT NULL, e_classes BIGINT NOT NULL, matches BIGINT NOT NULL,

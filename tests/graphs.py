@@ -37,3 +37,12 @@ def shared_matmuls(*, with_data: bool = False) -> Graph:
         ],
         ["y"],
     )
+
+
+def fan_of_matmuls(count: int) -> Graph:
+    """Return ``count`` matmuls of one input, added up: there are many ways to merge them."""
+    nodes = [Node("matmul", ("x", f"w{i}"), (f"a{i}",)) for i in range(count)]
+    nodes.append(Node("identity", ("a0",), ("s0",)))
+    nodes += [Node("add", (f"s{i - 1}", f"a{i}"), (f"s{i}",)) for i in range(1, count)]
+    weights = {f"w{i}": Weight(f32(8, 8)) for i in range(count)}
+    return build_graph("fan", {"x": f32(8, 8)}, weights, nodes, [f"s{count - 1}"])

@@ -52,7 +52,11 @@ class Hints:
     def broadcast(self, shape: Shape) -> TensorType:
         """An operand that broadcasts into a shape: some sizes 1, some leading axes left out."""
         cut = self.random.choice([0, 0, 0, 1, 2, len(shape)])
-        if self.random.random() < 0.3:  # one axis only, as biases have
+        kind = self.random.random()
+        if kind < 0.3 and shape:  # all axes but one
+            dropped = self.random.randrange(len(shape))
+            return self.type([1 if i == dropped else size for i, size in enumerate(shape)])
+        if kind < 0.6:  # one axis only, as biases have
             keep = self.random.choice([1, len(shape) - 1])
             kept = [size if i == keep else 1 for i, size in enumerate(shape)]
         else:
@@ -227,12 +231,15 @@ def _pair_operand(
 ) -> TensorType | None:
     other = known[1 - index]
     if target is not None:
-        return hints.type(target) if other is None or hints.often() else hints.broadcast(target)
+        must_be_whole = other is not None and other != target
+        return hints.type(target) if must_be_whole or hints.often() else hints.broadcast(target)
     if other is not None:
         choice = hints.random.random()
         if choice < 0.2:
             return hints.type(_grown(other, hints))
-        return hints.type(other) if choice < 0.6 else hints.broadcast(other)
+        if choice < 0.35:
+            return hints.type(other[-1:])
+        return hints.type(other) if choice < 0.65 else hints.broadcast(other)
     return None
 
 
@@ -320,11 +327,9 @@ def sample_attribute(
                 return target
             return _reshaped(shape or (), hints)
         case ("pad", "pads"):
-            numbers = [
-                0 if hints.often() and i % rank < 2 else random.randint(0, 2)
-                for i in range(2 * rank)
-            ]
-            return tuple(numbers) if hints.often() else (0,) * (2 * rank)
+            inner = [i % rank >= 2 or not hints.often() for i in range(2 * rank)]
+            widths = tuple(random.randint(0, 2) if each else 0 for each in inner)
+            return widths if hints.often() else (0,) * (2 * rank)
         case ("slice", _):
             return _slice_attribute(attr.name, shape or (), drawn, hints)
         case (_, "axes"):

@@ -9,12 +9,20 @@ import pytest
 
 from relational_tensat import explore, extract
 from relational_tensat.errors import UsageError
-from relational_tensat.options import CYCLE_FILTERS, EXTRACTORS, ILP_CYCLES, Options
+from relational_tensat.explore.limits import MULTI_SCHEDULES as MULTI_SCHEDULES_OF_LIMITS
+from relational_tensat.options import (
+    CYCLE_FILTERS,
+    EXTRACTORS,
+    ILP_CYCLES,
+    MULTI_SCHEDULES,
+    Options,
+)
 from relational_tensat.paths import check_database, check_output, default_output
 
 
 def test_the_names_are_those_of_the_parts() -> None:
     assert set(CYCLE_FILTERS) == set(explore.CYCLE_FILTERS)
+    assert set(MULTI_SCHEDULES) == set(MULTI_SCHEDULES_OF_LIMITS)
     assert set(EXTRACTORS) == set(extract.METHODS)
     assert set(ILP_CYCLES) == set(extract.CYCLES)
 
@@ -24,6 +32,7 @@ def test_the_names_are_those_of_the_parts() -> None:
     [
         ({"extractor": "ilb"}, "unknown extractor 'ilb'.*did you mean 'ilp'"),
         ({"cycle_filter": "eficient"}, "did you mean 'efficient'"),
+        ({"multi_schedule": "frist"}, "did you mean 'first'"),
         ({"ilp_cycles": "integer"}, "expected one of auto, real, int, none"),
         ({"iterations": -1}, "iterations = -1, expected a whole number, at least 0"),
         ({"iterations": 1.5}, "iterations = 1.5"),

@@ -16,7 +16,13 @@ from relational_tensat.cli.parser import (
     seconds,
     whole_number,
 )
-from relational_tensat.options import CYCLE_FILTERS, EXTRACTORS, ILP_CYCLES, Options
+from relational_tensat.options import (
+    CYCLE_FILTERS,
+    EXTRACTORS,
+    ILP_CYCLES,
+    MULTI_SCHEDULES,
+    Options,
+)
 
 if TYPE_CHECKING:
     from relational_tensat.result import Result
@@ -45,7 +51,7 @@ def add_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--verify-runs", type=whole_number, default=_DEFAULTS.verify_runs, metavar="N",
-        help="random inputs per set of weights [2, or 1 over 20 Gflop]",
+        help="random inputs per set of weights [2, or 1 over 5 Gflop]",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
     parser.add_argument(
@@ -96,6 +102,7 @@ def _add_search_arguments(parser: Parser) -> None:
     default = "[%(default)s]"
     for flag, known, value, text in (
         ("--cycle-filter", CYCLE_FILTERS, _DEFAULTS.cycle_filter, "how cycles are kept out"),
+        ("--multi-schedule", MULTI_SCHEDULES, _DEFAULTS.multi_schedule, "when multi rules match"),
         ("--extractor", EXTRACTORS, _DEFAULTS.extractor, "how the graph is chosen"),
         ("--ilp-cycles", ILP_CYCLES, _DEFAULTS.ilp_cycles, "how the ILP is kept acyclic"),
     ):
@@ -148,6 +155,7 @@ def _options(args: argparse.Namespace) -> Options:
         allow_unsound=args.allow_unsound,
         iterations=args.iterations,
         multi_iterations=args.multi_iterations,
+        multi_schedule=args.multi_schedule,
         node_limit=args.node_limit,
         time_limit_s=args.time_limit,
         memory_limit=args.memory_limit,

@@ -120,6 +120,7 @@ class Catalogue:
                 "op": [s.op for s in symbols],
                 "attrs": [attrs_text(s.attrs) for s in symbols],
                 "arity": [s.arity for s in symbols],
+                "foldable": [_is_foldable(s) for s in symbols],
             },
         )
         database.insert(
@@ -162,6 +163,12 @@ class Catalogue:
             found = self._type_ids[kind] = len(self.types)
             self._pending.types.append(found)
         return found
+
+
+def _is_foldable(symbol: Symbol) -> bool:
+    """Whether the result is known before inference once the operands are."""
+    random = symbol.op == "opaque" and bool(dict(symbol.attrs)["key"])
+    return symbol.op != "input" and not random
 
 
 def attrs_text(items: AttrItems) -> str:

@@ -20,19 +20,13 @@ def filter_cycles(database: Database) -> int:
     count, low, high = database.run("violations")[0]
     if not count:
         return 0
-    database.run("region", low=low, high=high)
-    database.run("empty_closers")
     filtered = 0
-    while found := database.change("closers"):
+    while found := database.change("filter_cycles", low=low, high=high):
         filtered += found
-    if filtered:
-        database.run("filter_closers")
     database.run("raise_heights")
     return filtered
 
 
 def reject_cyclic_applications(database: Database) -> int:
     """Drop the rows of ``application`` that would close a cycle; return how many."""
-    if not database.change("suspects") or not database.change("closing"):
-        return 0
-    return database.change("reject_closing")
+    return database.change("reject_cyclic")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,16 +79,8 @@ class Database:
             Interrupted: ``interrupt`` was called, before or while it ran.
             OutOfMemory: it needs more than the memory limit.
         """
-        self.check_interrupt()
-        started = time.perf_counter()
-        try:
+        with self._running(name):
             return self.connection.execute(text, params).fetchall()
-        except duckdb.InterruptException as error:
-            raise Interrupted from error
-        except duckdb.OutOfMemoryException as error:
-            raise OutOfMemory(str(error).splitlines()[0]) from error
-        finally:
-            self._note(name, started)
 
     def run(self, name: str, **params: Any) -> list[tuple[Any, ...]]:
         """Run the statement of ``sql/NAME.sql``; return its rows."""
@@ -111,24 +104,22 @@ class Database:
         """Append rows. Counted as a statement; for a few rows it is twice as fast as Arrow."""
         if not rows:
             return
-        self.check_interrupt()
-        started = time.perf_counter()
-        appender = self.connection.appender(table)
-        appender.append_rows(rows)
-        appender.flush()
-        self._note(f"insert {table}", started)
+        with self._running(f"insert {table}"):
+            appender = self.connection.appender(table)
+            appender.append_rows(rows)
+            appender.flush()
 
     def begin(self) -> None:
         """Start a transaction."""
-        self.connection.execute("BEGIN")
+        self._control("BEGIN")
 
     def commit(self) -> None:
         """End the transaction and keep what it did."""
-        self.connection.execute("COMMIT")
+        self._control("COMMIT")
 
     def rollback(self) -> None:
         """End the transaction and undo what it did."""
-        self.connection.execute("ROLLBACK")
+        self._control("ROLLBACK")
 
     def interrupt(self) -> None:
         """Stop the running statement, and refuse others until ``resume``; from any thread."""
@@ -153,7 +144,27 @@ class Database:
         disabled = ",".join(sorted(name for (name,) in known if name not in OPTIMIZERS))
         self.connection.execute(f"SET disabled_optimizers = '{disabled}'")
 
-    def _note(self, name: str, started: float) -> None:
-        self.statements += 1
-        spent = time.perf_counter() - started
-        self.seconds_by_statement[name] = self.seconds_by_statement.get(name, 0.0) + spent
+    @contextmanager
+    def _running(self, name: str) -> Iterator[None]:
+        """Count and time what runs inside; an interrupt and too little memory get their names."""
+        self.check_interrupt()
+        started = time.perf_counter()
+        try:
+            yield
+        except duckdb.InterruptException as error:
+            raise Interrupted from error
+        except duckdb.OutOfMemoryException as error:
+            raise OutOfMemory(str(error).splitlines()[0]) from error
+        finally:
+            spent = time.perf_counter() - started
+            self.statements += 1
+            self.seconds_by_statement[name] = self.seconds_by_statement.get(name, 0.0) + spent
+
+    def _control(self, statement: str) -> None:
+        """Begin or end a transaction, also if an interrupt arrives just then: the next one heeds it."""
+        while True:
+            try:
+                self.connection.execute(statement)
+            except duckdb.InterruptException:
+                continue
+            return

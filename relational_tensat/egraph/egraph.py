@@ -119,7 +119,8 @@ class EGraph:
         ids = list(range(1, len(rows.signatures) + 1))
         zeros = [0] * len(ids)
         children = [
-            [kids[i] if i < len(kids) else 0 for kids in rows.children] for i in range(CHILD_COLUMNS)
+            [kids[i] if i < len(kids) else 0 for kids in rows.children]
+            for i in range(CHILD_COLUMNS)
         ]
         database = self.database
         self.catalogue.flush(database)
@@ -168,7 +169,6 @@ class EGraph:
 
     def _share_equal_nodes(self) -> None:
         """Hash-cons the original graph: equal nodes become one (common sub-expressions)."""
-        self.database.run("empty_unions")
         if self.database.change("congruence", round=0, stamp=0):
             rebuild(self.database, iteration=0, stamp=0)
         self.e_nodes, self.e_classes = self.counts()

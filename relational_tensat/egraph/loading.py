@@ -66,7 +66,9 @@ class _Loader:
                 self._node(node)
         rows = self._rows
         rows.outputs = [self._enode_of[name] for name in graph.outputs]
-        rows.root = rows.outputs[0] if len(rows.outputs) == 1 else self._add("noop", {}, rows.outputs)
+        rows.root = (
+            rows.outputs[0] if len(rows.outputs) == 1 else self._add("noop", {}, rows.outputs)
+        )
         return rows
 
     def _leaf(self, op: str, name: str, kind: TensorType) -> None:

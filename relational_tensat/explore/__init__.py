@@ -1,6 +1,6 @@
 """Exploration: equality saturation over the e-graph's tables."""
 
-from relational_tensat.explore.limits import Limits
+from relational_tensat.explore.limits import MULTI_SCHEDULES, Limits
 from relational_tensat.explore.runner import (
     CYCLE_FILTERS,
     Exploration,
@@ -9,4 +9,12 @@ from relational_tensat.explore.runner import (
     explore,
 )
 
-__all__ = ["CYCLE_FILTERS", "Exploration", "IterationReport", "Limits", "RuleStats", "explore"]
+__all__ = [
+    "CYCLE_FILTERS",
+    "MULTI_SCHEDULES",
+    "Exploration",
+    "IterationReport",
+    "Limits",
+    "RuleStats",
+    "explore",
+]

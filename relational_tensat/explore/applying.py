@@ -1,11 +1,13 @@
-"""Applying: build the targets of all applications, level by level, and unite them with their sources."""
+"""Applying: build the targets of all applications, node by node, and unite them with their sources."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.rebuild import rebuild
+from relational_tensat.resources import sql
 
 #: How many times the node limit one portion of applications may build before what is too much is
 #: taken away again: most applications share e-nodes, so the sum of their sizes says little.
@@ -19,12 +21,12 @@ class Bounds:
     Attributes:
         node_limit: the most e-nodes that the e-graph may have.
         total_nodes: the e-nodes of all targets, if nothing is shared.
-        levels: the depth of the deepest target.
+        steps: the most nodes that a target has.
     """
 
     node_limit: int
     total_nodes: int
-    levels: int
+    steps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,6 @@ def apply_all(egraph: EGraph, applications: int, iteration: int, bounds: Bounds)
     Applications are carried out in their order as far as the node limit allows.
     """
     database = egraph.database
-    database.run("empty_unions")
     unions = done = 0
     complete = True
     portions = 1 + bounds.total_nodes // (OVERBUILD * bounds.node_limit)
@@ -57,7 +58,7 @@ def apply_all(egraph: EGraph, applications: int, iteration: int, bounds: Bounds)
         if applications > portion:
             database.run("portion", after=done, upto=done + portion)
         complete = _build_within(egraph, iteration, bounds)
-        unions += database.change("root_unions")
+        unions += _ask_unions(database, more=done > 0)
         done += portion
     if unions:
         rebuilt = rebuild(database, iteration=iteration, stamp=egraph.clock)
@@ -71,17 +72,17 @@ def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
     """Build the targets; take away those past the node limit, and say whether there were none."""
     database = egraph.database
     next_id, before = egraph.next_id, egraph.e_nodes
-    for level in range(1, bounds.levels + 1):
+    for step in range(1, bounds.steps + 1):
         added = database.change(
             "hash_cons",
             iteration=iteration,
             stamp=egraph.clock,
             next_id=egraph.next_id,
-            level=level,
+            step=step,
         )
         egraph.next_id += added
         egraph.e_nodes += added
-        database.run("bind", level=level)
+        database.run("bind", step=step)
     fits = egraph.e_nodes <= bounds.node_limit
     if not fits:
         _take_away(egraph, next_id, max(bounds.node_limit - before, 0))
@@ -89,6 +90,12 @@ def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
     if egraph.e_nodes > before:
         database.run("new_classes", next_id=next_id)
     return fits
+
+
+def _ask_unions(database: Database, *, more: bool) -> int:
+    """Fill ``union_pair`` with what the applications ask for, or add to it; return the unions."""
+    verb = "INSERT INTO union_pair" if more else "CREATE OR REPLACE TEMP TABLE union_pair AS"
+    return int(database.execute(f"{verb}\n{sql('root_unions')}", name="root_unions")[0][0])
 
 
 def _take_away(egraph: EGraph, next_id: int, room: int) -> None:

@@ -20,7 +20,6 @@ from relational_tensat.explore.patterns import (
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule
 
-
 #: Most pairs of matches that one join group of multi-pattern rules may bring up in an iteration.
 PAIR_CAP = 2_000_000
 
@@ -105,8 +104,12 @@ class CompiledRules:
         self.heads = Heads(self.patterns)
         self._heads_seen = 0
         self.joins = _join_groups(self.rules, sources)
-        self.single_patterns = frozenset(p for r in self.rules if len(r.patterns) == 1 for p in r.patterns)
-        self.multi_patterns = frozenset(p for r in self.rules if len(r.patterns) > 1 for p in r.patterns)
+        self.single_patterns = frozenset(
+            p for r in self.rules if len(r.patterns) == 1 for p in r.patterns
+        )
+        self.multi_patterns = frozenset(
+            p for r in self.rules if len(r.patterns) > 1 for p in r.patterns
+        )
 
     def _pattern(self, pattern: Pattern) -> int:
         found = self._pattern_ids.get(pattern)

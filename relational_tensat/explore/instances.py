@@ -17,7 +17,7 @@ from relational_tensat.explore.compile import CompiledRule, CompiledRules
 from relational_tensat.explore.patterns import Skeleton
 from relational_tensat.graph.ir import Attrs
 from relational_tensat.graph.types import ValueType
-from relational_tensat.rules.instance import Instance, TargetNode, instantiate
+from relational_tensat.rules.instance import Instance, instantiate
 
 
 class Instances:
@@ -32,8 +32,8 @@ class Instances:
         self._database = database
         self._count = 0
         self._sites = [_variable_sites(rule, compiled) for rule in compiled.rules]
-        #: By rule number: the most nodes and levels that a valid instance has.
-        self._sizes: dict[int, tuple[int, int]] = {}
+        #: By rule number: the most nodes that a valid instance builds.
+        self._sizes: dict[int, int] = {}
 
     def judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
         """Judge configurations: rows of rule number and signatures (0 where there is no node).
@@ -54,7 +54,7 @@ class Instances:
             if instance is not None:
                 rows, roots = self._template_rows(rule, instance)
                 template.extend(rows)
-                self._note_size(number, rows)
+                self._sizes[number] = max(self._sizes.get(number, 0), len(rows))
             padding = [0] * (columns - len(signatures))
             instances.append((self._count, number, *signatures, *padding, *roots))
         self._database.append("instance", instances)
@@ -62,17 +62,12 @@ class Instances:
 
     def bounds(self, matches: Mapping[int, int], node_limit: int) -> Bounds:
         """Return what bounds building the targets of so many matches, by rule number."""
-        sizes = [(self._sizes[rule], count) for rule, count in matches.items()]
+        sizes = [(self._sizes.get(rule, 0), count) for rule, count in matches.items()]
         return Bounds(
             node_limit,
-            total_nodes=sum(nodes * count for (nodes, _), count in sizes),
-            levels=max((levels for (_, levels), _ in sizes), default=0),
+            total_nodes=sum(nodes * count for nodes, count in sizes),
+            steps=max((nodes for nodes, _ in sizes), default=0),
         )
-
-    def _note_size(self, rule: int, rows: Sequence[tuple[int, ...]]) -> None:
-        nodes, levels = self._sizes.get(rule, (0, 0))
-        deepest = max((row[1] for row in rows), default=0)
-        self._sizes[rule] = (max(nodes, len(rows)), max(levels, deepest))
 
     def _variable_types(
         self, compiled: CompiledRule, signatures: Sequence[int]
@@ -101,35 +96,24 @@ class Instances:
         """Return rows of ``template`` and the binding positions (from 1) of the target roots."""
         variables = len(compiled.slots)
         base = len(compiled.patterns) * self._compiled.leaf_columns
-        levels = _levels(instance.nodes, variables)
-        order = sorted(range(len(levels)), key=lambda i: levels[i])
-        place = {node: base + position + 1 for position, node in enumerate(order)}
 
         def binding(index: int) -> int:
-            return compiled.slots[index] + 1 if index < variables else place[index - variables]
+            if index < variables:
+                return compiled.slots[index] + 1
+            return base + index - variables + 1
 
         rows = []
-        for node in order:
-            target = instance.nodes[node]
+        for step, target in enumerate(instance.nodes, start=1):
             signature = self._catalogue.intern_checked(
                 target.op, target.attrs, target.operand_types, target.type
             )
+            kind = self._catalogue.signatures[signature - 1].type
             head = self._catalogue.heads[signature - 1]
             sources = [binding(child) for child in target.children]
             sources += [0] * (CHILD_COLUMNS - len(sources))
-            kind = self._catalogue.signatures[signature - 1].type
-            rows.append((self._count, levels[node], place[node], signature, kind, head, *sources))
+            rows.append((self._count, step, signature, kind, head, *sources))
         roots = [binding(root) for root in instance.roots]
         return rows, (roots[0], roots[1] if len(roots) > 1 else 0)
-
-
-def _levels(nodes: Sequence[TargetNode], variables: int) -> list[int]:
-    """Return per target node how many steps of building come before it, from 1."""
-    levels: list[int] = []
-    for node in nodes:
-        inner = [levels[c - variables] for c in node.children if c >= variables]
-        levels.append(1 + max(inner, default=0))
-    return levels
 
 
 def _variable_sites(rule: CompiledRule, compiled: CompiledRules) -> list[tuple[int, int]]:
@@ -153,4 +137,3 @@ def _leaf_sites(shape: Skeleton, start: int, found: list[tuple[int, int]]) -> in
         else:
             following = _leaf_sites(child, following, found)
     return following
-

@@ -12,6 +12,8 @@ from types import FrameType
 
 from relational_tensat.egraph.database import Database
 
+MULTI_SCHEDULES = ("first", "saturated")
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -19,13 +21,17 @@ class Limits:
 
     Attributes:
         iterations: most iterations.
-        multi_iterations: multi-pattern rules take part in the first so many (TENSAT's k_multi).
+        multi_iterations: in how many iterations multi-pattern rules take part (TENSAT's k_multi).
+        multi_schedule: which these are: the ``first``, as in TENSAT; or (``saturated``) the first and then
+            each time that single-pattern rules have nothing left to add, so that more of them only ever
+            add to the e-graph of fewer.
         e_nodes: most e-nodes, at any moment.
         seconds: wall seconds; None for no limit.
     """
 
     iterations: int = 15
     multi_iterations: int = 1
+    multi_schedule: str = "first"
     e_nodes: int = 50_000
     seconds: float | None = None
 
@@ -60,6 +66,7 @@ class Guard:
                 signal.signal(signal.SIGINT, previous)
             if timer is not None:
                 timer.cancel()
+                timer.join()  # it may be interrupting just now
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         self._stop("interrupted")

@@ -1,6 +1,6 @@
 """Exploration: equality saturation in iterations of match, apply, rebuild, filter cycles.
 
-An iteration has two phases, as TENSAT's (section 4): multi-pattern rules in the first ``k_multi``
+An iteration has two phases, as TENSAT's (section 4): multi-pattern rules, in ``k_multi`` of the
 iterations, then single-pattern rules. Each phase is one transaction, so that whatever ends the run
 leaves the e-graph as the last complete phase left it.
 """
@@ -17,7 +17,7 @@ from relational_tensat.egraph.egraph import Counters, EGraph
 from relational_tensat.errors import UsageError, nearest
 from relational_tensat.explore.applying import apply_all
 from relational_tensat.explore.compile import CompiledRules
-from relational_tensat.explore.limits import Guard, Limits
+from relational_tensat.explore.limits import MULTI_SCHEDULES, Guard, Limits
 from relational_tensat.explore.matching import Matcher
 from relational_tensat.explore.vanilla import apply_one_by_one
 from relational_tensat.rules.model import Rule
@@ -56,7 +56,7 @@ class Exploration:
         stop_reason: saturated, iterations, nodes, time, memory or interrupted.
         iterations: iterations begun and not undone.
         rules: by name, every rule given.
-        statements: SQL statements run.
+        statements: SQL statements run in the iterations.
         seconds: wall seconds.
     """
 
@@ -88,14 +88,20 @@ def explore(
         progress: called after every iteration.
 
     Raises:
-        UsageError: there is no such cycle filter.
+        UsageError: there is no such cycle filter or schedule.
         UnsoundRuleError: a rule would unite classes of different types.
     """
     if cycle_filter not in CYCLE_FILTERS:
         known = ", ".join(CYCLE_FILTERS)
         hint = nearest(cycle_filter, CYCLE_FILTERS)
         raise UsageError(f"cycle filter {cycle_filter!r}, expected one of {known}{hint}")
-    runner = _Runner(egraph, rules, limits or Limits(), cycle_filter, semi_naive)
+    limits = limits or Limits()
+    if limits.multi_schedule not in MULTI_SCHEDULES:
+        hint = nearest(limits.multi_schedule, MULTI_SCHEDULES)
+        raise UsageError(
+            f"multi schedule {limits.multi_schedule!r}, expected {' or '.join(MULTI_SCHEDULES)}{hint}"
+        )
+    runner = _Runner(egraph, rules, limits, cycle_filter, semi_naive)
     return runner.run(progress)
 
 
@@ -124,10 +130,12 @@ class _Runner:
         self._filter = cycle_filter
         self._semi_naive = semi_naive
         self._started = time.perf_counter()
-        self._statements = self._database.statements
         self._log: list[IterationReport] = []
         self._matches: list[tuple[int, int, int]] = []  # iteration, rule, matches
         self._since = {"single": 0, "multi": 0}
+        self._multi_done = 0  # iterations with multi-pattern rules
+        self._quiet = False  # whether the last iteration added nothing
+        self._left_out = False  # whether a limit kept multi-pattern matches from being applied
         compiled = CompiledRules(rules)
         self._database.begin()
         egraph.set_heads(compiled.heads)
@@ -154,7 +162,8 @@ class _Runner:
         next_id = self._egraph.next_id
         tally = _Tally()
         stopped = None
-        if iteration <= self._limits.multi_iterations:
+        if self._wants_multi(iteration):
+            self._multi_done += 1
             stopped = self._transaction("multi", iteration, tally, guard)
         if stopped is None:
             stopped = self._transaction("single", iteration, tally, guard)
@@ -172,9 +181,17 @@ class _Runner:
         )
         if stopped is None and not tally.complete:
             stopped = "nodes"
-        if stopped is None and tally.unions == 0 and self._egraph.next_id == next_id:
-            stopped = "saturated"
+        self._quiet = tally.unions == 0 and self._egraph.next_id == next_id
+        if stopped is None and self._quiet and not self._wants_multi(iteration + 1):
+            stopped = "nodes" if self._left_out else "saturated"
         return stopped
+
+    def _wants_multi(self, iteration: int) -> bool:
+        """Whether multi-pattern rules take part in an iteration."""
+        if self._limits.multi_schedule == "first":
+            return iteration <= self._limits.multi_iterations
+        left = self._multi_done < self._limits.multi_iterations
+        return left and (iteration == 1 or self._quiet)
 
     def _transaction(self, phase: str, iteration: int, tally: _Tally, guard: Guard) -> str | None:
         """Run a phase as one transaction; undone, return why it could not end."""
@@ -202,7 +219,7 @@ class _Runner:
         applications = find(since)
         self._egraph.clock += 1
         self._since[phase] = self._egraph.clock
-        tally.complete &= not (phase == "multi" and self._matcher.truncated)
+        self._left_out |= phase == "multi" and self._matcher.truncated
         if not applications:
             return
         matches = {int(r): int(n) for r, n in self._database.run("matches_by_rule")}
@@ -210,15 +227,23 @@ class _Runner:
         self._matches += [(iteration, rule, count) for rule, count in matches.items()]
         if phase == "multi" and self._filter == "efficient":
             applications -= reject_cyclic_applications(self._database)
-        bounds = self._matcher.instances.bounds(matches, self._limits.e_nodes)
+        bounds = self._matcher.instances.bounds(matches, self._room(phase))
         if phase == "multi" and self._filter == "vanilla":
             applied = apply_one_by_one(self._egraph, applications, iteration, bounds)
         else:
             applied = apply_all(self._egraph, applications, iteration, bounds)
         tally.unions += applied.unions
-        tally.complete &= applied.complete
+        if phase == "multi":
+            self._left_out |= not applied.complete
+        else:
+            tally.complete &= applied.complete
         if self._filter != "none":
             tally.filtered += filter_cycles(self._database)
+
+    def _room(self, phase: str) -> int:
+        """Return the most e-nodes after a phase: multi-pattern rules leave room for the others."""
+        limit = self._limits.e_nodes
+        return (self._egraph.e_nodes + limit) // 2 if phase == "multi" else limit
 
     def _finish(self, reason: str) -> Exploration:
         self._egraph.catalogue.flush(self._database)
@@ -241,7 +266,7 @@ class _Runner:
             len(log),
             rules,
             tuple(log),
-            self._database.statements - self._statements,
+            sum(entry.statements for entry in log),
             time.perf_counter() - self._started,
         )
 

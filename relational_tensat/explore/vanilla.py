@@ -10,9 +10,7 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.applying import Applied, Bounds, apply_all
 
 
-def apply_one_by_one(
-    egraph: EGraph, applications: int, iteration: int, bounds: Bounds
-) -> Applied:
+def apply_one_by_one(egraph: EGraph, applications: int, iteration: int, bounds: Bounds) -> Applied:
     """Carry out the rows of ``application`` one at a time, each checked against all descendants."""
     database = egraph.database
     database.run("waiting")

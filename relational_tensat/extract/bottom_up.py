@@ -1,4 +1,4 @@
-"""Greedy from the leaves up, sharing-aware: every class knows the whole set of classes it is built from.
+"""Greedy from the leaves up: every class knows the whole set of classes it is built from.
 
 An e-node's cost is what the *union* of its children's sets costs, plus its own; shared work is
 charged once. Classes are settled in order of that cost, which never falls on the way up, so a

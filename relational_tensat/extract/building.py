@@ -59,7 +59,8 @@ class _Builder:
             if name in names:
                 names.remove(name)
                 names.insert(0, name)
-        self._taken = {name for names in self._names.values() for name in names}
+        self._taken = {*original.inputs, *original.weights}
+        self._taken.update(name for names in self._names.values() for name in names)
         self._nodes: list[Node] = []
         #: Names of the tensors of each class: one, or several for a tuple.
         self._tensors: dict[int, tuple[str, ...]] = {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
 from relational_tensat.errors import RelationalTensatError
@@ -49,16 +47,16 @@ def cut_and_solve(
     Raises:
         RelationalTensatError: HiGHS contradicts a solution that is there.
     """
-    statuses: Counter[str] = Counter()
     deriver = DagDeriver(search.problem)
-    start = model.point(search.best)
-    if np.any(start > columns.upper):
-        start = None
+    begin = model.point(search.best)
+    start = None if np.any(begin > columns.upper) else begin
     while not search.closed and not options.exhausted:
         result = solve_mip(
             columns, rows, options, start=start, progress=_listener(search, model.scale)
         )
-        statuses[result.status] += 1
+        note = f"HiGHS: {result.status}"
+        if note not in search.notes:
+            search.notes.append(note)
         if result.infeasible:
             _nothing_cheaper(search, columns, model)
             break
@@ -66,7 +64,6 @@ def cut_and_solve(
         if cuts is None:
             break
         rows = stack_rows([rows, cuts])
-    search.notes.extend(f"HiGHS: {status} ×{count}" for status, count in statuses.items())
 
 
 def _nothing_cheaper(search: Search, columns: Columns, model: Formulation) -> None:

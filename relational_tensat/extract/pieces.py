@@ -1,4 +1,4 @@
-"""Reduce, pin, take apart, relax, leave out what is hopeless, and again; then solve what is left."""
+"""Reduce, take apart, relax, leave out what is hopeless, and again; then solve what is left."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from relational_tensat.extract.mip import cut_and_solve, scaled_model
 from relational_tensat.extract.pinning import parts, pin_required
 from relational_tensat.extract.problem import Ints, dag_cost_us
 from relational_tensat.extract.reduced import Mask, Reduced, keep, unreduced
-from relational_tensat.extract.reductions import reduce_further
+from relational_tensat.extract.reductions import reduce, shrunk
 from relational_tensat.extract.relaxation import relax, without
 from relational_tensat.extract.search import Search
 from relational_tensat.extract.solver import Progress, SolverOptions, stack_rows
 
 _WORTH_REDUCING = 0.1
 """An e-graph is reduced again when at least this fraction of its e-nodes is hopeless."""
+
+_SHARE_OF_RELAXATION = 0.7
+"""Of the time for a piece, how much its relaxation may take; branching has the rest."""
 
 
 def search_pieces(whole: Search, options: SolverOptions) -> None:
@@ -32,31 +35,36 @@ def search_pieces(whole: Search, options: SolverOptions) -> None:
         whole: begins from its best choice, and is told of what is found.
         options: limits, threads, seed.
     """
-    _search_reduced(whole, unreduced(whole.problem), options)
+    sizes = _search_reduced(whole, unreduced(whole.problem), options)
+    whole.notes.insert(
+        0, f"{whole.problem.n_nodes} e-nodes reduced to {sum(sizes)} in {len(sizes)} pieces"
+    )
 
 
 def prepared(reduced: Reduced, options: SolverOptions) -> Reduced:
-    """Reduce and pin until the e-graph stays as it is; its root then has one e-node."""
+    """Reduce and pin as long as it is worthwhile; the root of the result has one e-node."""
 
     def stop() -> bool:
         return options.exhausted
 
-    reduced = reduce_further(reduced, stop)
+    reduced = reduce(reduced, stop)
     while True:
-        before = reduced.size
-        reduced = reduce_further(pin_required(reduced), stop)
-        if reduced.size >= before or stop():
-            return pin_required(reduced)
+        before = reduced
+        reduced = reduce(pin_required(reduced), stop)
+        if stop() or not shrunk(before, reduced):
+            return reduced
 
 
-def _search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> None:
-    """Search a part of an e-graph that has an optimum, or nothing cheaper than the best."""
+def _search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> list[int]:
+    """Search a part of an e-graph that has an optimum, or nothing cheaper than the best.
+
+    Returns the numbers of e-nodes of the pieces that it came to.
+    """
     reduced = prepared(reduced, options)
     start = _start(whole, reduced)
     whole.offer(reduced.lift(start))
     assembly = _Assembly(whole, reduced, start)
     sizes = [search.problem.n_nodes for search in assembly.searches]
-    whole.notes.append(f"{whole.problem.n_nodes} e-nodes → {sum(sizes)} in {len(sizes)} pieces")
     for search in assembly.searches:
         for choice in covers(search.problem, options.seed):
             search.offer(choice)
@@ -65,6 +73,7 @@ def _search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> 
         _search_piece(search, replace(options, deadline=time.monotonic() + share))
     assembly.sum_up()
     whole.notes.extend(dict.fromkeys(note for part in assembly.searches for note in part.notes))
+    return sizes
 
 
 def _search_piece(search: Search, options: SolverOptions) -> None:
@@ -73,7 +82,9 @@ def _search_piece(search: Search, options: SolverOptions) -> None:
         return
     model = scaled_model(search.problem, "auto", search.cost_us)
     rows = stack_rows([model.rows, two_cycle_rows(search.problem)])
-    relaxation = relax(model, rows, options, search.cost_us)
+    share = options.seconds_left * _SHARE_OF_RELAXATION
+    limits = replace(options, deadline=time.monotonic() + share)
+    relaxation = relax(model, rows, limits, search.cost_us)
     if relaxation is None:
         return
     search.raise_bound(relaxation.bound_us)

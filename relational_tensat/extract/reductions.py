@@ -1,4 +1,4 @@
-"""All reductions, one after the other, until the e-graph stays as it is."""
+"""All reductions, one after the other, as long as they are worth their time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from relational_tensat.extract.inlining import (
     merge_single_parents,
 )
 from relational_tensat.extract.must import drop_by_must
-from relational_tensat.extract.problem import ExtractionProblem
-from relational_tensat.extract.reduced import Reduced, unreduced
+from relational_tensat.extract.reduced import Reduced
 
 Reduction = Callable[[Reduced], Reduced]
 
@@ -44,42 +43,42 @@ REDUCTIONS: dict[str, Reduction] = {
 """The reductions by name, in the order of their use: cheap ones first."""
 
 _DEAR = ("dear", "must")
-_MAX_ROUNDS = 10
+
+WORTHWHILE = 0.02
+"""Reductions are repeated as long as they drop at least this fraction of the e-nodes."""
 
 
-def reduce(problem: ExtractionProblem, stop: Callable[[], bool] | None = None) -> Reduced:
+def reduce(reduced: Reduced, stop: Callable[[], bool] | None = None) -> Reduced:
     """Return a smaller e-graph with an optimum that lifts to one of this e-graph.
 
     Args:
-        problem: an e-graph whose root has an acyclic derivation.
+        reduced: an e-graph whose root has an acyclic derivation; perhaps reduced before.
         stop: asked between reductions; True returns what is there.
     """
-    return reduce_further(unreduced(problem), stop)
-
-
-def reduce_further(reduced: Reduced, stop: Callable[[], bool] | None = None) -> Reduced:
-    """Reduce what may have been reduced before."""
-    for _ in range(_MAX_ROUNDS):
-        before = reduced.size
+    while True:
+        before = reduced
         reduced = _cheap_rounds(reduced, stop)
         for name in _DEAR:
             if stop is not None and stop():
                 return reduced
             # What is left over by the dear reductions must be derivable and reachable again.
             reduced = drop_underivable(REDUCTIONS[name](reduced))
-        if reduced.size == before:
-            break
-    return reduced
+        if not shrunk(before, reduced):
+            return _cheap_rounds(reduced, stop)
+
+
+def shrunk(before: Reduced, after: Reduced) -> bool:
+    """Return whether enough e-nodes went away to try again."""
+    return after.problem.n_nodes < before.problem.n_nodes * (1 - WORTHWHILE)
 
 
 def _cheap_rounds(reduced: Reduced, stop: Callable[[], bool] | None) -> Reduced:
-    for _ in range(_MAX_ROUNDS):
-        before = reduced.size
+    while True:
+        before = reduced
         for name, reduction in REDUCTIONS.items():
             if name not in _DEAR:
                 if stop is not None and stop():
                     return reduced
                 reduced = reduction(reduced)
-        if reduced.size == before:
-            break
-    return reduced
+        if not shrunk(before, reduced):
+            return reduced

@@ -1,22 +1,16 @@
-"""The linear relaxation of a piece, tightened by must rows, and what its duals rule out.
-
-Spread thinly over many e-nodes, x pays for a class only as much as the largest of its parts needs;
-over a few levels nothing is left. What every derivation of a class needs, the class needs in full:
-over the e-nodes of class m that need class d in any case, the sum of x is at most y of d. There
-are too many such rows; those that the relaxation violates are added until none is.
-"""
+"""The linear relaxation of a piece, tightened by cuts, and what its duals rule out."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 
 from relational_tensat.extract.formulation import Formulation
-from relational_tensat.extract.index import nodes_by_class
-from relational_tensat.extract.must import members_of, must_sets, node_needs
-from relational_tensat.extract.problem import ExtractionProblem, Floats
+from relational_tensat.extract.landmarks import LandmarkCuts
+from relational_tensat.extract.must_rows import MustRows
+from relational_tensat.extract.problem import Floats
 from relational_tensat.extract.reduced import Mask
 from relational_tensat.extract.solver import (
     Columns,
@@ -24,14 +18,14 @@ from relational_tensat.extract.solver import (
     LpResult,
     Rows,
     SolverOptions,
-    rows_of_lists,
     stack_rows,
 )
 
-_VIOLATION = 1e-6
-_MAX_ROUNDS = 50
-_LEAST_GAIN = 1e-4
-"""Rounds end when the bound rises by less than this fraction of itself."""
+_WINDOW = 5
+_LEAST_GAIN = 0.02
+"""Cutting ends when ``_WINDOW`` rounds close less than this fraction of the gap."""
+
+_TIGHT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,17 +33,13 @@ class Relaxation:
     """A solved relaxation.
 
     Attributes:
-        rows: those of the model and the must rows that were found.
+        rows: those of the model, and the cuts that hold it up.
         bound_us: proven lower bound.
-        x: per e-node, how much of it the relaxation chooses.
-        y: per class, likewise.
         reduced_cost_us: per e-node, by how much the bound rises at least if it is chosen.
     """
 
     rows: Rows
     bound_us: float
-    x: Floats
-    y: Floats
     reduced_cost_us: Floats
 
     def hopeless(self, cost_us: float) -> Mask:
@@ -64,37 +54,38 @@ def relax(
 
     Args:
         model: columns and scale.
-        rows: its rows and cuts.
+        rows: its rows, and others that every acyclic choice keeps to.
         options: limits.
         cutoff_us: a bound of this much is enough.
     """
-    problem = model.problem
+    problem, scale = model.problem, model.scale
+    n, n_classes = problem.n_nodes, problem.n_classes
     program = LinearProgram(model.columns, rows, options)
-    separator = _MustRows(problem)
+    must, landmarks = MustRows(problem), LandmarkCuts(problem)
+    blocks = [rows]
+    history: deque[float] = deque(maxlen=_WINDOW + 1)
+    last: LpResult | None = None
     solved = program.solve()
-    last = None
-    for _ in range(_MAX_ROUNDS):
-        if solved is None:
-            break
-        stalled = last is not None and solved.objective < last.objective * (1 + _LEAST_GAIN)
+    while solved is not None:
         last = solved
-        if stalled or solved.objective >= cutoff_us * model.scale or options.exhausted:
+        history.append(solved.objective)
+        gap = cutoff_us * scale - solved.objective
+        stalled = len(history) > _WINDOW and history[-1] - history[0] < _LEAST_GAIN * gap
+        if gap <= 0 or stalled or options.exhausted:
             break
-        found = separator.violated(solved)
+        x, y = solved.values[:n], solved.values[n : n + n_classes]
+        found = stack_rows([must.violated(x, y), landmarks.violated(x, y)])
         if found.count == 0:
             break
-        rows = stack_rows([rows, found])
         program.add(found)
+        blocks.append(found)
         solved = program.solve()
     if last is None:
         return None
-    n = problem.n_nodes
     return Relaxation(
-        rows=rows,
-        bound_us=last.objective / model.scale,
-        x=last.values[:n],
-        y=last.values[n : n + problem.n_classes],
-        reduced_cost_us=np.maximum(last.reduced_costs[:n], 0.0) / model.scale,
+        rows=_supporting(stack_rows(blocks), rows.count, last),
+        bound_us=last.objective / scale,
+        reduced_cost_us=np.maximum(last.reduced_costs[:n], 0.0) / scale,
     )
 
 
@@ -105,27 +96,11 @@ def without(columns: Columns, nodes: Mask) -> Columns:
     return Columns(columns.cost, columns.lower, upper, columns.integer)
 
 
-class _MustRows:
-    """Finds must rows that a point violates."""
-
-    def __init__(self, problem: ExtractionProblem) -> None:
-        self._problem = problem
-        self._needs = node_needs(problem, must_sets(problem))
-        self._nodes = nodes_by_class(problem)
-
-    def violated(self, point: LpResult) -> Rows:
-        """Return every must row that the point violates."""
-        n = self._problem.n_nodes
-        x, y = point.values[:n], point.values[n:]
-        rows: list[tuple[list[int], list[float]]] = []
-        for klass in np.flatnonzero(y[: self._problem.n_classes] > _VIOLATION).tolist():
-            support: dict[int, float] = defaultdict(float)
-            for node in self._nodes[klass]:
-                if x[node] > _VIOLATION and self._needs[node]:
-                    for need in members_of(self._needs[node]):
-                        support[need] += x[node]
-            for need, total in support.items():
-                if total > y[need] + _VIOLATION:
-                    nodes = [node for node in self._nodes[klass] if self._needs[node] >> need & 1]
-                    rows.append(([*nodes, n + need], [*[1.0] * len(nodes), -1.0]))
-        return rows_of_lists(rows, -np.inf, 0.0)
+def _supporting(rows: Rows, n_model: int, point: LpResult) -> Rows:
+    """Return the model's rows, and of the cuts those that the point meets without slack."""
+    known = len(point.row_values)
+    values = point.row_values
+    slack = np.minimum(rows.upper[:known] - values, values - rows.lower[:known])
+    kept = slack <= _TIGHT
+    kept[:n_model] = True
+    return rows.select(np.flatnonzero(kept))

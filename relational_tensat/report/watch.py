@@ -43,5 +43,5 @@ class ConsoleProgress:
             return
         self._last_bound = now
         best = f"{incumbent_us:,.2f} µs" if math.isfinite(incumbent_us) else "none yet"
-        bound = f"{bound_us:,.2f} µs" if math.isfinite(bound_us) else "none yet"
+        bound = f"{bound_us:,.2f} µs" if 0 < bound_us < math.inf else "none yet"
         self._console.print(f"  best graph {best}, bound {bound}")

@@ -40,7 +40,7 @@ ROUNDED_TOLERANCE = {
 }
 
 #: Graphs of more work than this are run on one input per set of weights, smaller ones on two.
-_FEW_FLOPS = 2e10
+_FEW_FLOPS = 5e9
 
 
 def verify(
@@ -63,7 +63,7 @@ def verify(
         folded: the optimized graph as it will be written, with weight-only values folded; compared
             under the model's own weights, within the rounding of the weights' element type.
         seed: of inputs and weights.
-        runs: inputs drawn per set of weights; by default 2, or 1 for graphs of over 20 Gflop.
+        runs: inputs drawn per set of weights; by default 2, or 1 for graphs of over 5 Gflop.
         inputs: real inputs, by name, instead of random ones; those missing are drawn.
 
     Returns:

@@ -22,7 +22,7 @@ from relational_tensat.verify.shrinking import (
     draw_inputs,
     own_weights,
 )
-from relational_tensat.verify.verification import Verification
+from relational_tensat.verify.verification import Verification, not_compared
 
 _QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are none of ours
 
@@ -56,7 +56,7 @@ def verify_files(
         VerificationError: the original can be run and the optimized file cannot.
     """
     if importlib.util.find_spec("onnxruntime") is None:
-        return _not_run("onnxruntime is not installed: the written file was not run")
+        return not_compared("onnxruntime is not installed: the written file was not run")
     given = inputs or {}
     refusals: tuple[type[Exception], ...] = (InputError, *_refusals())
     try:
@@ -66,7 +66,7 @@ def verify_files(
         feeds = [_feeds(session, original, draw, weights) for draw in draws]
         expected = [_arrays(session.run(None, feed)) for feed in feeds]
     except refusals as error:
-        return _not_run(f"onnxruntime cannot run the original: {_first_line(error)}")
+        return not_compared(f"onnxruntime cannot run the original: {_first_line(error)}")
     drawn = bool(set(original.inputs) - set(given))
     comparison = Comparison(
         check,
@@ -147,7 +147,3 @@ def _arrays(values: Sequence[Any]) -> list[Array]:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-
-
-def _not_run(why: str) -> Verification:
-    return Verification(runs=0, outputs=(), checked=(), warnings=(why,))

@@ -75,7 +75,8 @@ def test_flags_become_options() -> None:
     args = build_parser().parse_args(
         shlex.split(
             "run m.onnx --rules a --rules b --only r --skip s --skip t --iterations 3"
-            " --multi-iterations 2 --node-limit 1000 --time-limit 1.5 --memory-limit 2GB"
+            " --multi-iterations 2 --multi-schedule first"
+            " --node-limit 1000 --time-limit 1.5 --memory-limit 2GB"
             " --cycle-filter none --extractor greedy-dag --ilp-cycles int --extract-time-limit 9"
             " --cost cpu --dim batch=1,seq=128 --dim h=7 --db x.duckdb --seed 5 --threads 2"
             " --input x=x.npy --verify-runs 1 --no-semi-naive --allow-unsound"
@@ -86,6 +87,7 @@ def test_flags_become_options() -> None:
     assert (options.only, options.skip) == (("r",), ("s", "t"))
     assert (options.iterations, options.multi_iterations, options.node_limit) == (3, 2, 1000)
     assert (options.time_limit_s, options.extract_time_limit_s) == (1.5, 9.0)
+    assert options.multi_schedule == "first"
     assert options.memory_limit == "2GB"
     assert (options.cycle_filter, options.extractor) == ("none", "greedy-dag")
     assert options.ilp_cycles == "int"

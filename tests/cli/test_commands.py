@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from relational_tensat.cli.main import main
 from relational_tensat.load import load_model, save_model
-from tests.graphs import shared_matmuls
+from tests.graphs import fan_of_matmuls, shared_matmuls
 from tests.report.schema import check_schema
 
 
@@ -233,3 +234,24 @@ def test_rules(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     err = capsys.readouterr().err
     assert f"{good}:2: " in err
     assert "did you mean" in err
+
+
+def test_ctrl_c_ends_the_exploration_and_extracts_from_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "fan.json"
+    save_model(fan_of_matmuls(10), path)
+    argv = ["run", path, "--json", "--multi-iterations", 15, "--node-limit", 10_000_000]
+    argv += ["--extractor", "greedy-dag", "--time-limit", 60, "-o", tmp_path / "out.json"]
+    command = [sys.executable, "-m", "relational_tensat", *map(str, argv)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        while "iteration 1:" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        found = json.loads(process.stdout.read())
+        assert process.wait() == 0
+    check_schema(found)
+    assert found["stop_reason"] == "interrupted"
+    assert found["verified"]["ok"] is True

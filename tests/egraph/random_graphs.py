@@ -59,14 +59,14 @@ def unite(egraph: EGraph, pairs: Iterable[tuple[int, int]], iteration: int = 1) 
     """Make classes equal as a phase of exploration does, in the name of rule 1, and rebuild."""
     database = egraph.database
     egraph.clock += 1
-    database.run("empty_unions")
+    columns = "(round INTEGER, rule INTEGER, a INTEGER, b INTEGER)"
+    database.execute(f"CREATE OR REPLACE TEMP TABLE union_pair {columns}")
     canonical = {tuple(sorted((egraph.find(a), egraph.find(b)))) for a, b in pairs}
     wanted = sorted(pair for pair in canonical if pair[0] != pair[1])
     if not wanted:
         return Rebuilt()
-    columns = {"a": [a for a, _ in wanted], "b": [b for _, b in wanted]}
-    ones = [1] * len(wanted)
-    database.insert("union_pair", {"round": [0] * len(wanted), "rule": ones, **columns})
+    rows = [(0, 1, a, b) for a, b in wanted]
+    egraph.connection.executemany("INSERT INTO union_pair VALUES (?, ?, ?, ?)", rows)
     done = rebuild(database, iteration=iteration, stamp=egraph.clock)
     egraph.e_nodes -= done.dropped
     egraph.e_classes -= done.merged

@@ -77,6 +77,36 @@ def test_a_running_statement_can_be_stopped_from_another_thread() -> None:
     assert database.execute("SELECT 1") == [(1,)]
 
 
+def test_transactions_end_whenever_an_interrupt_arrives() -> None:
+    database = Database()
+    database.execute("CREATE TABLE t (a INTEGER)")
+    done = threading.Event()
+
+    def hammer() -> None:
+        while not done.is_set():
+            database.connection.interrupt()
+
+    thread = threading.Thread(target=hammer)
+    thread.start()
+    committed = undone = 0
+    try:
+        for number in range(60):
+            database.begin()
+            try:
+                database.append("t", [(number,)])
+                committed += 1
+            except Interrupted:
+                undone += 1
+                database.rollback()
+                continue
+            database.commit()
+    finally:
+        done.set()
+        thread.join()
+    assert committed + undone == 60
+    assert database.execute("SELECT count(*) FROM t") == [(committed,)]
+
+
 def test_too_little_memory_for_a_statement() -> None:
     database = Database(memory_limit="30MB")
     with pytest.raises(OutOfMemory, match=r"(?i)memory"):

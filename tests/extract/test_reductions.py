@@ -46,7 +46,7 @@ def test_each_reduction_keeps_an_optimum(name: str, seed: int) -> None:
 @given(seed=SEEDS)
 def test_all_reductions_with_pinning_keep_an_optimum(seed: int) -> None:
     before = unreduced(random_problem(seed))
-    after = reduce(before.source)
+    after = reduce(before)
     assert_equivalent(before, after)
     pinned = pin_required(after)
     assert_equivalent(before, pinned)

@@ -99,5 +99,5 @@ def test_progress() -> None:
     assert file.getvalue().splitlines() == [
         "explore …",
         "  iteration 2: 1,530 e-nodes, 586 classes, 44 matches, 0.50 s",
-        "  best graph none yet, bound 0.00 µs",
+        "  best graph none yet, bound none yet",
     ]

@@ -89,7 +89,10 @@ def test_lazy_functions_stop_early() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "good", "bad"),
-    [("int", 1, True), ("number", 1.5, "1"), ("bool", False, 0), ("ints", (1,), (1.0,)), ("tensor", ROW, (ROW,))],
+    [
+        ("int", 1, True), ("number", 1.5, "1"), ("bool", False, 0), ("ints", (1,), (1.0,)),
+        ("tensor", ROW, (ROW,)),
+    ],
 )  # fmt: skip
 def test_kinds_of_arguments(kind: str, good: object, bad: object) -> None:
     known = next(f for f in functions().values() if kind in f.params or f"{kind}..." in f.params)

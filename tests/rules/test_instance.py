@@ -7,6 +7,7 @@ import time
 import pytest
 
 from relational_tensat.errors import UnsoundRuleError
+from relational_tensat.graph.ir import Attrs
 from relational_tensat.graph.types import TensorType, ValueType
 from relational_tensat.rules.instance import (
     TargetNode,
@@ -33,7 +34,7 @@ def rule_of(text: str) -> Rule:
     return rule
 
 
-def matmul(act: str = "none") -> tuple[str, dict[str, object]]:
+def matmul(act: str = "none") -> tuple[str, Attrs]:
     return "matmul", {"act": act}
 
 
@@ -90,7 +91,8 @@ def test_a_target_may_be_a_variable() -> None:
 
 def test_terms_that_become_equal_are_one_node() -> None:
     rule = rule_of(
-        '(rule r (law "l") (from (smul ?a :value ?v)) (to (add (smul ?a :value ?v) (smul ?a :value 2))))'
+        '(rule r (law "l") (from (smul ?a :value ?v))'
+        " (to (add (smul ?a :value ?v) (smul ?a :value 2))))"
     )
     found = instantiate(rule, (("smul", {"value": 2.0}),), (f32(4),), (f32(4),))
     assert found is not None

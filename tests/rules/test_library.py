@@ -52,10 +52,10 @@ def test_only_and_skip_take_names_and_families(tmp_path: Path) -> None:
     assert [r.name for r in load_rules([path], only=["r"], skip=["r[tanh]"])] == ["r[relu]"]
 
 
-@pytest.mark.parametrize("choice", ["only", "skip"])
-def test_an_unknown_name_names_the_nearest(choice: str) -> None:
-    with pytest.raises(UsageError, match="unknown rule 'reassociate-rihgt'; did you mean"):
-        load_rules(**{choice: ["reassociate-rihgt"]})
+def test_an_unknown_name_names_the_nearest() -> None:
+    for only, skip in ((["reassociate-rihgt"], []), ([], ["reassociate-rihgt"])):
+        with pytest.raises(UsageError, match="unknown rule 'reassociate-rihgt'; did you mean"):
+            load_rules(only=only, skip=skip)
 
 
 def test_unsound_rules_are_refused_unless_allowed(tmp_path: Path) -> None:

@@ -1,0 +1,146 @@
+"""The SQL finds what plain recursion finds, for every pattern that ships."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relational_tensat.egraph import EGraph
+from relational_tensat.errors import UnsoundRuleError
+from relational_tensat.explore.compile import CompiledRules
+from relational_tensat.explore.matching import Matcher
+from relational_tensat.graph import Graph
+from relational_tensat.rules.library import load_rules, taso_rules
+from relational_tensat.rules.model import Rule
+from tests.egraph.random_graphs import Batch, batches, graphs, pairs_of, square_values, unite
+from tests.explore.example_rules import example_rules
+from tests.explore.python_matcher import Application, PythonMatcher
+from tests.explore.source_graphs import source_graph
+
+
+class Both:
+    """The two matchers on one e-graph."""
+
+    def __init__(self, egraph: EGraph, rules: Sequence[Rule]) -> None:
+        self.egraph = egraph
+        self.rules = rules
+        self.compiled = CompiledRules(rules)
+        egraph.set_heads(self.compiled.heads)
+        self.matcher = Matcher(egraph, self.compiled)
+
+    def expected(self, *, multi: bool, since: int) -> Counter[Application]:
+        python = PythonMatcher(self.egraph)
+        rules = [rule for rule in self.rules if rule.is_multi == multi]
+        return Counter(found for rule in rules for found in python.applications(rule, since))
+
+    def found(self, *, multi: bool, since: int) -> Counter[Application]:
+        count = self.matcher.multi(since) if multi else self.matcher.single(since)
+        if not count:
+            return Counter()
+        connection = self.egraph.connection
+        signatures = ", ".join(f"i.g{i}" for i in range(2 * self.compiled.node_columns))
+        rows = connection.execute(
+            f"SELECT a.rule, a.root0, a.root1, a.b, [{signatures}]"
+            " FROM application AS a JOIN instance AS i ON i.id = a.instance"
+        ).fetchall()
+        assert len(rows) == count
+        return Counter(self._application(*row) for row in rows)
+
+    def assert_equal(self, since: int = 0) -> int:
+        """Fail unless both find the same; return how much that is."""
+        total = 0
+        for multi in (True, False):
+            expected = self.expected(multi=multi, since=since)
+            assert self.found(multi=multi, since=since) == expected
+            total += expected.total()
+        return total
+
+    def _application(
+        self, number: int, root0: int, root1: int, b: list[int], signatures: list[int]
+    ) -> Application:
+        compiled = self.compiled.rules[number - 1]
+        return Application(
+            compiled.rule.name,
+            (root0, root1) if root1 else (root0,),
+            tuple(b[slot] for slot in compiled.slots),
+            tuple(signature for signature in signatures if signature),
+        )
+
+
+def unite_some(egraph: EGraph, random: Random, count: int) -> None:
+    """Make so many random pairs of classes of equal type one class."""
+    rows = egraph.connection.execute(
+        "SELECT list(id ORDER BY id) FROM eclass WHERE id = parent GROUP BY type"
+        " HAVING count(*) > 1 ORDER BY min(id)"
+    ).fetchall()
+    unite(egraph, [tuple(random.sample(random.choice(rows)[0], 2)) for _ in range(count)])
+
+
+def filter_some(egraph: EGraph, random: Random, part: float) -> None:
+    """Filter a random part of the e-nodes."""
+    ids = [i for (i,) in egraph.connection.execute("SELECT id FROM enode ORDER BY id").fetchall()]
+    chosen = random.sample(ids, int(len(ids) * part))
+    egraph.connection.execute(
+        "UPDATE enode SET filtered = true WHERE id IN (SELECT unnest($ids))", {"ids": chosen}
+    )
+
+
+def applicable(egraph: EGraph, rules: Sequence[Rule]) -> list[Rule]:
+    """Leave out the rules that would change a type here: they stop the SQL."""
+    python = PythonMatcher(egraph)
+    kept = []
+    for rule in rules:
+        try:
+            kept.append(rule)
+            for _ in python.applications(rule):
+                pass
+        except UnsoundRuleError:
+            kept.pop()
+    return kept
+
+
+@pytest.mark.parametrize("family", ["taso", "shipped"])
+def test_every_pattern_on_graphs_that_have_it(family: str) -> None:
+    rules = taso_rules() if family == "taso" else load_rules()
+    random = Random(5)
+    egraph = EGraph.create(source_graph(rules, random))
+    both = Both(egraph, applicable(egraph, rules))
+    both.assert_equal()
+    expected = both.expected(multi=False, since=0) + both.expected(multi=True, since=0)
+    assert len({found.rule for found in expected}) > 0.85 * len(rules)
+    egraph.close()
+
+
+@pytest.mark.parametrize("family", ["taso", "shipped"])
+def test_every_pattern_after_random_unions(family: str) -> None:
+    rules = taso_rules() if family == "taso" else load_rules()
+    random = Random(11)
+    egraph = EGraph.create(source_graph(rules, random))
+    unite_some(egraph, random, 60)
+    filter_some(egraph, random, 0.05)
+    both = Both(egraph, applicable(egraph, rules))
+    before = both.assert_equal()
+    unite_some(egraph, random, 5)
+    both = Both(egraph, applicable(egraph, both.rules))
+    assert 0 < both.assert_equal(since=egraph.clock) < before
+    egraph.close()
+
+
+@settings(max_examples=12, deadline=None)
+@given(graphs(20), batches(2), st.randoms(use_true_random=False))
+def test_random_graphs(graph: Graph, wanted: list[Batch], random: Random) -> None:
+    egraph = EGraph.create(graph)
+    values = square_values(egraph)
+    both = Both(egraph, example_rules("twice", "swap", "regroup", "join-products", "join-sums"))
+    both.assert_equal()
+    for batch in wanted:
+        unite(egraph, pairs_of(batch, values))
+        both.assert_equal(since=egraph.clock)
+    filter_some(egraph, random, 0.1)
+    both.assert_equal()
+    egraph.close()

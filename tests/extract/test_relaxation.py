@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relational_tensat.errors import RelationalTensatError
+from relational_tensat.extract import UNUSED, ExtractionProblem, topological_order
+from relational_tensat.extract.formulation import formulate
+from relational_tensat.extract.landmarks import LandmarkCuts
+from relational_tensat.extract.loops import loop_cuts, two_cycle_rows
+from relational_tensat.extract.must_rows import MustRows
+from relational_tensat.extract.reduced import unreduced
+from relational_tensat.extract.reductions import REDUCTIONS
+from relational_tensat.extract.relaxation import relax
+from relational_tensat.extract.solver import LinearProgram, Rows, SolverOptions, stack_rows
+from tests.extract.instances import brute_force_us, build, layered_problem, random_problem
+
+SEEDS = st.integers(0, 10**9)
+
+
+def options() -> SolverOptions:
+    return SolverOptions(time.monotonic() + 60)
+
+
+def prepared(seed: int) -> ExtractionProblem:
+    reduced = REDUCTIONS["underivable"](unreduced(random_problem(seed, max_classes=5)))
+    return REDUCTIONS["self-loops"](reduced).problem
+
+
+def acyclic_points(problem: ExtractionProblem) -> list[np.ndarray]:
+    """Return the 0/1 points of all acyclic choices of an e-graph."""
+    members = [
+        [*np.flatnonzero(problem.node_class == klass).tolist(), UNUSED]
+        for klass in range(problem.n_classes)
+    ]
+    model = formulate(problem, "auto", 1.0)
+    points = []
+    for choice in itertools.product(*members):
+        try:
+            used = topological_order(problem, np.array(choice, dtype=np.int32))
+        except RelationalTensatError:
+            continue
+        if all((node == UNUSED) == (klass not in used) for klass, node in enumerate(choice)):
+            points.append(model.point(np.array(choice, dtype=np.int32)))
+    return points
+
+
+def assert_satisfied(rows: Rows, points: list[np.ndarray]) -> None:
+    for number in range(rows.count):
+        part = slice(rows.ptr[number], rows.ptr[number + 1])
+        for point in points:
+            value = rows.val[part] @ point[rows.idx[part]]
+            assert rows.lower[number] - 1e-9 <= value <= rows.upper[number] + 1e-9
+
+
+@settings(max_examples=80, deadline=None)
+@given(seed=SEEDS, noise=SEEDS)
+def test_every_row_and_cut_holds_for_every_acyclic_choice(seed: int, noise: int) -> None:
+    problem = prepared(seed)
+    points = acyclic_points(problem)
+    if not points:
+        return
+    rng = np.random.default_rng(noise)
+    x = rng.random(problem.n_nodes) * (rng.random(problem.n_nodes) < 0.7)
+    y = rng.random(problem.n_classes)
+    sets = [rng.choice(problem.n_classes, size=min(2, problem.n_classes), replace=False).tolist()]
+    for rows in (
+        formulate(problem, "auto", 1.0).rows,
+        two_cycle_rows(problem),
+        MustRows(problem).violated(x, y),
+        LandmarkCuts(problem).violated(x, y),
+        loop_cuts(problem, sets),
+    ):
+        assert_satisfied(rows, points)
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=SEEDS)
+def test_the_bound_and_the_hopeless_are_honest(seed: int) -> None:
+    problem = prepared(seed)
+    best = brute_force_us(problem)
+    if best in (0.0, np.inf):
+        return
+    model = formulate(problem, "auto", 1.0)
+    relaxation = relax(model, model.rows, options(), best)
+    assert relaxation is not None
+    assert relaxation.bound_us <= best + 1e-6
+    # With what is hopeless below a cost just above the optimum left out, an optimum remains.
+    hopeless = relaxation.hopeless(best + 1e-3)
+    rest = build(
+        [
+            (
+                int(problem.node_class[node]),
+                float(problem.cost_us[node]),
+                problem.children(node).tolist(),
+            )
+            for node in np.flatnonzero(~hopeless).tolist()
+        ],
+        problem.n_classes,
+        problem.root,
+    )
+    assert brute_force_us(rest) == pytest.approx(best)
+
+
+def test_landmarks_see_that_thin_ways_come_together() -> None:
+    # Four ways to the same dear class: the plain relaxation pays for a quarter of it.
+    ways = 4
+    nodes = [(0, 0.0, [way + 1]) for way in range(ways)]
+    nodes += [(way + 1, 0.0, [ways + 1]) for way in range(ways)]
+    nodes += [(way + 1, 0.1, [ways + 2]) for way in range(ways)]
+    nodes += [(ways + 1, 10.0, []), (ways + 2, 10.0, [])]
+    problem = build(nodes, ways + 3)
+    model = formulate(problem, "auto", 1.0)
+    plain = LinearProgram(model.columns, model.rows, options()).solve()
+    tight = relax(model, model.rows, options(), 100.0)
+    assert plain is not None
+    assert tight is not None
+    assert plain.objective < 6
+    assert tight.bound_us == pytest.approx(10.0)
+
+
+def test_the_relaxation_of_merged_products_is_nearly_tight() -> None:
+    problem = layered_problem(layers=1, width=6, seed=3)
+    model = formulate(problem, "auto", 1.0)
+    plain = LinearProgram(model.columns, model.rows, options()).solve()
+    tight = relax(model, stack_rows([model.rows, two_cycle_rows(problem)]), options(), 1e9)
+    assert plain is not None
+    assert tight is not None
+    assert tight.bound_us > 1.5 * plain.objective
+
+
+def test_rows_can_be_selected() -> None:
+    rows = Rows(
+        ptr=np.array([0, 2, 2, 3], dtype=np.int32),
+        idx=np.array([4, 5, 6], dtype=np.int32),
+        val=np.array([1.0, 2.0, 3.0]),
+        lower=np.array([0.0, 1.0, 2.0]),
+        upper=np.array([3.0, 4.0, 5.0]),
+    )
+    some = rows.select(np.array([0, 2]))
+    assert some.ptr.tolist() == [0, 2, 3]
+    assert some.idx.tolist() == [4, 5, 6]
+    assert some.lower.tolist() == [0.0, 2.0]
