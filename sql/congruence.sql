@@ -5,10 +5,7 @@ SELECT DISTINCT $round, 0, classes[1], unnest(classes[2:])
 FROM (
     SELECT list_sort(list(DISTINCT class)) AS classes
     FROM enode
-    WHERE EXISTS (
-        SELECT 1 FROM enode AS changed
-        WHERE changed.stamp = $stamp AND changed.signature = enode.signature AND changed.c0 = enode.c0
-    )
+    SEMI JOIN (SELECT signature, c0 FROM enode WHERE stamp = $stamp) AS changed USING (signature, c0)
     GROUP BY signature, c0, c1, c2, c3, c4
     HAVING count(DISTINCT class) > 1
 )

@@ -6,11 +6,7 @@ DELETE FROM enode WHERE id IN (
             id,
             row_number() OVER (PARTITION BY signature, c0, c1, c2, c3, c4 ORDER BY filtered, id) AS place
         FROM enode
-        WHERE EXISTS (
-            SELECT 1 FROM enode AS changed
-            WHERE changed.stamp = $stamp AND changed.signature = enode.signature
-                AND changed.c0 = enode.c0
-        )
+        SEMI JOIN (SELECT signature, c0 FROM enode WHERE stamp = $stamp) AS changed USING (signature, c0)
     )
     WHERE place > 1
 )

@@ -14,10 +14,6 @@ FROM (
         FROM application AS a JOIN template AS t ON t.instance = a.instance
         WHERE t.step = $step
     ) AS request
-    WHERE NOT EXISTS (
-        SELECT 1 FROM enode AS e
-        WHERE e.signature = request.signature AND e.c0 = request.c0 AND e.c1 = request.c1
-            AND e.c2 = request.c2 AND e.c3 = request.c3 AND e.c4 = request.c4
-    )
+    ANTI JOIN enode USING (signature, c0, c1, c2, c3, c4)
     GROUP BY signature, head, c0, c1, c2, c3, c4
 )

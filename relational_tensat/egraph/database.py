@@ -106,20 +106,34 @@ class Database:
             return
         with self._running(f"insert {table}"):
             appender = self.connection.appender(table)
-            appender.append_rows(rows)
-            appender.flush()
+            try:
+                appender.append_rows(rows)
+                appender.flush()
+            finally:
+                appender.clear()
 
     def begin(self) -> None:
         """Start a transaction."""
         self._control("BEGIN")
 
     def commit(self) -> None:
-        """End the transaction and keep what it did."""
+        """End the transaction and keep what it did.
+
+        Raises:
+            Interrupted: ``interrupt`` was called just then; what the transaction did is lost.
+        """
         self._control("COMMIT")
 
     def rollback(self) -> None:
-        """End the transaction and undo what it did."""
-        self._control("ROLLBACK")
+        """End the transaction, if it has not ended by an interrupt, and undo what it did."""
+        while True:
+            try:
+                self._control("ROLLBACK")
+            except Interrupted:
+                continue
+            except duckdb.TransactionException:
+                return  # there is none: its COMMIT was interrupted
+            return
 
     def interrupt(self) -> None:
         """Stop the running statement, and refuse others until ``resume``; from any thread."""
@@ -161,10 +175,7 @@ class Database:
             self.seconds_by_statement[name] = self.seconds_by_statement.get(name, 0.0) + spent
 
     def _control(self, statement: str) -> None:
-        """Begin or end a transaction, also if an interrupt arrives just then: the next one heeds it."""
-        while True:
-            try:
-                self.connection.execute(statement)
-            except duckdb.InterruptException:
-                continue
-            return
+        try:
+            self.connection.execute(statement)
+        except duckdb.InterruptException as error:
+            raise Interrupted from error

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import Counters, EGraph
-from relational_tensat.errors import UsageError, nearest
+from relational_tensat.errors import UnsoundRuleError, UsageError, nearest
 from relational_tensat.explore.applying import apply_all
 from relational_tensat.explore.compile import CompiledRules
 from relational_tensat.explore.limits import MULTI_SCHEDULES, Guard, Limits
@@ -134,6 +134,7 @@ class _Runner:
         self._matches: list[tuple[int, int, int]] = []  # iteration, rule, matches
         self._since = {"single": 0, "multi": 0}
         self._multi_done = 0  # iterations with multi-pattern rules
+        self._completed = 0  # the last iteration of which a phase was not undone
         self._quiet = False  # whether the last iteration added nothing
         self._left_out = False  # whether a limit kept multi-pattern matches from being applied
         compiled = CompiledRules(rules)
@@ -195,18 +196,25 @@ class _Runner:
 
     def _transaction(self, phase: str, iteration: int, tally: _Tally, guard: Guard) -> str | None:
         """Run a phase as one transaction; undone, return why it could not end."""
-        counters = self._egraph.counters()
-        self._database.begin()
+        counters, before, logged = self._egraph.counters(), replace(tally), len(self._matches)
         try:
+            self._database.begin()
             self._phase(phase, iteration, tally)
             self._database.commit()
         except Interrupted:
-            self._undo(counters)
-            return guard.reason or "interrupted"
+            reason = guard.reason or "interrupted"
         except OutOfMemory:
+            reason = "memory"
+        except UnsoundRuleError:
             self._undo(counters)
-            return "memory"
-        return None
+            raise
+        else:
+            self._completed = iteration
+            return None
+        self._undo(counters)
+        del self._matches[logged:]
+        vars(tally).update(vars(before))
+        return reason
 
     def _undo(self, counters: Counters) -> None:
         self._database.resume()
@@ -243,7 +251,7 @@ class _Runner:
     def _room(self, phase: str) -> int:
         """Return the most e-nodes after a phase: multi-pattern rules leave room for the others."""
         limit = self._limits.e_nodes
-        return (self._egraph.e_nodes + limit) // 2 if phase == "multi" else limit
+        return (self._egraph.e_nodes + 3 * limit) // 4 if phase == "multi" else limit
 
     def _finish(self, reason: str) -> Exploration:
         self._egraph.catalogue.flush(self._database)
@@ -263,7 +271,7 @@ class _Runner:
         )
         return Exploration(
             reason,
-            len(log),
+            self._completed,
             rules,
             tuple(log),
             sum(entry.statements for entry in log),

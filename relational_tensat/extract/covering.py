@@ -58,21 +58,23 @@ class CoverGreedy:
         state = _State(problem)
         while state.wanted:
             totals = self._lower_prices(state.price)
-            free = [klass for klass in state.wanted if state.price[klass] == 0.0]
-            if free:
-                for klass in free:
-                    self._take(state, klass, totals)
-            else:
-                self._take(state, self._next(state, factor), totals)
+            at_once = [
+                klass
+                for klass in sorted(state.wanted)
+                if state.price[klass] == 0.0 or len(self._givers_of(klass)) == 1
+            ]
+            for klass in at_once or [self._next(state, factor)]:
+                self._take(state, klass, totals)
         # What was taken may rest on itself: derive from the leaves, preferring what was taken.
         return self._deriver.derive(np.where(state.taken, 0.0, problem.cost_us))
 
     def _next(self, state: _State, factor: Floats) -> int:
         """Return the class to buy: a wanted one that must be bought alone, else a giver."""
+        wanted = sorted(state.wanted)
         served = np.zeros(self._problem.n_classes)
-        for klass in state.wanted:
+        for klass in wanted:
             served[self._givers_of(klass)] += 1
-        alone = [klass for klass in state.wanted if served[self._givers_of(klass)].max() < 2]
+        alone = [klass for klass in wanted if served[self._givers_of(klass)].max() < 2]
         if alone:
             # From the top down, so that many are wanted at once when givers are compared.
             return max(alone, key=lambda klass: (state.price[klass], klass))

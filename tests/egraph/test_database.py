@@ -91,15 +91,14 @@ def test_transactions_end_whenever_an_interrupt_arrives() -> None:
     committed = undone = 0
     try:
         for number in range(60):
-            database.begin()
             try:
+                database.begin()
                 database.append("t", [(number,)])
+                database.commit()
                 committed += 1
             except Interrupted:
                 undone += 1
                 database.rollback()
-                continue
-            database.commit()
     finally:
         done.set()
         thread.join()

@@ -4,7 +4,7 @@ import pytest
 
 from relational_tensat.errors import NoSolutionError
 from relational_tensat.extract import dag_cost_us, extract, is_acyclic
-from tests.extract.instances import brute_force_us, build, layered_problem, random_problem
+from tests.extract.instances import NodeSpec, brute_force_us, build, layered_problem, random_problem
 
 
 @pytest.mark.parametrize("method", ["greedy", "greedy-dag"])
@@ -65,7 +65,7 @@ def test_shared_chain_is_charged_once_by_greedy_dag() -> None:
 
 def test_tree_costs_beyond_float_range_still_choose() -> None:
     depth = 1500  # each level doubles the tree cost: 2^1500 is no float
-    nodes = [(3 * i, 0.0, [3 * i + 1, 3 * i + 2]) for i in range(depth)]
+    nodes: list[NodeSpec] = [(3 * i, 0.0, [3 * i + 1, 3 * i + 2]) for i in range(depth)]
     nodes += [(3 * i + k, 1.0, [3 * i + 3]) for i in range(depth) for k in (1, 2)]
     nodes.append((3 * depth, 1.0, []))
     problem = build(nodes, 3 * depth + 1)

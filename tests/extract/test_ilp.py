@@ -36,7 +36,7 @@ def assert_optimal(problem: ExtractionProblem, found: Extraction, seed: int) -> 
 
 @pytest.mark.parametrize("block", range(4))
 def test_auto_agrees_with_brute_force(block: int) -> None:
-    for seed in range(300 * block, 300 * block + 300):
+    for seed in range(250 * block, 250 * block + 250):
         problem = random_problem(seed)
         assert_optimal(problem, extract(problem), seed)
 
@@ -60,7 +60,7 @@ def test_joint_decisions_are_found() -> None:
     found = extract(problem)
     assert_sound(problem, found)
     assert found.optimal
-    assert found.cost_us < extract(problem, "greedy-dag").cost_us
+    assert found.cost_us < extract(problem, "greedy").cost_us
 
 
 def test_equal_inputs_give_equal_results() -> None:
@@ -107,8 +107,8 @@ def test_interrupt_returns_the_best_so_far() -> None:
 
 
 def test_keyboard_interrupt_inside_the_solver_is_no_crash() -> None:
-    problem = layered_problem(layers=2, width=6, seed=2)
-    pressed = []
+    problem = layered_problem(layers=1, width=5, seed=2)
+    pressed: list[float] = []
 
     def press(_: float, bound: float) -> None:
         if bound > 0 and not pressed:

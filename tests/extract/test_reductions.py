@@ -12,7 +12,7 @@ from relational_tensat.extract.must import above_sets, members_of, must_sets
 from relational_tensat.extract.pinning import parts, pin_required
 from relational_tensat.extract.reduced import Reduced, unreduced
 from relational_tensat.extract.reductions import REDUCTIONS, reduce
-from tests.extract.instances import brute_force_us, build, random_problem
+from tests.extract.instances import NodeSpec, brute_force_us, build, random_problem
 
 SEEDS = st.integers(0, 10**9)
 
@@ -92,7 +92,7 @@ def test_must_sets_are_what_no_derivation_does_without(seed: int) -> None:
 
 
 def test_each_reduction_does_what_its_name_says() -> None:
-    cases = {
+    cases: dict[str, tuple[list[NodeSpec], int]] = {
         "unreachable": ([(0, 1.0, []), (1, 1.0, [])], 1),
         "underivable": ([(0, 1.0, []), (0, 0.0, [1]), (1, 0.0, [1])], 1),
         "self-loops": ([(0, 1.0, [1]), (1, 1.0, []), (1, 0.0, [1]), (1, 0.0, [0])], 2),

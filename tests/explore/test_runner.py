@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from relational_tensat.egraph import EGraph
+from relational_tensat.errors import UnsoundRuleError, UsageError
+from relational_tensat.explore import Exploration, IterationReport, Limits, explore
+from relational_tensat.graph import Node, build_graph
+from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
+from tests.egraph.extraction import cheapest_graph, original_graph
+from tests.egraph.invariants import assert_invariants
+from tests.explore.example_rules import example_rules
+from tests.explore.graphs import mixed, separate_sums, sum_of
+from tests.graphs import f32, shared_matmuls
+
+
+def run(
+    graph: Any, rules: tuple[str, ...], limits: Limits | None = None, **options: Any
+) -> tuple[EGraph, Exploration]:
+    egraph = EGraph.create(graph)
+    return egraph, explore(egraph, example_rules(*rules), limits, **options)
+
+
+def rows(egraph: EGraph, query: str) -> list[Any]:
+    return egraph.connection.execute(query).fetchall()
+
+
+def test_saturation() -> None:
+    egraph, found = run(sum_of(4), ("swap", "regroup"))
+    assert found.stop_reason == "saturated"
+    # every non-empty subset of the operands is a class; e-nodes: 4 leaves, and the ways to split each
+    # larger subset in two (ordered): 6 pairs * 2, 4 triples * 6, 1 quadruple * 14
+    assert egraph.counts() == (4 + 6 * 2 + 4 * 6 + 14, 15)
+    assert found.log[-1].unions == 0
+    assert_invariants(egraph)
+
+
+def test_no_rules_saturate_at_once() -> None:
+    egraph = EGraph.create(shared_matmuls())
+    found = explore(egraph, [])
+    assert (found.stop_reason, found.iterations, found.rules) == ("saturated", 1, {})
+    assert egraph.counts() == (8, 8)
+
+
+def test_no_iterations() -> None:
+    egraph, found = run(sum_of(4), ("swap",), Limits(iterations=0))
+    assert (found.stop_reason, found.iterations, found.log) == ("iterations", 0, ())
+    assert egraph.counts() == (7, 7)
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+def test_the_iteration_limit(iterations: int) -> None:
+    egraph, found = run(sum_of(6), ("swap", "regroup"), Limits(iterations=iterations))
+    assert (found.stop_reason, found.iterations) == ("iterations", iterations)
+    assert [entry.iteration for entry in found.log] == [*range(1, iterations + 1)]
+    assert_invariants(egraph)
+
+
+@pytest.mark.parametrize("cycle_filter", ["efficient", "vanilla", "none"])
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+def test_invariants_after_every_iteration(iterations: int, cycle_filter: str) -> None:
+    limits = Limits(iterations, multi_iterations=2, multi_schedule="first", e_nodes=600)
+    egraph, found = run(mixed(), (), limits, cycle_filter=cycle_filter)
+    assert found.iterations == iterations
+    assert_invariants(egraph, cycle_filter)
+    after = cheapest_graph(egraph)
+    inputs, weights = random_inputs(mixed(), 3), seeded_weights(mixed(), 3)
+    left, right = (evaluate_graph(graph, inputs, weights) for graph in (mixed(), after))
+    for name, value in left.items():
+        assert value == pytest.approx(right[name], rel=1e-9, abs=1e-9)
+
+
+def test_progress_is_told_of_every_iteration() -> None:
+    told: list[IterationReport] = []
+
+    def progress(entry: IterationReport) -> None:
+        told.append(entry)
+        assert (entry.e_nodes, entry.e_classes) == egraph.counts()
+
+    egraph = EGraph.create(sum_of(5))
+    found = explore(egraph, example_rules("swap", "regroup"), progress=progress)
+    assert tuple(told) == found.log
+    assert len(told) == found.iterations > 3
+    assert all(entry.seconds > 0 and entry.statements > 0 for entry in told)
+    assert found.statements == sum(entry.statements for entry in told)
+    assert sum(entry.seconds for entry in told) <= found.seconds
+
+
+def test_the_logs_in_the_tables() -> None:
+    limits = Limits(3, 2, multi_schedule="first", e_nodes=600)
+    egraph, found = run(mixed(), (), limits)
+    names = ", ".join(IterationReport.__dataclass_fields__)
+    logged = rows(egraph, f"SELECT {names} FROM iteration_log ORDER BY iteration")
+    assert [IterationReport(*row) for row in logged] == list(found.log)
+    matches = dict(rows(egraph, "SELECT iteration, sum(matches)::INT FROM match_log GROUP BY 1"))
+    assert matches == {entry.iteration: entry.matches for entry in found.log if entry.matches}
+    unions = dict(rows(egraph, "SELECT iteration, count(*) FROM union_log GROUP BY 1"))
+    assert unions == {entry.iteration: entry.unions for entry in found.log if entry.unions}
+
+
+def test_what_each_rule_did() -> None:
+    limits = Limits(3, 2, multi_schedule="first", e_nodes=600)
+    egraph, found = run(mixed(), (), limits)
+    assert list(found.rules) == [rule.name for rule in example_rules()]
+    for column, table, aggregate in (
+        ("matches", "match_log", "sum(matches)"),
+        ("applied", "union_log", "count(*)"),
+    ):
+        logged = rows(
+            egraph,
+            f"SELECT r.name, {aggregate}::INT FROM {table} JOIN rule AS r ON r.id = rule GROUP BY 1",
+        )
+        told = {name: getattr(stats, column) for name, stats in found.rules.items()}
+        assert dict(logged) == {name: count for name, count in told.items() if count}
+    assert (found.rules["same"].matches, found.rules["same"].applied) == (1, 1)
+    assert found.rules["grow"].matches > 0  # of what negate makes
+    assert found.rules["zero"].matches == 0
+    assert sum(stats.seconds for stats in found.rules.values()) <= found.seconds
+
+
+def test_births_and_unions_name_iteration_and_rule() -> None:
+    nodes = [
+        Node("sub", ("x", "z"), ("a",)),
+        Node("identity", ("a",), ("b",)),
+        Node("relu", ("b",), ("y",)),
+    ]
+    graph = build_graph("born", {"x": f32(2), "z": f32(2)}, {}, nodes, ["y"])
+    egraph, _ = run(graph, ("same", "negate", "swap"))
+    born = rows(
+        egraph, "SELECT op, children, iteration, rule FROM enode_text WHERE id > 5 ORDER BY id"
+    )
+    # a - b and its identity are one class, 3
+    assert born == [
+        ("neg", [2], 1, "negate"),
+        ("add", [1, 6], 1, "negate"),
+        ("add", [6, 1], 2, "swap"),
+    ]
+    unions = rows(
+        egraph,
+        "SELECT u.iteration, r.name, u.a, u.b FROM union_log AS u JOIN rule AS r ON r.id = u.rule"
+        " ORDER BY ALL",
+    )
+    assert unions == [(1, "negate", 3, 7), (1, "same", 3, 4), (2, "swap", 3, 8)]
+    assert_invariants(egraph)
+
+
+def test_unions_by_congruence_name_no_rule() -> None:
+    nodes = [
+        Node("identity", ("x",), ("a",)), Node("tanh", ("x",), ("b",)), Node("tanh", ("a",), ("c",)),
+        Node("add", ("b", "c"), ("y",)),
+    ]  # fmt: skip
+    egraph, _ = run(build_graph("g", {"x": f32(2)}, {}, nodes, ["y"]), ("same",))
+    assert rows(egraph, "SELECT iteration, rule, a, b FROM union_log ORDER BY ALL") == [
+        (1, 0, 3, 4),
+        (1, 1, 1, 2),
+    ]
+    assert_invariants(egraph)
+
+
+def test_rules_are_in_the_tables_as_they_were_written() -> None:
+    egraph, _ = run(shared_matmuls(), ("twice", "join-products"))
+    assert rows(egraph, "SELECT id, name, law, sources, unsound, file FROM rule ORDER BY id") == [
+        (1, "twice", "relu is idempotent", 1, False, "example.rules"),
+        (2, "join-products", "[A·B, A·C] = A·[B, C]", 2, False, "example.rules"),
+    ]
+
+
+def test_multi_pattern_rules_take_part_in_the_first_iterations() -> None:
+    def born(limits: Limits) -> set[int]:
+        egraph, _ = run(separate_sums(3), ("swap", "join-sums"), limits)
+        assert_invariants(egraph)
+        found = rows(egraph, "SELECT DISTINCT iteration FROM enode_text WHERE rule = 'join-sums'")
+        return {iteration for (iteration,) in found}
+
+    for count in (0, 1, 2):
+        limits = Limits(4, count, multi_schedule="first", e_nodes=3000)
+        assert born(limits) == set(range(1, count + 1))
+    first, *later = sorted(born(Limits(15, 2, multi_schedule="saturated", e_nodes=3000)))
+    assert first == 1
+    assert later[:1] > [2]
+
+
+def test_a_rule_that_changes_a_shape_stops_the_run() -> None:
+    nodes = [
+        Node("neg", ("x",), ("a",)),
+        Node("tanh", ("a",), ("b",)),
+        Node("relu", ("b",), ("y",)),
+    ]
+    graph = build_graph("oblong", {"x": f32(2, 3)}, {}, nodes, ["y"])
+    egraph = EGraph.create(graph)
+    with pytest.raises(
+        UnsoundRuleError, match=r"'transposed' replaces float32\[2,3\] by float32\[3,2\]"
+    ):
+        explore(egraph, example_rules("grow", "transposed"))
+    assert_invariants(egraph)
+    assert original_graph(egraph).count_ops() == graph.count_ops()
+
+
+def test_a_rule_that_is_wrong_for_other_shapes_only_goes_unnoticed() -> None:
+    nodes = [Node("tanh", ("x",), ("y",))]
+    _, found = run(build_graph("square", {"x": f32(2, 2)}, {}, nodes, ["y"]), ("transposed",))
+    assert found.stop_reason == "saturated"
+
+
+def test_an_unknown_cycle_filter_or_schedule() -> None:
+    with pytest.raises(UsageError, match=r"'eficient', expected one of .*did you mean 'efficient'"):
+        run(shared_matmuls(), ("twice",), cycle_filter="eficient")
+    with pytest.raises(UsageError, match=r"'frist', expected .*did you mean 'first'"):
+        run(shared_matmuls(), ("twice",), Limits(multi_schedule="frist"))
+
+
+def test_an_exploration_can_be_continued_with_other_rules() -> None:
+    egraph, _ = run(sum_of(4), ("swap",))
+    explore(egraph, example_rules("regroup", "swap"))
+    assert_invariants(egraph)
+    assert egraph.counts() == run(sum_of(4), ("swap", "regroup"))[0].counts()
+
+
+def test_a_file_holds_the_whole_run(tmp_path: Path) -> None:
+    path = tmp_path / "run.duckdb"
+    egraph = EGraph.create(mixed(), path)
+    found = explore(egraph, example_rules(), Limits(2, e_nodes=300))
+    cheapest_graph(egraph)
+    sizes = egraph.counts()
+    egraph.close()
+    with duckdb.connect(str(path), read_only=True) as connection:
+
+        def query(text: str) -> list[Any]:
+            return connection.execute(text).fetchall()
+
+        assert query("SELECT count(*), count(DISTINCT class) FROM enode_text") == [sizes]
+        assert query("SELECT count(*) FROM iteration_log") == [(found.iterations,)]
+        assert query("SELECT count(*) > 0 FROM chosen JOIN enode_text AS e ON e.id = enode") == [
+            (True,)
+        ]
+        assert query("SELECT bool_and(cost_us >= 0) FROM cost") == [(True,)]
+        temporary = query("SELECT table_name FROM duckdb_tables() WHERE table_name = 'application'")
+        assert temporary == []

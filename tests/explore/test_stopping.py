@@ -1,0 +1,216 @@
+"""Limits hold, Ctrl-C is heeded, and what is there then is whole: sound, logged, extractable."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from relational_tensat.egraph import EGraph
+from relational_tensat.egraph.database import OutOfMemory
+from relational_tensat.explore import Exploration, IterationReport, Limits, explore
+from tests.egraph.extraction import cheapest_graph, original_graph
+from tests.egraph.invariants import assert_invariants
+from tests.explore.canonical import same
+from tests.explore.example_rules import example_rules
+from tests.explore.graphs import mixed, separate_sums, sum_of
+
+NEVER = Limits(iterations=1000, e_nodes=10**9)
+REORDER = example_rules("swap", "regroup")
+
+in_main_thread = pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(), reason="signals need the main thread"
+)
+
+
+def assert_whole(egraph: EGraph, found: Exploration, cycle_filter: str = "efficient") -> None:
+    """Fail unless the tables are sound, agree with what was told, and give the original graph."""
+    assert_invariants(egraph, cycle_filter)
+    logged = dict(
+        egraph.connection.execute(
+            "SELECT iteration, sum(matches) FROM match_log GROUP BY 1"
+        ).fetchall()
+    )
+    assert logged == {entry.iteration: entry.matches for entry in found.log if entry.matches}
+    ((unions,),) = egraph.connection.execute("SELECT count(*) FROM union_log").fetchall()
+    assert unions == sum(entry.unions for entry in found.log)
+    ((last,),) = egraph.connection.execute("SELECT max(iteration) FROM enode").fetchall()
+    assert last <= found.iterations <= len(found.log)
+    before = egraph.graph
+    assert original_graph(egraph).count_ops() == before.count_ops()
+    assert cheapest_graph(egraph).output_types() == before.output_types()
+
+
+@pytest.mark.parametrize("cycle_filter", ["efficient", "vanilla", "none"])
+@pytest.mark.parametrize("limit", [1, 19, 20, 21, 60, 300])
+def test_a_cartesian_rule_does_not_exceed_the_node_limit(limit: int, cycle_filter: str) -> None:
+    graph = separate_sums(6)  # 12 inputs, 6 sums, 2 tuples; 15 pairs of sums give 6 e-nodes each
+    egraph = EGraph.create(graph)
+    limits = Limits(2, e_nodes=limit)
+    found = explore(egraph, example_rules("join-sums"), limits, cycle_filter=cycle_filter)
+    assert egraph.counts()[0] <= max(limit, 20)
+    if limit < 20 + 15 * 6:
+        assert found.stop_reason == "nodes"
+    assert_whole(egraph, found, cycle_filter)
+
+
+@pytest.mark.parametrize("limit", [30, 100, 101, 1000])
+def test_the_node_limit_holds_in_every_iteration(limit: int) -> None:
+    egraph = EGraph.create(sum_of(9))
+    sizes = []
+
+    def progress(entry: IterationReport) -> None:
+        sizes.append(egraph.counts()[0])
+
+    found = explore(egraph, REORDER, Limits(e_nodes=limit), progress=progress)
+    assert found.stop_reason == "nodes"
+    assert max(sizes) <= limit
+    assert max(sizes) > 0.6 * limit  # what fits is built; congruence may take a part of it again
+    assert_whole(egraph, found)
+
+
+def test_a_limit_that_is_just_enough_is_not_reached() -> None:
+    free = EGraph.create(sum_of(5))
+    explore(free, REORDER)
+    most = 400  # on the way there are more e-nodes than in the end
+    egraph = EGraph.create(sum_of(5))
+    found = explore(egraph, REORDER, Limits(e_nodes=most))
+    assert found.stop_reason == "saturated"
+    assert same(egraph, free)
+
+
+def test_no_application_is_lost_where_many_are_carried_out_in_portions() -> None:
+    """A limit that makes portions necessary, but is not reached, changes nothing."""
+    graph, rules = separate_sums(14), example_rules("swap", "join-sums")
+    egraphs = []
+    for limit in (10**6, 700):
+        egraph = EGraph.create(graph)
+        found = explore(egraph, rules, Limits(2, e_nodes=limit))
+        egraphs.append(egraph)
+        assert found.stop_reason != "nodes" or limit == 700
+    assert egraphs[0].counts()[0] >= egraphs[1].counts()[0]
+
+
+def test_the_time_limit() -> None:
+    egraph = EGraph.create(sum_of(14))
+    started = time.monotonic()
+    found = explore(egraph, REORDER, Limits(1000, e_nodes=10**9, seconds=0.7))
+    assert 0.7 <= time.monotonic() - started < 5
+    assert found.stop_reason == "time"
+    assert 0 < found.iterations < 1000
+    assert_whole(egraph, found)
+
+
+def test_no_time_at_all() -> None:
+    egraph = EGraph.create(sum_of(14))
+    found = explore(egraph, REORDER, Limits(1000, e_nodes=10**9, seconds=0.0))
+    assert (found.stop_reason, found.iterations) == ("time", 0)
+    assert egraph.counts() == (27, 27)
+    assert_whole(egraph, found)
+
+
+def test_time_enough() -> None:
+    found = explore(EGraph.create(sum_of(3)), REORDER, Limits(seconds=1000.0))
+    assert found.stop_reason == "saturated"
+    assert not any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
+
+
+def test_the_memory_limit() -> None:
+    egraph = EGraph.create(sum_of(14), memory_limit="30MB")
+    found = explore(egraph, REORDER, NEVER)
+    assert found.stop_reason == "memory"
+    assert_whole(egraph, found)
+
+
+@in_main_thread
+def test_ctrl_c_between_iterations() -> None:
+    def progress(entry: IterationReport) -> None:
+        if entry.iteration == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    egraph = EGraph.create(sum_of(9))
+    found = explore(egraph, REORDER, NEVER, progress=progress)
+    assert (found.stop_reason, found.iterations) == ("interrupted", 2)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert_whole(egraph, found)
+
+
+@in_main_thread
+def test_ctrl_c_at_any_time() -> None:
+    egraph = EGraph.create(sum_of(14))
+    timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    found = explore(egraph, REORDER, NEVER)
+    assert found.stop_reason == "interrupted"
+    assert_whole(egraph, found)
+
+
+def test_an_exploration_in_another_thread_leaves_signals_alone() -> None:
+    found: list[Exploration] = []
+    egraph = EGraph.create(sum_of(4))
+    thread = threading.Thread(target=lambda: found.append(explore(egraph, REORDER)))
+    thread.start()
+    thread.join()
+    assert found[0].stop_reason == "saturated"
+
+
+def stop_at(egraph: EGraph, statement: int, stop: Callable[[], Any]) -> None:
+    """Let ``stop`` happen before that statement of the exploration."""
+    execute, count = egraph.database.execute, 0
+
+    def counting(*args: Any, **kwargs: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == statement:
+            stop()
+        return execute(*args, **kwargs)
+
+    egraph.database.execute = counting  # type: ignore[method-assign]
+
+
+def no_memory() -> None:
+    raise OutOfMemory("as if")
+
+
+@pytest.mark.parametrize("reason", ["interrupted", "memory"])
+def test_whichever_statement_is_stopped(reason: str) -> None:
+    """The e-graph is left as the last complete phase left it, and can be explored further."""
+    limits = Limits(3, 2, multi_schedule="first", e_nodes=600)
+    reference = EGraph.create(mixed())
+    execute, count = reference.database.execute, 0
+
+    def counting(*args: Any, **kwargs: Any) -> Any:
+        nonlocal count
+        count += 1
+        return execute(*args, **kwargs)
+
+    reference.database.execute = counting  # type: ignore[method-assign]
+    whole = explore(reference, example_rules(), limits)
+    begin = count - whole.statements
+    for statement in range(max(begin, 8), count - 4, 13):
+        egraph = EGraph.create(mixed())
+        stop = egraph.database.interrupt if reason == "interrupted" else no_memory
+        stop_at(egraph, statement, stop)
+        found = explore(egraph, example_rules(), limits)
+        assert found.stop_reason == reason
+        assert_whole(egraph, found)
+        egraph.close()
+
+
+def test_after_an_interrupt_exploration_goes_on_to_the_same_end() -> None:
+    whole = EGraph.create(mixed())
+    rules = example_rules("swap", "negate", "distribute", "factor", "twice", "same")
+    limits = Limits(30, e_nodes=5000)
+    assert explore(whole, rules, limits).stop_reason == "saturated"
+    egraph = EGraph.create(mixed())
+    stop_at(egraph, 30, egraph.database.interrupt)
+    assert explore(egraph, rules, limits).stop_reason == "interrupted"
+    assert explore(egraph, rules, limits).stop_reason == "saturated"
+    assert_invariants(egraph)
+    assert same(egraph, whole)
