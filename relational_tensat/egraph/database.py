@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from relational_tensat.errors import InputError, UsageError
+from relational_tensat.errors import InputError, NoSolutionError, UsageError
 from relational_tensat.resources import sql
 
 #: What DuckDB's planner may do. Our statements are many, small, and already in a good shape: planning
@@ -38,8 +38,8 @@ class Interrupted(Exception):  # noqa: N818  # a control signal, not an error
     """A statement was stopped by ``Database.interrupt``."""
 
 
-class OutOfMemory(Exception):  # noqa: N818
-    """DuckDB reached its memory limit."""
+class OutOfMemory(NoSolutionError):  # noqa: N818
+    """DuckDB reached its memory limit. Exploration ends there; elsewhere nothing else can be done."""
 
 
 class Database:
@@ -91,10 +91,16 @@ class Database:
         rows = self.run(name, **params)
         return int(rows[0][0]) if rows else 0
 
+    def columns(self, name: str) -> dict[str, Any]:
+        """Run the statement of ``sql/NAME.sql``; return its columns as arrays."""
+        with self._running(name):
+            return self.connection.execute(sql(name)).fetchnumpy()
+
     def script(self, name: str) -> None:
         """Run the statements of ``sql/NAME.sql``, separated by semicolons."""
         for statement in self.connection.extract_statements(sql(name)):
-            self.connection.execute(statement)
+            with self._running(name):
+                self.connection.execute(statement)
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Append rows, given by columns in the table's order."""
@@ -168,7 +174,8 @@ class Database:
         except duckdb.InterruptException as error:
             raise Interrupted from error
         except duckdb.OutOfMemoryException as error:
-            raise OutOfMemory(str(error).splitlines()[0]) from error
+            reason = str(error).splitlines()[0].removeprefix("Out of Memory Error: ")
+            raise OutOfMemory(f"the database's memory limit is reached: {reason}") from error
         finally:
             spent = time.perf_counter() - started
             self.statements += 1

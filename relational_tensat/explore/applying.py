@@ -43,9 +43,12 @@ class Applied:
 
 
 def apply_all(egraph: EGraph, applications: int, iteration: int, bounds: Bounds) -> Applied:
-    """Carry out the ``applications`` rows of the table ``application``, then rebuild.
+    """Carry out the rows of the table ``application``, then rebuild.
 
     Applications are carried out in their order as far as the node limit allows.
+
+    Args:
+        applications: the highest id among them; those that were rejected may be missing.
     """
     database = egraph.database
     unions = done = 0

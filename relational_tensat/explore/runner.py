@@ -234,7 +234,7 @@ class _Runner:
         tally.matches += applications
         self._matches += [(iteration, rule, count) for rule, count in matches.items()]
         if phase == "multi" and self._filter == "efficient":
-            applications -= reject_cyclic_applications(self._database)
+            reject_cyclic_applications(self._database)
         bounds = self._matcher.instances.bounds(matches, self._room(phase))
         if phase == "multi" and self._filter == "vanilla":
             applied = apply_one_by_one(self._egraph, applications, iteration, bounds)

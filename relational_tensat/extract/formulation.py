@@ -12,7 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from relational_tensat.extract.index import edge_owner
-from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Floats, Ints
+from relational_tensat.extract.problem import (
+    UNUSED,
+    ExtractionProblem,
+    Floats,
+    Ints,
+    topological_order,
+)
 from relational_tensat.extract.solver import Columns, Rows, stack_rows
 
 _FREE = np.inf
@@ -38,8 +44,6 @@ class Formulation:
 
     def point(self, choice: Ints) -> Floats:
         """Return the values of all columns for an acyclic choice of the reduced e-graph."""
-        from relational_tensat.extract.problem import topological_order
-
         problem = self.problem
         used = np.array(topological_order(problem, choice))
         values = np.zeros(len(self.columns.cost))

@@ -13,7 +13,7 @@ from relational_tensat.extract.solver import Progress, SolverOptions
 def search_ilp(
     problem: ExtractionProblem, cycles: str, options: SolverOptions, progress: Progress | None
 ) -> Search:
-    """Search the cheapest acyclic choice with HiGHS.
+    """Search the cheapest acyclic choice with HiGHS; Ctrl-C ends it with the best so far.
 
     Args:
         problem: the e-graph.
@@ -27,9 +27,14 @@ def search_ilp(
     search = Search(problem, greedy_dag(problem), progress)
     if search.closed:
         return search
-    if cycles == "auto":
-        search_pieces(search, options)
-    else:
-        model = scaled_model(problem, cycles, search.cost_us)
-        cut_and_solve(search, model, model.columns, model.rows, options)
+    try:
+        if cycles == "auto":
+            search_pieces(search, options)
+        else:
+            model = scaled_model(problem, cycles, search.cost_us)
+            cut_and_solve(search, model, model.columns, model.rows, options)
+    except KeyboardInterrupt:
+        options.interruption.happened = True
+    if options.interruption.happened:
+        search.notes.append("interrupted")
     return search

@@ -22,6 +22,13 @@ _ROW_WISE = int(highspy.MatrixFormat.kRowwise)
 _MINIMIZE = int(highspy.ObjSense.kMinimize)
 
 
+@dataclass
+class Interruption:
+    """Whether Ctrl-C was pressed while HiGHS ran, where no exception can pass."""
+
+    happened: bool = False
+
+
 @dataclass(frozen=True)
 class SolverOptions:
     """How long and with what HiGHS may work.
@@ -31,12 +38,14 @@ class SolverOptions:
         threads: worker threads.
         seed: of its randomised heuristics.
         should_stop: asked often; True makes it stop with the best so far.
+        interruption: remembers a Ctrl-C for all that share these options.
     """
 
     deadline: float
     threads: int = 1
     seed: int = 0
     should_stop: ShouldStop | None = None
+    interruption: Interruption = field(default_factory=Interruption)
 
     @property
     def seconds_left(self) -> float:
@@ -45,8 +54,12 @@ class SolverOptions:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the time is over or the caller wants to stop."""
-        return self.seconds_left <= 0.0 or (self.should_stop is not None and self.should_stop())
+        """Whether the time is over or someone wants to stop."""
+        return (
+            self.seconds_left <= 0.0
+            or self.interruption.happened
+            or (self.should_stop is not None and self.should_stop())
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +162,7 @@ def solve_mip(
     highs.setOptionValue("mip_abs_gap", 1e-6)
     if start is not None:
         highs.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
-    watch = _Watch(options.should_stop, progress)
+    watch = _Watch(options, progress)
     highs.cbMipInterrupt.subscribe(watch.on_event)
     highs.cbMipImprovingSolution.subscribe(watch.on_event)
     highs.cbSimplexInterrupt.subscribe(watch.on_event)
@@ -168,7 +181,7 @@ class LinearProgram:
         )
         self._highs = _loaded(relaxed, rows, options)
         self._options = options
-        self._watch = _Watch(options.should_stop, None)
+        self._watch = _Watch(options, None)
         self._highs.cbSimplexInterrupt.subscribe(self._watch.on_event)
         self._highs.cbIpmInterrupt.subscribe(self._watch.on_event)
 
@@ -220,7 +233,7 @@ class LpResult:
 class _Watch:
     """Listens to HiGHS while it runs; what Python raises must not cross the solver's stack."""
 
-    should_stop: ShouldStop | None
+    options: SolverOptions
     progress: Progress | None
     stopped: bool = False
     raised: BaseException | None = None
@@ -230,10 +243,11 @@ class _Watch:
         """Report what moved, and stop HiGHS where the caller wants to."""
         try:
             self._report(event)
-            if not self.stopped and self.should_stop is not None and self.should_stop():
+            should_stop = self.options.should_stop
+            if not self.stopped and should_stop is not None and should_stop():
                 self.stopped = True
         except KeyboardInterrupt:
-            self.stopped = True
+            self.options.interruption.happened = self.stopped = True
         except BaseException as error:  # kept, and raised after the run
             self.raised, self.stopped = error, True
         if self.stopped:

@@ -13,7 +13,6 @@ from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.extract.building import ChosenNode, build_chosen
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem
 from relational_tensat.graph.ir import Graph
-from relational_tensat.resources import sql
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +31,7 @@ def extraction_problem(egraph: EGraph, cost: CostModel) -> TableProblem:
     """Fill the cost table for new signatures and return the e-graph's extraction problem."""
     _fill_costs(egraph, cost)
     _mark_weight_only(egraph)
-    rows = egraph.connection.execute(sql("extraction_nodes")).fetchnumpy()
+    rows = egraph.database.columns("extraction_nodes")
     classes, node_class = np.unique(rows["class"], return_inverse=True)
     children = np.stack([rows[f"c{i}"] for i in range(CHILD_COLUMNS)], axis=1)
     pointer, flat = _child_lists(children)

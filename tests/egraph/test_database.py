@@ -9,7 +9,7 @@ import pytest
 
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Database, Interrupted, OutOfMemory
-from relational_tensat.errors import InputError, UsageError
+from relational_tensat.errors import InputError, NoSolutionError, UsageError
 from tests.graphs import shared_matmuls
 
 #: Takes minutes if nothing stops it.
@@ -111,6 +111,11 @@ def test_too_little_memory_for_a_statement() -> None:
     with pytest.raises(OutOfMemory, match=r"(?i)memory"):
         database.execute("CREATE TEMP TABLE t AS SELECT list(range) FROM range(40000000)")
     assert database.execute("SELECT 1") == [(1,)]
+
+
+def test_too_little_memory_for_any_egraph() -> None:
+    with pytest.raises(NoSolutionError, match=r"^the database's memory limit is reached: [^\n]*$"):
+        EGraph.create(shared_matmuls(), memory_limit="1MB")
 
 
 @pytest.mark.parametrize("limit", ["much", "3 parsecs", ""])

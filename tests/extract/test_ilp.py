@@ -106,8 +106,9 @@ def test_interrupt_returns_the_best_so_far() -> None:
     assert not found.optimal
 
 
-def test_keyboard_interrupt_inside_the_solver_is_no_crash() -> None:
-    problem = layered_problem(layers=1, width=5, seed=2)
+@pytest.mark.parametrize("cycles", ["auto", "none"])
+def test_ctrl_c_returns_the_best_so_far(cycles: str) -> None:
+    problem = layered_problem(layers=3, width=5, seed=2)
     pressed: list[float] = []
 
     def press(_: float, bound: float) -> None:
@@ -115,8 +116,10 @@ def test_keyboard_interrupt_inside_the_solver_is_no_crash() -> None:
             pressed.append(bound)
             raise KeyboardInterrupt
 
-    assert_sound(problem, extract(problem, cycles="none", time_limit_s=600, progress=press))
+    found = extract(problem, cycles=cycles, time_limit_s=600, progress=press)
     assert pressed
+    assert_sound(problem, found)
+    assert "interrupted" in found.note
 
 
 def test_an_error_in_the_callers_progress_is_raised() -> None:
