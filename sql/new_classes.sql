@@ -4,7 +4,10 @@
 -- builds the children too.
 INSERT INTO eclass
 WITH
-member AS (SELECT id AS application, unnest(b) AS class, generate_subscripts(b, 1) AS place FROM application),
+member AS (
+    SELECT id AS application, unnest(b) AS class, generate_subscripts(b, 1) AS place
+    FROM application WHERE list_max(b) >= $next_id
+),
 bottom AS (
     SELECT m.application, max(old.height) AS height
     FROM member AS m JOIN eclass AS old ON old.id = m.class GROUP BY m.application

@@ -1,8 +1,9 @@
--- Without cycles: lift every class above its children again, from the violating e-nodes upwards.
+-- Lift every class above its children again, from the violating e-nodes upwards, in at most so many steps
+-- (round a cycle it would go on for ever).
 UPDATE eclass SET height = lifted.height
 FROM (
     WITH RECURSIVE
-    edge AS (
+    edge AS MATERIALIZED (
         SELECT DISTINCT e.class, e.child, parent.height
         FROM (
             SELECT class, unnest([c0, c1, c2, c3, c4]) AS child FROM enode WHERE NOT filtered
@@ -10,15 +11,15 @@ FROM (
         JOIN eclass AS parent ON parent.id = e.class
         WHERE e.child > 0
     ),
-    lift(class, height) AS (
-        SELECT edge.class, 1 + max(child.height)
+    lift(class, height, step) AS (
+        SELECT edge.class, 1 + max(child.height), 1
         FROM edge JOIN eclass AS child ON child.id = edge.child
         WHERE child.height >= edge.height
         GROUP BY edge.class
-        UNION
-        SELECT edge.class, 1 + max(lift.height)
+        UNION ALL
+        SELECT edge.class, 1 + max(lift.height), any_value(lift.step) + 1
         FROM lift JOIN edge ON edge.child = lift.class
-        WHERE lift.height >= edge.height
+        WHERE lift.height >= edge.height AND lift.step < $steps
         GROUP BY edge.class
     )
     SELECT class, max(height) AS height FROM lift GROUP BY class

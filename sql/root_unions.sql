@@ -2,12 +2,8 @@
 -- Fills union_pair, round 0.
 SELECT 0 AS round, min(rule) AS rule, least(a, b) AS a, greatest(a, b) AS b
 FROM (
-    SELECT a.rule, a.root0 AS a, a.b[i.root0] AS b
+    SELECT a.rule, unnest([a.root0, a.root1]) AS a, unnest([a.b[i.root0], a.b[i.root1]]) AS b
     FROM application AS a JOIN instance AS i ON i.id = a.instance
-    UNION ALL
-    SELECT a.rule, a.root1, a.b[i.root1]
-    FROM application AS a JOIN instance AS i ON i.id = a.instance
-    WHERE a.root1 > 0
 )
-WHERE a <> b
+WHERE a > 0 AND a <> b
 GROUP BY least(a, b), greatest(a, b)

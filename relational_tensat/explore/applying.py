@@ -104,7 +104,6 @@ def _ask_unions(database: Database, *, more: bool) -> int:
 def _take_away(egraph: EGraph, next_id: int, room: int) -> None:
     """Of the e-nodes from ``next_id`` on, keep what the first applications need and ``room`` allows."""
     database = egraph.database
-    database.run("built", next_id=next_id)
-    last = database.run("last_that_fits", room=room)[0][0]
-    egraph.e_nodes -= database.change("unbuild_enodes", last=last)
+    last = database.run("last_that_fits", next_id=next_id, room=room)[0][0]
+    egraph.e_nodes -= database.change("unbuild_enodes", next_id=next_id, last=last)
     database.run("keep_applications", last=last)

@@ -66,9 +66,11 @@ class Matcher:
         """Fill ``match`` with what is new for a phase; return the number of rows."""
         database = self._database
         database.append("skeleton_row", self.compiled.new_skeleton_rows())
-        edges = {row[:3]: bool(row[3]) for row in database.run("head_edges", since=since)}
         wanted = phase_patterns(self.compiled, phase)
-        live = [s for s in self.compiled.skeletons if _can_match_anew(s, wanted, edges)]
+        live = [s for s in self.compiled.skeletons if any(row[0] in wanted for row in s.rows)]
+        if phase == "single":  # sources of multi-pattern rules are few and matched in full
+            edges = {row[:3]: bool(row[3]) for row in database.run("head_edges", since=since)}
+            live = [s for s in live if _can_match_anew(s, wanted, edges)]
         if not live:
             return 0
         started = time.perf_counter()

@@ -136,6 +136,7 @@ class _Runner:
         self._multi_done = 0  # iterations with multi-pattern rules
         self._completed = 0  # the last iteration of which a phase was not undone
         self._quiet = False  # whether the last iteration added nothing
+        self._cycles_possible = False  # whether there were unions since cycles were filtered
         self._left_out = False  # whether a limit kept multi-pattern matches from being applied
         compiled = CompiledRules(rules)
         self._database.begin()
@@ -197,6 +198,7 @@ class _Runner:
     def _transaction(self, phase: str, iteration: int, tally: _Tally, guard: Guard) -> str | None:
         """Run a phase as one transaction; undone, return why it could not end."""
         counters, before, logged = self._egraph.counters(), replace(tally), len(self._matches)
+        cycles_possible = self._cycles_possible
         try:
             self._database.begin()
             self._phase(phase, iteration, tally)
@@ -212,6 +214,7 @@ class _Runner:
             self._completed = iteration
             return None
         self._undo(counters)
+        self._cycles_possible = cycles_possible
         del self._matches[logged:]
         vars(tally).update(vars(before))
         return reason
@@ -228,8 +231,13 @@ class _Runner:
         self._egraph.clock += 1
         self._since[phase] = self._egraph.clock
         self._left_out |= phase == "multi" and self._matcher.truncated
-        if not applications:
-            return
+        if applications:
+            self._apply(phase, applications, iteration, tally)
+        if phase == "single" and self._cycles_possible:
+            tally.filtered += filter_cycles(self._database)
+            self._cycles_possible = False
+
+    def _apply(self, phase: str, applications: int, iteration: int, tally: _Tally) -> None:
         matches = {int(r): int(n) for r, n in self._database.run("matches_by_rule")}
         tally.matches += applications
         self._matches += [(iteration, rule, count) for rule, count in matches.items()]
@@ -245,15 +253,26 @@ class _Runner:
             self._left_out |= not applied.complete
         else:
             tally.complete &= applied.complete
-        if self._filter != "none":
-            tally.filtered += filter_cycles(self._database)
+        self._cycles_possible |= applied.unions > 0 and self._filter != "none"
 
     def _room(self, phase: str) -> int:
         """Return the most e-nodes after a phase: multi-pattern rules leave room for the others."""
         limit = self._limits.e_nodes
         return (self._egraph.e_nodes + 3 * limit) // 4 if phase == "multi" else limit
 
+    def _filter_at_last(self) -> None:
+        """Filter the cycles of an iteration that ended between its phases."""
+        if not self._cycles_possible:
+            return
+        self._database.begin()
+        try:
+            filter_cycles(self._database)
+            self._database.commit()
+        except OutOfMemory:
+            self._database.rollback()  # the ILP keeps its answer acyclic in any case
+
     def _finish(self, reason: str) -> Exploration:
+        self._filter_at_last()
         self._egraph.catalogue.flush(self._database)
         self._database.append("match_log", self._matches)
         seconds = self._matcher.rule_seconds

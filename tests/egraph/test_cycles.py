@@ -53,7 +53,7 @@ def closes_cycle(row: Row, graph: nx.DiGraph) -> bool:
     return any(child in graph and nx.has_path(graph, child, row.owner) for child in row.children)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=18, deadline=None)
 @given(graphs(), batches())
 def test_against_networkx(graph: Graph, wanted: list[Batch]) -> None:
     egraph = EGraph.create(graph)

@@ -35,7 +35,7 @@ def assert_same(egraph: EGraph, closure: Closure) -> None:
     assert found == {key: ids[:1] for key, ids in closure.enodes().items()}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=18, deadline=None)
 @given(graphs(), batches())
 def test_rebuild_is_congruence_closure(graph: Graph, wanted: list[Batch]) -> None:
     egraph, closure = EGraph.create(graph), closure_of(graph)

@@ -131,7 +131,7 @@ def test_every_pattern_after_random_unions(family: str) -> None:
     egraph.close()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(graphs(20), batches(2), st.randoms(use_true_random=False))
 def test_random_graphs(graph: Graph, wanted: list[Batch], random: Random) -> None:
     egraph = EGraph.create(graph)

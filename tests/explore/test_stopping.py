@@ -51,8 +51,11 @@ def assert_whole(egraph: EGraph, found: Exploration, cycle_filter: str = "effici
             assert value == pytest.approx(wanted[name], rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("cycle_filter", ["efficient", "vanilla", "none"])
-@pytest.mark.parametrize("limit", [1, 19, 20, 21, 60, 300])
+@pytest.mark.parametrize(
+    ("limit", "cycle_filter"),
+    [(limit, "efficient") for limit in (1, 19, 20, 21, 60, 300)]
+    + [(60, "vanilla"), (1, "none"), (60, "none"), (300, "none")],
+)
 def test_a_cartesian_rule_does_not_exceed_the_node_limit(limit: int, cycle_filter: str) -> None:
     graph = separate_sums(6)  # 12 inputs, 6 sums, 2 tuples; 15 pairs of sums give 6 e-nodes each
     egraph = EGraph.create(graph)
@@ -212,7 +215,7 @@ def test_whichever_statement_is_stopped(reason: str) -> None:
     reference.database.execute = counting  # type: ignore[method-assign]
     whole = explore(reference, example_rules(), limits)
     begin = count - whole.statements
-    for statement in range(max(begin, 8), count - 4, 13):
+    for statement in range(max(begin, 8), count - 4, 23):
         egraph = EGraph.create(mixed())
         stop = egraph.database.interrupt if reason == "interrupted" else no_memory
         stop_at(egraph, statement, stop)

@@ -1,0 +1,17 @@
+-- skeleton f(_, _), of the rules any-two
+-- match multi f(_, _)
+SELECT s.pattern AS pattern, n0.class AS root, greatest(n0.stamp) AS stamp, n0.signature AS g0, n0.c0 AS v0, n0.c1 AS v1
+FROM skeleton_row AS s
+JOIN enode AS n0 ON n0.head = s.h0
+WHERE s.skeleton = 1 AND NOT n0.filtered AND greatest(n0.stamp) >= $since;
+
+-- pairs of matches that share [], of the rules any-two
+-- join any-two
+SELECT r.rule, a.root AS root0, b.root AS root1, a.g0 AS g0, b.g0 AS g1,
+    [a.v0, a.v1, b.v0, b.v1] AS b
+FROM rule_join AS r
+JOIN match AS a ON a.pattern = r.first_pattern
+JOIN match AS b ON b.pattern = r.second_pattern
+WHERE r.join_group = 1 AND a.root <> b.root
+    AND (NOT r.is_symmetric OR a.root < b.root) AND greatest(a.stamp, b.stamp) >= $since
+LIMIT 2000000;

@@ -1,0 +1,128 @@
+"""Ways to explore that must agree, or differ as documented: semi-naive matching, cycle filters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+
+from relational_tensat.egraph import EGraph
+from relational_tensat.egraph.cycles import filter_cycles
+from relational_tensat.explore import Limits, explore
+from relational_tensat.graph import Graph
+from relational_tensat.rules.model import Rule
+from tests.egraph.extraction import cheapest_graph
+from tests.egraph.invariants import assert_invariants
+from tests.egraph.random_graphs import Batch, batches, graphs, pairs_of, square_values, unite
+from tests.explore.canonical import canonical, same
+from tests.explore.example_rules import example_rules
+from tests.explore.graphs import mixed, product_of_its_factor, separate_sums, sum_of
+
+REWRITES = example_rules("swap", "regroup", "twice", "join-products", "join-sums")
+
+
+def explored(
+    graph: Graph,
+    rules: Sequence[Rule],
+    limits: Limits,
+    wanted: Sequence[Batch] = (),
+    *,
+    cycle_filter: str = "efficient",
+    semi_naive: bool = True,
+) -> EGraph:
+    """Return the e-graph of a graph after some unions and an exploration, sound and in its limits."""
+    egraph = EGraph.create(graph)
+    values = square_values(egraph)
+    for batch in wanted:
+        unite(egraph, pairs_of(batch, values), iteration=0)
+    if cycle_filter != "none":
+        filter_cycles(egraph.database)
+    found = explore(egraph, rules, limits, cycle_filter=cycle_filter, semi_naive=semi_naive)
+    assert found.stop_reason != "nodes"
+    assert_invariants(egraph, cycle_filter)
+    return egraph
+
+
+@settings(max_examples=5, deadline=None)
+@given(graphs(7), batches(1))
+def test_semi_naive_matching_changes_nothing_without_cycle_filter(
+    graph: Graph, wanted: list[Batch]
+) -> None:
+    limits = Limits(2, 2, multi_schedule="first", e_nodes=10**5)
+    new, all_ = (
+        explored(graph, REWRITES, limits, wanted, cycle_filter="none", semi_naive=semi_naive)
+        for semi_naive in (True, False)
+    )
+    assert same(new, all_)
+
+
+@pytest.mark.parametrize("cycle_filter", ["efficient", "none"])
+@pytest.mark.parametrize("graph", [mixed(), sum_of(5)], ids=lambda graph: graph.name)
+def test_semi_naive_matching_changes_nothing(graph: Graph, cycle_filter: str) -> None:
+    limits = Limits(4, e_nodes=5000)
+    rules = example_rules("swap", "regroup", "negate", "distribute", "same", "join-products")
+    new = explored(graph, rules, limits, cycle_filter=cycle_filter)
+    all_ = explored(graph, rules, limits, cycle_filter=cycle_filter, semi_naive=False)
+    assert same(new, all_)
+
+
+def test_semi_naive_matching_works_on_new_matches_only() -> None:
+    rules = example_rules("swap", "regroup")
+    new = explore(EGraph.create(sum_of(6)), rules)
+    all_ = explore(EGraph.create(sum_of(6)), rules, semi_naive=False)
+    assert [entry.e_nodes for entry in new.log] == [entry.e_nodes for entry in all_.log]
+    assert new.log[0].matches == all_.log[0].matches
+    assert new.log[-1].matches < 0.5 * all_.log[-1].matches
+
+
+def test_filters_agree_where_nothing_is_cyclic() -> None:
+    graph, rules = separate_sums(5), example_rules("swap", "join-sums")
+    egraphs = [
+        explored(graph, rules, Limits(1, e_nodes=2000), cycle_filter=name)
+        for name in ("efficient", "vanilla", "none")
+    ]
+    assert canonical(egraphs[0]) == canonical(egraphs[1]) == canonical(egraphs[2])
+    assert egraphs[0].e_nodes > 80
+
+
+@settings(max_examples=5, deadline=None)
+@given(graphs(8), batches(1))
+def test_filters_agree_on_single_pattern_rules(graph: Graph, wanted: list[Batch]) -> None:
+    rules, limits = example_rules("swap", "twice"), Limits(2)
+    efficient = explored(graph, rules, limits, wanted, cycle_filter="efficient")
+    vanilla = explored(graph, rules, limits, wanted, cycle_filter="vanilla")
+    assert same(efficient, vanilla)
+
+
+@settings(max_examples=5, deadline=None)
+@given(graphs(8), batches(1))
+def test_filters_apply_less_the_stricter_they_are(graph: Graph, wanted: list[Batch]) -> None:
+    """What one look at the e-graph rejects, a look before each application rejects as well."""
+    rules, limits = example_rules("join-products", "join-sums"), Limits(1)
+    born = {}
+    for name in ("vanilla", "efficient", "none"):
+        born[name] = explored(graph, rules, limits, wanted, cycle_filter=name).next_id
+    assert born["vanilla"] <= born["efficient"] <= born["none"]
+
+
+def test_what_would_be_computed_from_itself() -> None:
+    graph, rules = product_of_its_factor(), example_rules("join-products")
+    limits = Limits(1)
+    for name in ("efficient", "vanilla"):
+        egraph = explored(graph, rules, limits, cycle_filter=name)
+        assert egraph.counts() == (5, 5)  # rejected before anything is built
+    egraph = explored(graph, rules, limits, cycle_filter="none")
+    assert egraph.counts()[0] > 5
+    assert egraph.connection.execute("SELECT bool_or(filtered) FROM enode").fetchall() == [(False,)]
+    assert cheapest_graph(egraph).count_ops() == {"matmul": 2, "add": 1}
+
+
+def test_single_pattern_rules_are_filtered_after_the_fact() -> None:
+    graph, rules = mixed(), example_rules("twice", "grow", "negate")
+    efficient = explored(graph, rules, Limits(2))
+    free = explored(graph, rules, Limits(2), cycle_filter="none")
+    filtered = "SELECT count(*) FROM enode WHERE filtered"
+    assert efficient.connection.execute(filtered).fetchall()[0][0] > 0
+    assert free.connection.execute(filtered).fetchall()[0][0] == 0
+    assert free.e_nodes >= efficient.e_nodes
