@@ -1,9 +1,9 @@
 """The cycle filter: keep the e-graph of unfiltered e-nodes acyclic (TENSAT section 5.2).
 
 Every class has a height label above those of its kept children. Most iterations violate no label and
-cost one query. Where labels are violated, cycles are looked for only between the lowest class violated and
-the highest offending child, and only from the e-nodes that violate. Of each cycle found, the youngest e-node
-is filtered, so the original graph always stays. Then, without cycles, the labels are lifted.
+cost one query. Where labels are violated, cycles are looked for only between the lowest class violated
+and the highest offending child, and only from the e-nodes that violate. Of each cycle found, the youngest
+e-node is filtered, so the original graph always stays. Then, without cycles, the labels are lifted.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from relational_tensat.errors import InputError, NoSolutionError, UsageError
 from relational_tensat.resources import sql
@@ -29,6 +31,9 @@ OPTIMIZERS = frozenset(
         "unused_columns",
     }
 )
+
+#: From so many rows on, Arrow is faster than appending one by one.
+MANY_ROWS = 5_000
 
 #: Written into every database; raised when a table changes its meaning.
 FORMAT_VERSION = "1"
@@ -91,20 +96,27 @@ class Database:
         rows = self.run(name, **params)
         return int(rows[0][0]) if rows else 0
 
-    def columns(self, name: str) -> dict[str, Any]:
-        """Run the statement of ``sql/NAME.sql``; return its columns as arrays."""
-        with self._running(name):
-            return self.connection.execute(sql(name)).fetchnumpy()
-
     def script(self, name: str) -> None:
         """Run the statements of ``sql/NAME.sql``, separated by semicolons."""
         for statement in self.connection.extract_statements(sql(name)):
             with self._running(name):
                 self.connection.execute(statement)
 
+    def columns(self, name: str) -> dict[str, NDArray[Any]]:
+        """Run the query of ``sql/NAME.sql``; return its columns, for the many rows of an e-graph."""
+        with self._running(name):
+            table = self.connection.sql(sql(name)).to_arrow_table()
+            return {column: table[column].to_numpy() for column in table.column_names}
+
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Append rows, given by columns in the table's order."""
-        self.append(table, list(zip(*columns.values(), strict=True)))
+        """Append rows, given by columns in the table's order: many through Arrow, few row by row."""
+        if len(next(iter(columns.values()))) < MANY_ROWS:
+            self.append(table, list(zip(*columns.values(), strict=True)))
+            return
+        batch = pa.table({key: pa.array(values) for key, values in columns.items()})
+        self.connection.register("incoming", batch)
+        self.execute(f"INSERT INTO {table} SELECT * FROM incoming", name=f"insert {table}")
+        self.connection.unregister("incoming")
 
     def append(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Append rows. Counted as a statement; for a few rows it is twice as fast as Arrow."""

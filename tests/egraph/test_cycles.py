@@ -114,6 +114,13 @@ def test_without_a_cycle_labels_are_lifted() -> None:
     assert_invariants(egraph)
 
 
+def test_one_lift_lifts_all_above_it() -> None:
+    egraph = EGraph.create(chain(5))
+    egraph.connection.execute("UPDATE eclass SET height = greatest(id - 1, 1)")  # 1, 1, 2, 3, 4, 5
+    assert filter_cycles(egraph.database) == 0
+    assert_invariants(egraph)
+
+
 def test_filtered_enodes_do_not_hold_labels_up() -> None:
     egraph = EGraph.create(chain(4))
     egraph.connection.execute("UPDATE enode SET filtered = true WHERE id = 3")

@@ -151,3 +151,16 @@ def test_a_file_can_be_opened_again_and_read(tmp_path: Path) -> None:
         assert connection.execute("FROM union_find WHERE id <> parent").fetchall() == []
         with pytest.raises(duckdb.InvalidInputException, match="read-only"):
             connection.execute("DELETE FROM enode")
+
+
+def test_many_rows_go_in_and_come_out_as_few_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def filled() -> list[tuple[object, ...]]:
+        database = Database()
+        database.execute("CREATE TABLE t (a INTEGER, b INTEGER[], c VARCHAR, d BOOLEAN)")
+        columns = {"a": [1, 2], "b": [[], [3, 4]], "c": ["x", "y"], "d": [True, False]}
+        database.insert("t", columns)
+        return database.execute("FROM t ORDER BY a")
+
+    row_by_row = filled()
+    monkeypatch.setattr("relational_tensat.egraph.database.MANY_ROWS", 1)
+    assert filled() == row_by_row

@@ -25,12 +25,13 @@ def separate_sums(count: int) -> Graph:
     return build_graph("sums", inputs, {}, nodes, [node.outputs[0] for node in nodes])
 
 
-def product_of_its_factor() -> Graph:
-    """Return x·w and x·(x·w): joined, the first would be computed from itself."""
-    nodes = [
-        Node("matmul", ("x", "w"), ("first",)),
-        Node("matmul", ("x", "first"), ("second",)),
-        Node("add", ("first", "second"), ("y",)),
+def product_of_its_factor(steps: int) -> Graph:
+    """Return x·w and x·f(x·w), f of so many steps: joined, the first would depend on itself."""
+    nodes = [Node("matmul", ("x", "w"), ("f0",))]
+    nodes += [Node("tanh", (f"f{step}",), (f"f{step + 1}",)) for step in range(steps)]
+    nodes += [
+        Node("matmul", ("x", f"f{steps}"), ("second",)),
+        Node("add", ("f0", "second"), ("y",)),
     ]
     return build_graph("chained", {"x": f32(2, 2)}, {"w": Weight(f32(2, 2))}, nodes, ["y"])
 
