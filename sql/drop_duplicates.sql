@@ -1,12 +1,5 @@
--- Of equal e-nodes the oldest that is kept by the cycle filter stays (the oldest, if all are filtered).
-DELETE FROM enode WHERE id IN (
-    SELECT id
-    FROM (
-        SELECT
-            id,
-            row_number() OVER (PARTITION BY signature, c0, c1, c2, c3, c4 ORDER BY filtered, id) AS place
-        FROM enode
-        SEMI JOIN (SELECT signature, c0 FROM enode WHERE stamp = $stamp) AS changed USING (signature, c0)
-    )
-    WHERE place > 1
-)
+-- Of equal e-nodes one stays.
+DELETE FROM enode USING congruent
+WHERE enode.signature = congruent.signature AND enode.c0 = congruent.c0 AND enode.c1 = congruent.c1
+    AND enode.c2 = congruent.c2 AND enode.c3 = congruent.c3 AND enode.c4 = congruent.c4
+    AND enode.id <> congruent.kept

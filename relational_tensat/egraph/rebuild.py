@@ -33,16 +33,18 @@ def rebuild(database: Database, *, iteration: int, stamp: int) -> Rebuilt:
     Args:
         stamp: the clock that is written into the rows that change.
     """
-    merged = unions = 0
-    number = 0
+    merged = unions = dropped = number = 0
     while True:
         merged += database.change("components", round=number)
         database.run("union_find")
         database.run("canonicalize", stamp=stamp)
         number += 1
-        found = database.change("congruence", round=number, stamp=stamp)
+        if not database.change("congruent", stamp=stamp):
+            break
+        found = database.change("congruence_unions", round=number)
         if not found:
+            dropped = database.change("drop_duplicates")
             break
         unions += found
     database.run("log_unions", iteration=iteration)
-    return Rebuilt(merged, database.change("drop_duplicates", stamp=stamp), unions)
+    return Rebuilt(merged, dropped, unions)

@@ -121,8 +121,8 @@ def test_a_limit_that_makes_portions_but_is_not_reached_changes_nothing() -> Non
 def test_the_time_limit() -> None:
     egraph = EGraph.create(sum_of(14))
     started = time.monotonic()
-    found = explore(egraph, REORDER, Limits(1000, e_nodes=10**9, seconds=0.7))
-    assert 0.7 <= time.monotonic() - started < 5
+    found = explore(egraph, REORDER, Limits(1000, e_nodes=10**9, seconds=1.0))
+    assert 1.0 <= time.monotonic() - started < 20
     assert found.stop_reason == "time"
     assert 0 < found.iterations < 1000
     assert_whole(egraph, found)
@@ -164,11 +164,15 @@ def test_ctrl_c_between_iterations() -> None:
 
 
 @in_main_thread
-def test_ctrl_c_at_any_time() -> None:
+def test_ctrl_c_within_an_iteration() -> None:
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+
+    def progress(entry: IterationReport) -> None:
+        if entry.iteration == 1:
+            timer.start()  # the iterations after it take much longer than that
+
     egraph = EGraph.create(sum_of(14))
-    timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    found = explore(egraph, REORDER, NEVER)
+    found = explore(egraph, REORDER, NEVER, progress=progress)
     assert found.stop_reason == "interrupted"
     assert_whole(egraph, found)
 
