@@ -7,10 +7,8 @@ UPDATE enode SET filtered = true
 WHERE id IN (
     WITH RECURSIVE
     kept AS MATERIALIZED (
-        SELECT e.id AS enode, e.class, e.child, parent.height, child.height AS child_height
-        FROM (
-            SELECT id, class, unnest([c0, c1, c2, c3, c4]) AS child FROM enode WHERE NOT filtered
-        ) AS e
+        SELECT e.enode, e.class, e.child, parent.height, child.height AS child_height
+        FROM kept_edge AS e
         JOIN eclass AS child ON child.id = e.child
         JOIN eclass AS parent ON parent.id = e.class
         WHERE child.height BETWEEN $low AND $high AND parent.height BETWEEN $low AND $high

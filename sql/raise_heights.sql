@@ -5,11 +5,7 @@ FROM (
     WITH RECURSIVE
     edge AS MATERIALIZED (
         SELECT DISTINCT e.class, e.child, parent.height
-        FROM (
-            SELECT class, unnest([c0, c1, c2, c3, c4]) AS child FROM enode WHERE NOT filtered
-        ) AS e
-        JOIN eclass AS parent ON parent.id = e.class
-        WHERE e.child > 0
+        FROM kept_edge AS e JOIN eclass AS parent ON parent.id = e.class
     ),
     lift(class, height, step) AS (
         SELECT edge.class, 1 + max(child.height), 1

@@ -17,8 +17,7 @@ WHERE id IN (
     source AS MATERIALIZED (SELECT variable, min(root_height) AS lowest FROM suspect GROUP BY variable),
     edge AS MATERIALIZED (
         SELECT DISTINCT e.class, child.id AS child, child.height
-        FROM (SELECT class, unnest([c0, c1, c2, c3, c4]) AS child FROM enode WHERE NOT filtered) AS e
-        JOIN eclass AS child ON child.id = e.child
+        FROM kept_edge AS e JOIN eclass AS child ON child.id = e.child
         WHERE child.height >= (SELECT min(lowest) FROM source)
     ),
     reach(variable, lowest, class) AS (

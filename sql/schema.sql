@@ -72,6 +72,13 @@ CREATE TABLE cost (signature INTEGER NOT NULL, cost_us DOUBLE NOT NULL, source V
 -- The last extraction: the e-node chosen for each class that the result needs.
 CREATE TABLE chosen (class INTEGER NOT NULL, enode INTEGER NOT NULL);
 
+-- The edges of the e-graph that the cycle filter kept: from an e-node's class to each of its children.
+CREATE VIEW kept_edge AS
+SELECT * FROM (
+    SELECT id AS enode, signature, class, unnest([c0, c1, c2, c3, c4]) AS child FROM enode WHERE NOT filtered
+)
+WHERE child > 0;
+
 -- For people: an e-node with its operator, attributes and type spelled out.
 CREATE VIEW enode_text AS
 SELECT

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import duckdb
@@ -59,6 +61,8 @@ class Database:
         self, path: Path | None = None, *, threads: int = 1, memory_limit: str | None = None
     ) -> None:
         config: dict[str, str | bool | int | float | list[str]] = {"threads": threads}
+        if path is None:  # where what does not fit into memory goes; a file has a folder beside it
+            config["temp_directory"] = str(Path(gettempdir()) / f"relational_tensat-{os.getpid()}")
         if memory_limit is not None:
             config["memory_limit"] = memory_limit
         try:
