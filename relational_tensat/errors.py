@@ -44,6 +44,8 @@ class RuleError(InputError):
 class UnsoundRuleError(RelationalTensatError, ArithmeticError):
     """A rule asked for the union of two classes that differ in shape or element type."""
 
+    exit_code = 3  # the rule file is input
+
 
 class VerificationError(RelationalTensatError, ArithmeticError):
     """The optimized graph does not compute what the original computes."""

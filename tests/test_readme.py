@@ -18,14 +18,24 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 
-def test_the_python_block_runs(
+def run_python_block(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    exec(compile(blocks("python")[number], "README.md", "exec"), {})
+
+
+def test_the_first_python_block_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(ROOT)
-    (block,) = blocks("python")
-    exec(compile(block, "README.md", "exec"), {})
+    run_python_block(0, monkeypatch)
     before, after = re.findall(r"[\d.]+", capsys.readouterr().out)[:2]
     assert float(after) < float(before)
+
+
+def test_the_block_on_costs_of_ones_own_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_python_block(1, monkeypatch)
+    assert "'conv': 16" in capsys.readouterr().out
 
 
 def test_the_rule_is_well_formed() -> None:
