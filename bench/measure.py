@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -103,6 +104,7 @@ def measure(graph: Graph, k_multi: int, settings: Settings) -> Run:
         e_nodes=settings.node_limit,
         seconds=None,
     )
+    gc.collect()  # what earlier runs left behind is not this one's
     with ExitStack() as resources:
         with stopwatch() as exploring:
             egraph = resources.enter_context(closing(EGraph.create(graph, None, threads=1)))
