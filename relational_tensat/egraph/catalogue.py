@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from relational_tensat.egraph.database import Database
-from relational_tensat.graph.ir import Attrs, AttrValue
+from relational_tensat.graph.ir import AttrItems, Attrs
 from relational_tensat.graph.types import ValueType
 from relational_tensat.load.json_values import encode_attr
 from relational_tensat.ops import get_operator
 
-#: Normalized attributes as a hashable tuple of items in declared order.
-AttrItems: TypeAlias = tuple[tuple[str, AttrValue], ...]
 #: Maps a symbol to the integer that patterns compare (see explore.compile).
 HeadOf: TypeAlias = Callable[["Symbol"], int]
 

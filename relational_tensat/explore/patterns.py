@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from relational_tensat.egraph.catalogue import AttrItems, Symbol
+from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.errors import RuleError
-from relational_tensat.graph.ir import AttrValue
+from relational_tensat.graph.ir import AttrItems, AttrValue
 from relational_tensat.ops import get_operator
 from relational_tensat.rules.model import Apply, Literal, Rule, Var
 

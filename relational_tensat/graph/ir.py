@@ -20,6 +20,8 @@ Array: TypeAlias = NDArray[np.generic]
 #: Attribute values are hashable and survive JSON: numbers, names, and tuples of these.
 AttrValue: TypeAlias = int | float | str | bool | tuple["AttrValue", ...]
 Attrs: TypeAlias = Mapping[str, AttrValue]
+#: Canonical attributes as a hashable tuple of items in declared order.
+AttrItems: TypeAlias = tuple[tuple[str, AttrValue], ...]
 
 
 @dataclass(frozen=True, slots=True)
