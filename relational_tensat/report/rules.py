@@ -13,8 +13,9 @@ def rule_text(rule: Rule) -> str:
     clauses += [f"({flag})" for flag in ("symmetric", "unsound") if getattr(rule, flag)]
     clauses.append(_clause("from", [_term(source) for source in rule.sources]))
     clauses.append(_clause("to", [_term(target) for target in rule.targets]))
-    if rule.conditions:
-        clauses.append(_clause("where", [_expr(condition) for condition in rule.conditions]))
+    for word, asked in (("where", rule.conditions), ("worth", rule.worth)):
+        if asked:
+            clauses.append(_clause(word, [_expr(condition) for condition in asked]))
     place = f"; {rule.file}:{rule.line}\n" if rule.file else ""
     return f"{place}(rule {rule.name}\n  " + "\n  ".join(clauses) + ")"
 

@@ -90,7 +90,7 @@ def instantiate(
 
     Returns:
         What to build; None where the rule does not apply: an operator or a constant is another
-        one, a condition does not hold, or a target's operands do not fit.
+        one, a condition does not hold, it is not worth it, or a target's operands do not fit.
 
     Raises:
         UnsoundRuleError: a target's type is not its source's.
@@ -146,7 +146,8 @@ class CompiledRule:
         self._tensors = {name: i for i, name in enumerate(tensor_vars(rule))}
         self._attrs = {name: i for i, name in enumerate(attr_vars(rule))}
         self._checks = tuple(self._source_check(node) for node in source_nodes(rule))
-        self._conditions = tuple(self._expression(each) for each in rule.conditions)
+        asked = (*rule.conditions, *rule.worth)
+        self._conditions = tuple(self._expression(each) for each in asked)
         self._builders: list[_Builder] = []
         numbers: dict[Term, int] = {}
         self._roots = tuple(self._add_builder(target, numbers) for target in rule.targets)

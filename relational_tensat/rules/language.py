@@ -8,7 +8,8 @@ A file is a list of rules::
       (from (concat (?f ?a) (?f ?b) :axis ?axis))     ; one source, or two that share variables
       (let ?c (concat ?a ?b :axis ?axis))     ; a name for a term or a value, put in where it stands
       (to (?f ?c))                            ; one target per source
-      (where (= (rank ?a) 4)))                ; all must hold
+      (where (= (rank ?a) 4))                 ; what the law needs: all must hold
+      (worth (< (size ?b) (size ?a))))        ; where rewriting can pay: a hint to the search, no more
 
 ``(symmetric)``: the two sources may be exchanged, so that each pair is rewritten once.
 ``(unsound)``: the law does not hold everywhere. Attributes that are not written have the operator's
@@ -33,7 +34,7 @@ from relational_tensat.rules.functions import functions, get_function
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
 from relational_tensat.rules.syntax import Atom, Form, Syntax, fail, read_forms, replace_atoms
 
-_CLAUSES = ("law", "each", "from", "let", "to", "where", "symmetric", "unsound")
+_CLAUSES = ("law", "each", "from", "let", "to", "where", "worth", "symmetric", "unsound")
 _REPEATABLE = ("each", "let")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _INTEGER = re.compile(r"[+-]?\d+")
@@ -141,8 +142,7 @@ class _RuleReader:
                 self._file, clauses["to"][0].line,
                 f"{name}: {len(targets)} targets for {len(sources)} sources, expected one each",
             )  # fmt: skip
-        where = clauses["where"][0].items[1:] if "where" in clauses else ()
-        conditions = tuple(self._expr(item) for item in where)
+        conditions, worth = (self._conditions(clauses, word) for word in ("where", "worth"))
         for unused in self._scope.lets.keys() - self._scope.used:
             fail(self._file, line, f"{name}: the name ?{unused} is never used")
         symmetric = "symmetric" in clauses
@@ -150,7 +150,7 @@ class _RuleReader:
             fail(self._file, line, f"{name}: (symmetric) is about two sources")
         law = self._law(clauses["law"][0])
         return Rule(
-            name, law, sources, targets, conditions, symmetric, "unsound" in clauses,
+            name, law, sources, targets, conditions, worth, symmetric, "unsound" in clauses,
             self._file, line,
         )  # fmt: skip
 
@@ -173,6 +173,9 @@ class _RuleReader:
                 fail(self._file, item.line, f"{first.text}: ({item.head}) takes nothing")
             found.setdefault(item.head, []).append(item)
         return first.text + self._suffix, found
+
+    def _conditions(self, clauses: dict[str, list[Form]], word: str) -> tuple[Expr, ...]:
+        return tuple(self._expr(item) for form in clauses.get(word, []) for item in form.items[1:])
 
     def _law(self, form: Form) -> str:
         texts = [i.text for i in form.items[1:] if isinstance(i, Atom) and i.quoted]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from relational_tensat.graph.ir import AttrValue
@@ -61,6 +61,8 @@ class Rule:
 
     Attributes:
         law: the equation in words or mathematics, one line.
+        conditions: what the law needs; without one of them it would be wrong somewhere.
+        worth: what keeps the search to places where rewriting can pay; the law holds without.
         symmetric: the two sources may be exchanged without changing the result's value, so each
             unordered pair of matches is rewritten once.
         unsound: the file says that the law does not hold everywhere; refused unless asked for.
@@ -72,6 +74,7 @@ class Rule:
     sources: tuple[Apply, ...]
     targets: tuple[Term, ...]
     conditions: tuple[Expr, ...] = ()
+    worth: tuple[Expr, ...] = ()
     symmetric: bool = False
     unsound: bool = False
     file: str = ""
@@ -81,3 +84,8 @@ class Rule:
     def is_multi(self) -> bool:
         """Whether the rule has several sources (TENSAT section 4: multi-pattern rules)."""
         return len(self.sources) > 1
+
+    @property
+    def everywhere(self) -> Rule:
+        """The rule wherever its law holds, whether or not rewriting is worth it there."""
+        return replace(self, worth=()) if self.worth else self

@@ -69,6 +69,19 @@ def test_conditions_and_shapes_decide() -> None:
     assert instantiate(rule, (matmul(), matmul()), differing, ()) is None
 
 
+def test_worth_restricts_the_search_and_not_the_law() -> None:
+    text = """(rule r (law "l") (from (add ?a ?b)) (to (add ?b ?a))
+      (where (= (rank ?a) 1)) (worth (< (size ?a) (size ?b))))"""
+    rule = rule_of(text)
+    small, big = f32(1), f32(4)
+    assert len(rule.conditions) == len(rule.worth) == 1
+    assert instantiate(rule, (("add", {}),), (small, big), (big,)) is not None
+    assert instantiate(rule, (("add", {}),), (big, small), (big,)) is None
+    assert instantiate(rule.everywhere, (("add", {}),), (big, small), (big,)) is not None
+    assert instantiate(rule.everywhere, (("add", {}),), (f32(1, 4), small), (f32(1, 4),)) is None
+    assert rule.everywhere.everywhere is rule.everywhere
+
+
 def test_constants_and_defaults_must_match() -> None:
     rule = rule_of('(rule r (law "l") (from (relu (matmul ?a ?b))) (to (matmul ?a ?b :act relu)))')
     types, roots = (f32(2, 3), f32(3, 4)), (f32(2, 4),)
