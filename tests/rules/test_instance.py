@@ -79,7 +79,7 @@ def test_worth_restricts_the_search_and_not_the_law() -> None:
     assert instantiate(rule, (("add", {}),), (big, small), (big,)) is None
     assert instantiate(rule.everywhere, (("add", {}),), (big, small), (big,)) is not None
     assert instantiate(rule.everywhere, (("add", {}),), (f32(1, 4), small), (f32(1, 4),)) is None
-    assert rule.everywhere.everywhere is rule.everywhere
+    assert not rule.everywhere.worth
 
 
 def test_constants_and_defaults_must_match() -> None:
