@@ -12,11 +12,20 @@ import traceback
 from collections.abc import Sequence
 
 from relational_tensat import __version__
-from relational_tensat.cli import convert, inspect, rules, run, sql
+from relational_tensat.cli import convert, explain, export, extract, inspect, rules, run, sql
 from relational_tensat.cli.parser import Parser
 from relational_tensat.errors import RelationalTensatError, UsageError, nearest
 
-_COMMANDS = {"run": run, "sql": sql, "inspect": inspect, "rules": rules, "convert": convert}
+_COMMANDS = {
+    "run": run,
+    "sql": sql,
+    "inspect": inspect,
+    "explain": explain,
+    "rules": rules,
+    "convert": convert,
+    "export": export,
+    "extract": extract,
+}
 _PROGRAM = "relational-tensat"
 _DEBUG = "RELATIONAL_TENSAT_DEBUG"
 _INTERNAL_ERROR = 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from relational_tensat.errors import UsageError, nearest
 from relational_tensat.extract.greedy import tree_greedy
@@ -21,10 +22,12 @@ from relational_tensat.extract.problem import (
     topological_order,
 )
 from relational_tensat.extract.solver import Progress, ShouldStop, SolverOptions
+from relational_tensat.extract.techniques import TECHNIQUES, Techniques
 
 __all__ = [
     "CYCLES",
     "METHODS",
+    "TECHNIQUES",
     "UNUSED",
     "Extraction",
     "ExtractionProblem",
@@ -55,6 +58,7 @@ def extract(
     seed: int = 0,
     should_stop: ShouldStop | None = None,
     progress: Progress | None = None,
+    without: Collection[str] = (),
 ) -> Extraction:
     """Choose the cheapest graph of an e-graph.
 
@@ -71,9 +75,10 @@ def extract(
         seed: HiGHS random seed.
         should_stop: asked often during ``ilp``; True returns the best choice so far.
         progress: called with (cost, bound) in µs whenever ``ilp`` improves one of them.
+        without: names of ``TECHNIQUES`` that ``ilp`` shall do without, for comparison.
 
     Raises:
-        UsageError: an unknown method or way with cycles, or a limit that makes no sense.
+        UsageError: an unknown method, technique or way with cycles, or a limit that makes no sense.
         NoSolutionError: the root has no acyclic derivation.
     """
     _check_name("extractor", method, METHODS)
@@ -82,13 +87,20 @@ def extract(
         raise UsageError(f"extraction time limit: {time_limit_s} s, expected a number >= 0")
     if threads < 1:
         raise UsageError(f"threads: {threads}, expected at least 1")
+    techniques = Techniques(frozenset(without))
     begin = time.monotonic()
     if method in _GREEDY:
         choice = _GREEDY[method](problem)
         return _result(problem, choice, 0.0, method, begin, "")
-    options = SolverOptions(begin + time_limit_s, threads, seed, should_stop)
-    search = search_ilp(problem, cycles, options, progress)
-    return _result(problem, search.best, search.bound_us, method, begin, "; ".join(search.notes))
+    limits = SolverOptions(begin + time_limit_s, threads, seed, should_stop, techniques=techniques)
+    search = search_ilp(problem, cycles, limits, progress)
+    found = _result(problem, search.best, search.bound_us, method, begin, "; ".join(search.notes))
+    return replace(
+        found,
+        reductions=dict(techniques.dropped),
+        size=techniques.whole,
+        reduced_size=techniques.left,
+    )
 
 
 def _result(

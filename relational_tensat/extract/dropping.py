@@ -10,8 +10,8 @@ from relational_tensat.extract.index import (
     nodes_by_class,
     parents_by_class,
 )
-from relational_tensat.extract.problem import Floats
-from relational_tensat.extract.reduced import Reduced, keep
+from relational_tensat.extract.problem import ExtractionProblem, Floats
+from relational_tensat.extract.reduced import Mask, Reduced, keep
 
 _RELATIVE_SLACK = 1e-9
 """Sums of costs that differ by less are taken as equal: they may differ by rounding only."""
@@ -25,6 +25,14 @@ def drop_unreachable(reduced: Reduced) -> Reduced:
 def drop_underivable(reduced: Reduced) -> Reduced:
     """Drop e-nodes that no acyclic choice can contain: a child has no acyclic derivation."""
     problem = reduced.problem
+    stuck = ~derivable_classes(problem)[problem.child_idx]
+    nodes = np.ones(problem.n_nodes, dtype=np.bool_)
+    nodes[edge_owner(problem.child_ptr)[stuck]] = False
+    return keep(reduced, nodes)
+
+
+def derivable_classes(problem: ExtractionProblem) -> Mask:
+    """Return which classes have an acyclic derivation, found from the leaves up."""
     missing = np.diff(problem.child_ptr).tolist()
     parents = parents_by_class(problem)
     node_class = problem.node_class.tolist()
@@ -39,7 +47,7 @@ def drop_underivable(reduced: Reduced) -> Reduced:
             missing[parent] -= 1
             if missing[parent] == 0:
                 ready.append(parent)
-    return keep(reduced, np.array(missing) == 0)
+    return np.array(derived, dtype=np.bool_)
 
 
 def drop_self_loops(reduced: Reduced) -> Reduced:

@@ -13,7 +13,7 @@ from relational_tensat.extract.covering import covers
 from relational_tensat.extract.dropping import drop_underivable
 from relational_tensat.extract.loops import two_cycle_rows
 from relational_tensat.extract.mip import cut_and_solve, scaled_model
-from relational_tensat.extract.pinning import parts, pin_required
+from relational_tensat.extract.pinning import parts, pin_required, with_single_root
 from relational_tensat.extract.problem import Ints, dag_cost_us
 from relational_tensat.extract.reduced import Mask, Reduced, keep, unreduced
 from relational_tensat.extract.reductions import reduce, shrunk
@@ -47,12 +47,14 @@ def prepared(reduced: Reduced, options: SolverOptions) -> Reduced:
     def stop() -> bool:
         return options.exhausted
 
-    reduced = reduce(reduced, stop)
-    while True:
+    techniques = options.techniques
+    reduced = with_single_root(reduce(reduced, stop, techniques))
+    while techniques.uses("pinning"):
         before = reduced
-        reduced = reduce(pin_required(reduced), stop)
+        reduced = reduce(techniques.apply("pinning", pin_required, reduced), stop, techniques)
         if stop() or not shrunk(before, reduced):
-            return reduced
+            break
+    return reduced
 
 
 def _search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> list[int]:
@@ -65,9 +67,11 @@ def _search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> 
     whole.offer(reduced.lift(start))
     assembly = _Assembly(whole, reduced, start)
     sizes = [search.problem.n_nodes for search in assembly.searches]
-    for search in assembly.searches:
-        for choice in covers(search.problem, options.seed):
-            search.offer(choice)
+    options.techniques.measure(whole.problem, [search.problem for search in assembly.searches])
+    if options.techniques.uses("covers") and options.techniques.uses("underivable"):
+        for search in assembly.searches:
+            for choice in covers(search.problem, options.seed):
+                search.offer(choice)
     for index, search in enumerate(assembly.searches):
         share = options.seconds_left / (len(sizes) - index)
         _search_piece(search, replace(options, deadline=time.monotonic() + share))
@@ -81,7 +85,9 @@ def _search_piece(search: Search, options: SolverOptions) -> None:
     if search.closed or options.exhausted:
         return
     model = scaled_model(search.problem, "auto", search.cost_us)
-    rows = stack_rows([model.rows, two_cycle_rows(search.problem)])
+    rows = model.rows
+    if options.techniques.uses("two-cycles"):
+        rows = stack_rows([rows, two_cycle_rows(search.problem)])
     share = options.seconds_left * _SHARE_OF_RELAXATION
     limits = replace(options, deadline=time.monotonic() + share)
     relaxation = relax(model, rows, limits, search.cost_us)
@@ -91,6 +97,8 @@ def _search_piece(search: Search, options: SolverOptions) -> None:
     if search.closed:
         return
     hopeless = relaxation.hopeless(search.cost_us)
+    if not options.techniques.uses("reduced-costs"):
+        hopeless[:] = False
     if hopeless.mean() >= _WORTH_REDUCING:
         _search_rest(search, ~hopeless, options)
     else:
@@ -100,6 +108,7 @@ def _search_piece(search: Search, options: SolverOptions) -> None:
 
 def _search_rest(search: Search, nodes: Mask, options: SolverOptions) -> None:
     """Search among some e-nodes, beyond which there is nothing cheaper than the best choice."""
+    options.techniques.dropped["reduced-costs"] += int((~nodes).sum())
     reduced = drop_underivable(keep(unreduced(search.problem), nodes))
     if not np.any(reduced.problem.node_class == reduced.problem.root):
         search.raise_bound(search.cost_us)

@@ -28,13 +28,12 @@ def pin_required(reduced: Reduced) -> Reduced:
     origins both are ``UNUSED``.
     """
     reduced = drop_self_loops(reduced)  # no e-node may ask for the root, which asks for all
+    required = members_of(must_sets(reduced.problem)[reduced.problem.root])
+    below = reduced.problem.root
+    reduced = with_single_root(reduced)
     problem = reduced.problem
-    required = members_of(must_sets(problem)[problem.root])
-    if len(nodes_by_class(problem)[problem.root]) == 1:
+    if problem.root == below:
         required = [klass for klass in required if klass != problem.root]
-    else:
-        reduced = _with_root_above(reduced)
-        problem = reduced.problem
     owner = edge_owner(problem.child_ptr)
     parent = problem.node_class[owner]
     component = np.array(class_components(problem))
@@ -52,9 +51,15 @@ def pin_required(reduced: Reduced) -> Reduced:
     return keep(reduced, np.ones(problem.n_nodes, dtype=np.bool_), edges=edges)
 
 
-def _with_root_above(reduced: Reduced) -> Reduced:
-    """Return the e-graph with one more class, of one free e-node that needs the root."""
+def with_single_root(reduced: Reduced) -> Reduced:
+    """Return the e-graph with a root of one e-node.
+
+    Where there are several, one free e-node that needs the root is put above it, in a class of its
+    own; in the origins both are ``UNUSED``.
+    """
     problem = reduced.problem
+    if len(nodes_by_class(problem)[problem.root]) == 1:
+        return reduced
     top = problem.n_classes
     return Reduced(
         problem=ExtractionProblem(

@@ -8,7 +8,8 @@ class; it must be acyclic. Its cost is the sum over the e-nodes reached, each co
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,9 @@ class Extraction:
         method: the extractor that was asked for.
         seconds: wall time.
         note: one line for the report: what the solver said, what was cut or repaired.
+        reductions: e-nodes that each reduction took away, by its name; only of ``ilp``.
+        size, reduced_size: numbers of e-nodes, e-classes and edges before the reductions, and of
+            all pieces together that the first round of them left; zeros where none were made.
     """
 
     choice: Ints
@@ -92,6 +96,9 @@ class Extraction:
     method: str
     seconds: float
     note: str
+    reductions: Mapping[str, int] = field(default_factory=dict)
+    size: tuple[int, int, int] = (0, 0, 0)
+    reduced_size: tuple[int, int, int] = (0, 0, 0)
 
 
 def relative_gap(cost_us: float, bound_us: float) -> float:

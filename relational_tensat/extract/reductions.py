@@ -19,6 +19,7 @@ from relational_tensat.extract.inlining import (
 )
 from relational_tensat.extract.must import drop_by_must
 from relational_tensat.extract.reduced import Reduced
+from relational_tensat.extract.techniques import Techniques
 
 Reduction = Callable[[Reduced], Reduced]
 
@@ -48,23 +49,30 @@ WORTHWHILE = 0.02
 """Reductions are repeated as long as they drop at least this fraction of the e-nodes."""
 
 
-def reduce(reduced: Reduced, stop: Callable[[], bool] | None = None) -> Reduced:
+def reduce(
+    reduced: Reduced,
+    stop: Callable[[], bool] | None = None,
+    techniques: Techniques | None = None,
+) -> Reduced:
     """Return a smaller e-graph with an optimum that lifts to one of this e-graph.
 
     Args:
         reduced: an e-graph whose root has an acyclic derivation; perhaps reduced before.
         stop: asked between reductions; True returns what is there.
+        techniques: which reductions to use, and where to count what they take away.
     """
+    techniques = techniques or Techniques()
     while True:
         before = reduced
-        reduced = _cheap_rounds(reduced, stop)
+        reduced = _cheap_rounds(reduced, stop, techniques)
         for name in _DEAR:
             if stop is not None and stop():
                 return reduced
+            reduced = techniques.apply(name, REDUCTIONS[name], reduced)
             # What is left over by the dear reductions must be derivable and reachable again.
-            reduced = drop_underivable(REDUCTIONS[name](reduced))
+            reduced = techniques.apply("underivable", drop_underivable, reduced)
         if not shrunk(before, reduced):
-            return _cheap_rounds(reduced, stop)
+            return _cheap_rounds(reduced, stop, techniques)
 
 
 def shrunk(before: Reduced, after: Reduced) -> bool:
@@ -72,13 +80,15 @@ def shrunk(before: Reduced, after: Reduced) -> bool:
     return after.problem.n_nodes < before.problem.n_nodes * (1 - WORTHWHILE)
 
 
-def _cheap_rounds(reduced: Reduced, stop: Callable[[], bool] | None) -> Reduced:
+def _cheap_rounds(
+    reduced: Reduced, stop: Callable[[], bool] | None, techniques: Techniques
+) -> Reduced:
     while True:
         before = reduced
         for name, reduction in REDUCTIONS.items():
             if name not in _DEAR:
                 if stop is not None and stop():
                     return reduced
-                reduced = reduction(reduced)
+                reduced = techniques.apply(name, reduction, reduced)
         if not shrunk(before, reduced):
             return reduced

@@ -61,7 +61,11 @@ def relax(
     problem, scale = model.problem, model.scale
     n, n_classes = problem.n_nodes, problem.n_classes
     program = LinearProgram(model.columns, rows, options)
-    must, landmarks = MustRows(problem), LandmarkCuts(problem)
+    families: list[MustRows | LandmarkCuts] = []
+    if options.techniques.uses("must-rows"):
+        families.append(MustRows(problem))
+    if options.techniques.uses("landmarks"):
+        families.append(LandmarkCuts(problem))
     blocks = [rows]
     history: deque[float] = deque(maxlen=_WINDOW + 1)
     last: LpResult | None = None
@@ -74,8 +78,9 @@ def relax(
         if gap <= 0 or stalled or options.exhausted:
             break
         x, y = solved.values[:n], solved.values[n : n + n_classes]
-        found = stack_rows([must.violated(x, y), landmarks.violated(x, y)])
-        if found.count == 0:
+        cuts = [cuts.violated(x, y) for cuts in families]
+        found = stack_rows(cuts) if cuts else None
+        if found is None or found.count == 0:
             break
         program.add(found)
         blocks.append(found)

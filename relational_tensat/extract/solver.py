@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.errors import RelationalTensatError
 from relational_tensat.extract.problem import Floats, Ints
+from relational_tensat.extract.techniques import Techniques
 
 ShouldStop = Callable[[], bool]
 Progress = Callable[[float, float], None]
@@ -39,6 +40,7 @@ class SolverOptions:
         seed: of its randomised heuristics.
         should_stop: asked often; True makes it stop with the best so far.
         interruption: remembers a Ctrl-C for all that share these options.
+        techniques: which reductions and cuts to use.
     """
 
     deadline: float
@@ -46,6 +48,7 @@ class SolverOptions:
     seed: int = 0
     should_stop: ShouldStop | None = None
     interruption: Interruption = field(default_factory=Interruption)
+    techniques: Techniques = field(default_factory=Techniques)
 
     @property
     def seconds_left(self) -> float:

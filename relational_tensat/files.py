@@ -11,14 +11,17 @@ from pathlib import Path
 from relational_tensat.errors import InputError
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, expected: str = "a model file") -> bytes:
     """Return the content of a file that must not be empty.
+
+    Args:
+        expected: what the file should be, for messages.
 
     Raises:
         InputError: it does not exist, is a folder, cannot be read, or has 0 bytes.
     """
     if path.is_dir():
-        raise InputError(f"{path}: is a folder, expected a model file")
+        raise InputError(f"{path}: is a folder, expected {expected}")
     try:
         data = path.read_bytes()
     except FileNotFoundError:

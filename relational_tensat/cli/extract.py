@@ -1,0 +1,127 @@
+"""``extract``: the cheapest graph of an e-graph file, of this or any other tool."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relational_tensat.cli.parser import Parser, one_of, seconds, whole_number
+from relational_tensat.options import EXTRACTORS, ILP_CYCLES
+
+if TYPE_CHECKING:
+    from relational_tensat.extract import Extraction
+    from relational_tensat.interchange import SerializedEGraph
+
+HELP = "choose the cheapest graph of an e-graph file (egraph-serialize JSON)"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the flags of ``extract``."""
+    default = "[%(default)s]"
+    parser.add_argument("file", type=Path, metavar="EGRAPH.json", help="an e-graph file")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE",
+        help="write the choice here: the e-node of each e-class that is needed",
+    )  # fmt: skip
+    for flag, known, text in (
+        ("--extractor", EXTRACTORS, "how the graph is chosen"),
+        ("--ilp-cycles", ILP_CYCLES, "how the ILP is kept acyclic"),
+    ):
+        parser.add_argument(
+            flag, type=one_of(flag.lstrip("-").replace("-", " "), known), default=known[0],
+            metavar="NAME", help=f"{text}: {', '.join(known)} {default}",
+        )  # fmt: skip
+    parser.add_argument(
+        "--extract-time-limit", type=seconds, default=60.0, metavar="S",
+        help=f"seconds of extraction {default}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--without", action="append", default=[], metavar="TECHNIQUE",
+        help="leave out a reduction or cut of the ILP, for comparison (repeatable)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seed", type=whole_number, default=0, metavar="N", help=f"of the solver {default}"
+    )
+    parser.add_argument(
+        "--threads", type=whole_number, default=1, metavar="N", help=f"of the solver {default}"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+    parser.add_argument(
+        "--json-events", action="store_true",
+        help="print each better graph and bound on standard error, one JSON object a line",
+    )  # fmt: skip
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Extract and print what was found."""
+    from relational_tensat.extract import extract
+    from relational_tensat.interchange import read_egraph_json
+    from relational_tensat.report.events import ExtractionEvents
+
+    egraph = read_egraph_json(args.file)
+    egraph.check_derivable(str(args.file))
+    found = extract(
+        egraph.problem,
+        args.extractor,
+        cycles=args.ilp_cycles,
+        time_limit_s=args.extract_time_limit,
+        threads=args.threads,
+        seed=args.seed,
+        progress=ExtractionEvents(sys.stderr).extraction if args.json_events else None,
+        without=args.without,
+    )
+    if args.output is not None:
+        _write(args.output, egraph, found)
+    if args.json:
+        sys.stdout.write(json.dumps(to_json(found), allow_nan=False) + "\n")
+    else:
+        _print(args.file, egraph, found)
+    return 0
+
+
+def to_json(found: Extraction) -> dict[str, Any]:
+    """Return the object that ``extract --json`` prints; costs are in the file's unit."""
+    return {
+        "cost": found.cost_us,
+        "bound": found.bound_us,
+        "gap": found.gap,
+        "optimal": found.optimal,
+        "seconds": found.seconds,
+        "reductions": {
+            "before": dict(zip(_SIZES, found.size, strict=True)),
+            "after": dict(zip(_SIZES, found.reduced_size, strict=True)),
+            "dropped": dict(found.reductions),
+        },
+        "method": found.method,
+        "note": found.note,
+    }
+
+
+_SIZES = ("e_nodes", "e_classes", "edges")
+
+
+def _write(path: Path, egraph: SerializedEGraph, found: Extraction) -> None:
+    from relational_tensat.files import write_aside
+
+    content = {"cost": found.cost_us, "choices": egraph.named(found.choice)}
+    with write_aside(path) as folder:
+        (folder / path.name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _print(path: Path, egraph: SerializedEGraph, found: Extraction) -> None:
+    from relational_tensat.report.console import stdout_console
+    from relational_tensat.report.reductions import print_reductions
+
+    console = stdout_console()
+    console.print(
+        f"{path}: {len(egraph.nodes):,} e-nodes in {len(egraph.classes):,} e-classes, "
+        f"{len(egraph.roots):,} to extract"
+    )
+    print_reductions(found, console)
+    proof = "optimal" if found.optimal else f"bound {found.bound_us:,.6g}, gap {found.gap:.2%}"
+    console.print(f"cost {found.cost_us:,.6g} ({proof}), {found.method}, {found.seconds:.2f} s")
+    if found.note:
+        console.print(f"note: {found.note}")

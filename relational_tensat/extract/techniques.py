@@ -1,0 +1,94 @@
+"""What the exact extractor does beyond its integer program: by name, each can be switched off.
+
+Without any of them the optimum is the same; what they are worth is how long it takes to prove it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from relational_tensat.errors import UsageError, nearest
+from relational_tensat.extract.problem import ExtractionProblem
+from relational_tensat.extract.reduced import Reduced
+
+REDUCTION_MEANINGS: dict[str, str] = {
+    "unreachable": "drop classes that the root does not reach",
+    "underivable": "drop e-nodes without an acyclic derivation",
+    "self-loops": "drop e-nodes that need their own class, or the root's",
+    "free-classes": "settle classes that can be had for nothing",
+    "single-free": "replace a class of one free e-node by that e-node's children",
+    "dominated": "drop e-nodes beside which another is as cheap and needs no more",
+    "single-parents": "merge a class of one e-node into the only e-node that needs it",
+    "dear": "drop e-nodes dearer than a whole derivation of their class",
+    "must": "drop e-nodes that need a class which needs theirs; take those that come anyway for free",
+    "pinning": "let the root need what every choice contains, and take the rest apart",
+    "reduced-costs": "drop e-nodes that the relaxation's duals rule out",
+}
+OTHER_MEANINGS: dict[str, str] = {
+    "two-cycles": "rows against circles of two classes",
+    "must-rows": "rows for classes that come with others",
+    "landmarks": "rows for e-nodes of which one must be taken",
+    "covers": "greedy choices in which several classes pay together",
+}
+TECHNIQUES: tuple[str, ...] = (*REDUCTION_MEANINGS, *OTHER_MEANINGS)
+
+
+@dataclass
+class Techniques:
+    """Which techniques are used, and what the reductions among them took away.
+
+    Attributes:
+        without: the names of those left out.
+        dropped: e-nodes that each reduction took away, by its name.
+        whole, left: numbers of e-nodes, e-classes and edges before any reduction, and in all
+            pieces together that the first round of reductions left.
+
+    Raises:
+        UsageError: a name is none of ``TECHNIQUES``.
+    """
+
+    without: frozenset[str] = frozenset()
+    dropped: Counter[str] = field(default_factory=Counter)
+    whole: tuple[int, int, int] = (0, 0, 0)
+    left: tuple[int, int, int] = (0, 0, 0)
+
+    def __post_init__(self) -> None:
+        for name in sorted(self.without):
+            if name not in TECHNIQUES:
+                raise UsageError(
+                    f"unknown technique {name!r}{nearest(name, TECHNIQUES)}, "
+                    f"expected some of {', '.join(TECHNIQUES)}"
+                )
+
+    def uses(self, name: str) -> bool:
+        """Whether a technique is used."""
+        return name not in self.without
+
+    def apply(
+        self, name: str, reduction: Callable[[Reduced], Reduced], reduced: Reduced
+    ) -> Reduced:
+        """Carry out a reduction unless it is left out, and count what it took away."""
+        if not self.uses(name):
+            return reduced
+        after = reduction(reduced)
+        gone = reduced.problem.n_nodes - after.problem.n_nodes
+        if gone > 0:
+            self.dropped[name] += gone
+        return after
+
+    def measure(self, whole: ExtractionProblem, pieces: Sequence[ExtractionProblem]) -> None:
+        """Remember the sizes before and after; only the first call counts."""
+        if self.whole == (0, 0, 0):
+            self.whole = size_of([whole])
+            self.left = size_of(pieces)
+
+
+def size_of(problems: Sequence[ExtractionProblem]) -> tuple[int, int, int]:
+    """Return the numbers of e-nodes, e-classes and edges of e-graphs together."""
+    return (
+        sum(each.n_nodes for each in problems),
+        sum(each.n_classes for each in problems),
+        sum(len(each.child_idx) for each in problems),
+    )

@@ -1,0 +1,55 @@
+"""Every technique can be left out: the optimum stays."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relational_tensat.errors import UsageError
+from relational_tensat.extract import TECHNIQUES, extract
+from relational_tensat.extract.reductions import REDUCTIONS
+from relational_tensat.extract.techniques import REDUCTION_MEANINGS
+from tests.extract.instances import brute_force_us, random_problem
+
+SEEDS = st.integers(0, 10**9)
+
+
+def test_every_reduction_has_a_meaning() -> None:
+    assert REDUCTIONS.keys() <= REDUCTION_MEANINGS.keys()
+
+
+@pytest.mark.parametrize("name", TECHNIQUES)
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(seed=SEEDS)
+def test_the_optimum_is_found_without_any_one(name: str, seed: int) -> None:
+    problem = random_problem(seed)
+    found = extract(problem, without=[name])
+    assert found.optimal
+    assert found.cost_us == pytest.approx(brute_force_us(problem))
+    assert name not in found.reductions
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(seed=SEEDS, without=st.sets(st.sampled_from(TECHNIQUES)))
+def test_the_optimum_is_found_without_some(seed: int, without: set[str]) -> None:
+    problem = random_problem(seed)
+    found = extract(problem, without=without)
+    assert found.optimal
+    assert found.cost_us == pytest.approx(brute_force_us(problem))
+
+
+def test_what_reductions_take_away_is_counted() -> None:
+    problems = [random_problem(seed) for seed in range(30)]
+    found = [extract(problem) for problem in problems]
+    counted = {name for each in found for name in each.reductions}
+    assert {"underivable", "dominated", "must"} <= counted
+    for problem, each in zip(problems, found, strict=True):
+        if each.size != (0, 0, 0):
+            assert each.size[:2] == (problem.n_nodes, problem.n_classes)
+            assert each.reduced_size[0] <= problem.n_nodes + problem.n_classes
+
+
+def test_an_unknown_technique_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match="unknown technique 'landmark'; did you mean 'landmarks'"):
+        extract(random_problem(1), without=["landmark"])
