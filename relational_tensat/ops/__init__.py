@@ -3,6 +3,7 @@
 from relational_tensat.ops import (
     binary,
     conv,
+    conversions,
     elementwise,
     layout,
     leaves,
@@ -12,6 +13,7 @@ from relational_tensat.ops import (
     pieces,
     pool,
     reduce,
+    rms_norm,
 )
 from relational_tensat.ops.base import (
     ACTIVATIONS,
@@ -27,11 +29,13 @@ from relational_tensat.ops.base import (
 CATALOGUE = (
     leaves,
     elementwise,
+    conversions,
     binary,
     matmul,
     conv,
     pool,
     norm,
+    rms_norm,
     reduce,
     layout,
     pieces,

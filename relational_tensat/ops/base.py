@@ -22,6 +22,7 @@ import numpy as np
 from relational_tensat.errors import ShapeError, UsageError, nearest
 from relational_tensat.graph.ir import Array, Attrs, AttrValue
 from relational_tensat.graph.types import TensorType, ValueType, tensors_of
+from relational_tensat.ops.field import Field
 
 #: The activations that conv, matmul and pool operators can have fused.
 ACTIVATIONS = ("none", "relu", "sigmoid", "tanh")
@@ -129,6 +130,9 @@ class Operator(ABC):
     free: ClassVar[bool] = False
     #: The ONNX operators (default domain) that ``from_onnx`` reads.
     onnx: ClassVar[tuple[str, ...]] = ()
+    #: The first version of ONNX's operators in which ``to_onnx`` writes this operator as one node,
+    #: where it takes many before.
+    onnx_since: ClassVar[int] = 1
 
     @abstractmethod
     def infer(self, inputs: Types, attrs: Attrs) -> ValueType:
@@ -157,6 +161,18 @@ class Operator(ABC):
     def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
         """As ``evaluate``, for operators whose meaning needs the operands' declared types."""
         return self.evaluate(inputs, attrs)
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        """Compute the result with residues modulo a prime in place of floats.
+
+        Integers and booleans stay what they are; operators of nothing else are never asked. Enough
+        as it stands for operators whose ``evaluate`` only moves, adds, subtracts and, once,
+        multiplies elements; others say here what they are over a field.
+
+        Raises:
+            Undefined: a quotient by 0.
+        """
+        return field.reduced(self.evaluate_typed(inputs, types, attrs))
 
     def from_onnx(self, node: OnnxNode) -> Mapped | None:
         """Return what an ONNX node of ``self.onnx`` becomes, attributes canonical.

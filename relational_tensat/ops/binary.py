@@ -20,6 +20,7 @@ from relational_tensat.ops.base import (
     Values,
     register,
 )
+from relational_tensat.ops.field import Field
 from relational_tensat.ops.onnx_read import attr_int, input_type
 from relational_tensat.ops.shapes import NUMBER_DTYPES, broadcast, front_axis, one_dtype, operands
 
@@ -110,6 +111,9 @@ class Div(_Binary):
             quotient = np.abs(a) // np.abs(b)
             return np.where((a < 0) != (b < 0), -quotient, quotient).astype(np.asarray(a).dtype)
 
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.multiply(inputs[0], field.inverse(inputs[1]))
+
 
 @register
 class Pow(_Binary):
@@ -122,6 +126,9 @@ class Pow(_Binary):
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return np.power(inputs[0], inputs[1])
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.raised(inputs[0], inputs[1])
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         dtype = input_type(node, 0).dtype

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from relational_tensat.errors import ShapeError
 from relational_tensat.graph.ir import Attrs, AttrValue
@@ -25,6 +27,7 @@ from relational_tensat.ops.base import (
     register,
     tensor,
 )
+from relational_tensat.ops.field import Field
 from relational_tensat.ops.onnx_read import attr_int, attr_ints, has_input, input_type
 from relational_tensat.ops.onnx_write import emit_activation, emit_constant, emit_ints
 from relational_tensat.ops.padding import (
@@ -84,25 +87,35 @@ class Conv(Operator):
         return TensorType(x.dtype, (x.shape[0], filters, *out))
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
-        """Sum, over the taps of the kernel, one matrix product per group."""
+        result = self._convolve(inputs, attrs, np.float64, _products)
+        return activate(str_of(attrs, "act"), result)
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        # Of the taps' products, each below 2^28, fewer than 2^35 are summed: no overflow.
+        result = self._convolve(inputs, attrs, np.int64, field.matmul)
+        return field.activate(str_of(attrs, "act"), field.reduced(result))
+
+    def _convolve(
+        self, inputs: Values, attrs: Attrs, dtype: DTypeLike, product: Callable[[Any, Any], Any]
+    ) -> Any:
+        """Sum, over the taps of the kernel, one matrix product per group; add the bias."""
         x, w, *bias = inputs
         sizes, kernel, stride = x.shape[2:], w.shape[2:], ints_of(attrs, "stride")
         dilation = _dilation(attrs, len(sizes))
         begins, ends = resolve_padding(padding_of(attrs), sizes, kernel, stride, dilation)
         out_sizes = output_sizes(self.name, sizes, kernel, stride, dilation, (begins, ends))
-        padded = pad_spatial(x, begins, ends, 0.0)
+        padded = pad_spatial(x, begins, ends, 0)
         batch, groups = x.shape[0], x.shape[1] // w.shape[1]
         filters = w.reshape(groups, w.shape[0] // groups, w.shape[1], *kernel)
-        result = np.zeros((batch, groups, filters.shape[1], math.prod(out_sizes)))
+        result = np.zeros((batch, groups, filters.shape[1], math.prod(out_sizes)), dtype)
         for tap, met in taps(padded, kernel, stride, dilation, out_sizes):
             columns = np.ascontiguousarray(met).reshape(batch, groups, w.shape[1], -1)
             rows = np.ascontiguousarray(filters[(..., *tap)])
-            # A depthwise convolution is no matrix product: NumPy multiplies faster without one.
-            result += rows * columns if rows.shape[1:] == (1, 1) else np.matmul(rows, columns)
+            result += product(rows, columns)
         result = result.reshape(batch, w.shape[0], *out_sizes)
         if bias:
             result += bias[0].reshape(-1, *(1,) * len(sizes))
-        return activate(str_of(attrs, "act"), result)
+        return result
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Two per weight and position, one per element for bias; a fused activation is none."""
@@ -141,6 +154,11 @@ class Conv(Operator):
             group=x.shape[1] // w.shape[1],
         )
         return emit_activation(emitter, result[0], str_of(attrs, "act"))
+
+
+def _products(rows: Any, columns: Any) -> Any:
+    """Multiply matrices; those of a depthwise convolution are numbers, faster without matmul."""
+    return rows * columns if rows.shape[1:] == (1, 1) else np.matmul(rows, columns)
 
 
 def _dilation(attrs: Attrs, rank: int) -> tuple[int, ...]:

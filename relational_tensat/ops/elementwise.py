@@ -1,4 +1,4 @@
-"""Element-wise operators of one operand, and those that only rename or convert it."""
+"""Element-wise operators of one operand."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from relational_tensat.errors import ShapeError
 from relational_tensat.graph.ir import Attrs
 from relational_tensat.graph.types import (
-    DTYPE_BYTES,
     FLOAT_DTYPES,
     TensorType,
     ValueType,
-    numpy_dtype,
 )
 from relational_tensat.ops.attributes import float_of, str_of
 from relational_tensat.ops.base import (
@@ -31,14 +28,14 @@ from relational_tensat.ops.base import (
     tensor,
 )
 from relational_tensat.ops.erf import erf
+from relational_tensat.ops.field import Field
 from relational_tensat.ops.onnx_read import (
     attr_float,
     attr_str,
-    check_one_output,
     constant_float,
     input_type,
 )
-from relational_tensat.ops.onnx_write import ONNX_DTYPES, dtype_of_onnx, emit_constant
+from relational_tensat.ops.onnx_write import emit_constant
 from relational_tensat.ops.shapes import NUMBER_DTYPES, SIGNED_DTYPES, one_dtype
 
 
@@ -52,6 +49,11 @@ class _Unary(Operator):
         kind = tensor(inputs[0], self.name)
         one_dtype(self.name, [kind], self.accepts)
         return kind
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        """A random function, one per value of the attributes."""
+        given = [f"{name}={value}" for name, value in attrs.items()]
+        return field.function(" ".join([self.name, *given]), inputs[0])
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         return Mapped(self.name, (node.inputs[0],))
@@ -150,6 +152,9 @@ class Neg(_Unary):
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return np.negative(inputs[0])
 
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.reduced(np.negative(inputs[0]))
+
 
 @register
 class Abs(_Unary):
@@ -186,6 +191,9 @@ class Reciprocal(_Unary):
         with np.errstate(divide="ignore"):
             return 1.0 / inputs[0]
 
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.inverse(inputs[0])
+
 
 @register
 class Gelu(_Unary):
@@ -194,6 +202,7 @@ class Gelu(_Unary):
     name = "gelu"
     attrs = (Attr("approximate", "str", "none", ("none", "tanh")),)
     onnx = ("Gelu",)
+    onnx_since = 20
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         x = inputs[0]
@@ -209,7 +218,7 @@ class Gelu(_Unary):
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
         approximate = str_of(attrs, "approximate")
-        if emitter.opset >= 20:
+        if emitter.opset >= self.onnx_since:
             return emitter.emit("Gelu", list(inputs), approximate=approximate)
         x, dtype = inputs[0], tensor(types[0], self.name).dtype
 
@@ -236,6 +245,11 @@ class Clip(_Unary):
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return np.minimum(np.maximum(inputs[0], float_of(attrs, "min")), float_of(attrs, "max"))
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        if all(map(math.isinf, attrs.values())):  # type: ignore[arg-type]
+            return inputs[0]
+        return super().evaluate_exact(inputs, types, attrs, field)
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         if node.op_type != "Clip":
@@ -282,101 +296,12 @@ class Smul(_Unary):
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return inputs[0] * float_of(attrs, "value")
 
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.multiply(inputs[0], field.constant(float_of(attrs, "value")))
+
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
         dtype = tensor(types[0], self.name).dtype
         factor = emit_constant(emitter, float_of(attrs, "value"), dtype)
         return emitter.emit("Mul", [inputs[0], factor])
-
-
-@register
-class Cast(Operator):
-    """Conversion to another element type; between floats it changes no value.
-
-    Floats become integers by dropping the fraction, and bool by comparing with 0.
-    """
-
-    name = "cast"
-    attrs = (Attr("dtype", "dtype", choices=tuple(DTYPE_BYTES)),)
-    onnx = ("Cast",)
-
-    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
-        kind = tensor(inputs[0], self.name)
-        if kind.dtype not in DTYPE_BYTES:
-            raise ShapeError(f"cast takes numbers or bool, not {kind.dtype}")
-        return TensorType(str_of(attrs, "dtype"), kind.shape)
-
-    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
-        dtype = str_of(attrs, "dtype")
-        kept = np.dtype("float64") if dtype in FLOAT_DTYPES else numpy_dtype(dtype)
-        with np.errstate(invalid="ignore"):  # out of range: undefined in ONNX, too
-            return np.asarray(inputs[0]).astype(kept)
-
-    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        return 0
-
-    def read_onnx(self, node: OnnxNode) -> Mapped | None:
-        to = node.attributes["to"]
-        if isinstance(to, str | bytes):  # version 1 names it: FLOAT, INT64
-            names = {"FLOAT": "float32", "DOUBLE": "float64"}
-            text = attr_str(node, "to", "").upper()
-            dtype = names.get(text, text.lower())
-        else:
-            dtype = dtype_of_onnx(int(to))
-        return Mapped(self.name, (node.inputs[0],), {"dtype": dtype})
-
-    def to_onnx(
-        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
-    ) -> list[str]:
-        return emitter.emit("Cast", list(inputs), to=ONNX_DTYPES[str_of(attrs, "dtype")])
-
-
-class _Same(Operator):
-    """Gives back its operand."""
-
-    free = True
-
-    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
-        return tensor(inputs[0], self.name)
-
-    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
-        return inputs[0]
-
-    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        return 0
-
-    def bytes_moved(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        return 0
-
-    def read_onnx(self, node: OnnxNode) -> Mapped | None:
-        check_one_output(node)
-        return Mapped(self.name, (node.inputs[0],))
-
-    def to_onnx(
-        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
-    ) -> list[str]:
-        return emitter.emit(self.onnx[0], list(inputs))
-
-
-@register
-class Identity(_Same):
-    """The operand itself."""
-
-    name = "identity"
-    onnx = ("Identity",)
-
-
-@register
-class Dropout(_Same):
-    """Dropout at inference: the operand itself."""
-
-    name = "dropout"
-    onnx = ("Dropout",)
-
-    def read_onnx(self, node: OnnxNode) -> Mapped | None:
-        # Before version 12 an attribute (is_test) or nothing at all tells training from inference;
-        # models are optimized for inference, so only an explicit training_mode keeps it opaque.
-        if node.opset >= 12 and constant_float(node, 2, 0.0) != 0.0:
-            return None
-        return super().read_onnx(node)

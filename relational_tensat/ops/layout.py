@@ -24,6 +24,7 @@ from relational_tensat.ops.base import (
     register,
     tensor,
 )
+from relational_tensat.ops.field import Field
 from relational_tensat.ops.onnx_read import (
     attr_float,
     attr_int,
@@ -185,6 +186,10 @@ class Pad(Copy):
             value = np.array(float_of(attrs, "value")).astype(x.dtype)
             return np.pad(x, widths, constant_values=value)
         return np.pad(x, widths, mode="reflect" if attrs["mode"] == "reflect" else "edge")
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        value = field.constant(float_of(attrs, "value"))
+        return self.evaluate(inputs, {**attrs, "value": value})
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         if node.opset < 11:

@@ -28,6 +28,7 @@ from relational_tensat.ops.base import (
     Values,
     register,
 )
+from relational_tensat.ops.field import Field
 from relational_tensat.ops.onnx_read import constant_ints
 from relational_tensat.ops.onnx_write import emit_constant, emit_ints
 
@@ -103,6 +104,10 @@ class Fill(_Free):
         dtype = np.dtype("float64") if kind.dtype in FLOAT_DTYPES else numpy_dtype(kind.dtype)
         # A view of one number: constants of any size take no memory.
         return np.broadcast_to(np.array(attrs["value"]).astype(dtype), kind.shape)
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        value = field.constant(float_of(attrs, "value"))
+        return np.broadcast_to(np.int64(value), self.infer((), attrs).shape)
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         value = node.attributes.get("value", np.zeros(1, dtype=np.float32))

@@ -24,6 +24,7 @@ from relational_tensat.ops.base import (
     register,
     tensor,
 )
+from relational_tensat.ops.field import Field
 from relational_tensat.ops.onnx_read import attr_float, attr_int, has_input, input_type
 from relational_tensat.ops.onnx_write import emit_activation
 from relational_tensat.ops.shapes import NUMBER_DTYPES, broadcast, one_dtype, operands
@@ -61,6 +62,12 @@ class Matmul(Operator):
         if len(inputs) == 3:
             product = product + inputs[2]
         return activate(str_of(attrs, "act"), product)
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        product = field.matmul(inputs[0], inputs[1])
+        if len(inputs) == 3:
+            product = field.reduced(product + inputs[2])
+        return field.activate(str_of(attrs, "act"), product)
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Two per product and sum, one per element for bias; a fused activation is none."""

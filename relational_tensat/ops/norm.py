@@ -23,6 +23,7 @@ from relational_tensat.ops.base import (
     register,
     tensor,
 )
+from relational_tensat.ops.field import Field
 from relational_tensat.ops.onnx_read import (
     attr_float,
     attr_int,
@@ -62,6 +63,14 @@ class BatchNorm(Operator):
         scale, bias, mean, var = (vector.reshape(per_channel) for vector in vectors)
         return (x - mean) * (scale / np.sqrt(var + float_of(attrs, "epsilon"))) + bias
 
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        x, *vectors = inputs
+        per_channel = (-1, *(1,) * (x.ndim - 2))
+        scale, bias, mean, var = (vector.reshape(per_channel) for vector in vectors)
+        shifted = field.reduced(var + field.constant(float_of(attrs, "epsilon")))
+        factor = field.multiply(scale, field.root_inverse(shifted))
+        return field.reduced(field.multiply(field.reduced(x - mean), factor) + bias)
+
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Two per element: the statistics fold into one factor and one summand per channel."""
         return 2 * sum(part.size for part in tensors_of(output))
@@ -90,6 +99,7 @@ class LayerNorm(Operator):
     arity = (2, 3)
     attrs = (Attr("axis", "int"), Attr("epsilon", "float"))
     onnx = ("LayerNormalization",)
+    onnx_since = 17
 
     def canonical(self, inputs: Types, attrs: Attrs) -> dict[str, AttrValue]:
         return _front_axis(self, inputs, attrs)
@@ -100,7 +110,7 @@ class LayerNorm(Operator):
         shape = x.shape[check_axis(self.name, int_of(attrs, "axis"), x.rank) :]
         for what, kind in zip(("scale", "bias"), affine, strict=False):
             if kind.shape != shape:
-                raise ShapeError(f"layer_norm: {what} {kind}, expected {list(shape)}")
+                raise ShapeError(f"{self.name}: {what} {kind}, expected {list(shape)}")
         return x
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
@@ -110,6 +120,15 @@ class LayerNorm(Operator):
         variance = (centred * centred).mean(axis=axes, keepdims=True)
         result = scale * (centred / np.sqrt(variance + float_of(attrs, "epsilon")))
         return result + bias[0] if bias else result
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        x, scale, *bias = inputs
+        axes = tuple(range(int_of(attrs, "axis"), x.ndim))
+        centred = field.reduced(x - field.mean(x, axes))
+        variance = field.mean(field.multiply(centred, centred), axes)
+        shifted = field.reduced(variance + field.constant(float_of(attrs, "epsilon")))
+        result = field.multiply(scale, field.multiply(centred, field.root_inverse(shifted)))
+        return field.reduced(result + bias[0]) if bias else result
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Per element: mean 1, centring 1, variance 2, division 1, scale 1, bias 1."""
@@ -127,7 +146,7 @@ class LayerNorm(Operator):
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
         axis, epsilon = int_of(attrs, "axis"), float_of(attrs, "epsilon")
-        if emitter.opset >= 17:
+        if emitter.opset >= self.onnx_since:
             return emitter.emit("LayerNormalization", list(inputs), axis=axis, epsilon=epsilon)
         x, scale, *bias = inputs
         kind = tensor(types[0], self.name)
@@ -163,6 +182,11 @@ class Softmax(Operator):
         x, axis = inputs[0], int_of(attrs, "axis")
         powers = np.exp(x - x.max(axis=axis, keepdims=True))
         return powers / powers.sum(axis=axis, keepdims=True)
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        powers = field.function("exp", inputs[0])
+        total = field.sum(powers, [int_of(attrs, "axis")])
+        return field.multiply(powers, field.inverse(total))
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Per element: maximum, difference, exponential, sum and quotient."""

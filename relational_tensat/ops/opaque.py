@@ -19,6 +19,7 @@ from relational_tensat.graph.types import (
 )
 from relational_tensat.ops.attributes import int_of, str_of
 from relational_tensat.ops.base import Attr, Operator, Types, Values, register
+from relational_tensat.ops.field import Field, Undefined
 from relational_tensat.ops.leaves import flatten
 from relational_tensat.ops.onnx_write import ONNX_DTYPES
 
@@ -86,6 +87,9 @@ class Opaque(Operator):
                 f"onnxruntime cannot run {str_of(attrs, 'op_type')}: {reason}"
             ) from error
         return tuple(map(_as_evaluated, results))
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        raise Undefined
 
 
 def is_runnable(types: Types, attrs: Attrs) -> bool:

@@ -25,6 +25,7 @@ from relational_tensat.ops.base import (
     register,
     tensor,
 )
+from relational_tensat.ops.field import Field
 from relational_tensat.ops.onnx_read import attr_int, attr_ints, check_one_output, input_type
 from relational_tensat.ops.onnx_write import emit_activation, emit_constant
 from relational_tensat.ops.padding import (
@@ -189,6 +190,20 @@ class MaxPool(_Pool):
             np.maximum(result, met, out=result)
         return activate(str_of(attrs, "act"), result)
 
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        """The last element of each window in a random total order, in which padding is first."""
+        x = inputs[0]
+        window = _Window(self.name, x.shape[2:], attrs)
+        padded = pad_spatial(x, window.begins, window.reach, 0)
+        order = pad_spatial(field.rank(x), window.begins, window.reach, 0)
+        shape = (window.kernel, window.stride, window.dilation, window.out)
+        result = np.zeros((*x.shape[:2], *window.out), np.int64)
+        last = np.zeros(result.shape, np.uint64)
+        for (_, met), (_, key) in zip(taps(padded, *shape), taps(order, *shape), strict=True):
+            result = np.where(key > last, met, result)
+            last = np.maximum(key, last)
+        return field.activate(str_of(attrs, "act"), result)
+
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
@@ -224,6 +239,15 @@ class AvgPool(_Pool):
             result += met
         result /= window.counts(bool_of(attrs, "count_include_pad"))
         return activate(str_of(attrs, "act"), result)
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        x = inputs[0]
+        window = _Window(self.name, x.shape[2:], attrs)
+        padded = pad_spatial(x, window.begins, window.reach, 0)
+        met = taps(padded, window.kernel, window.stride, window.dilation, window.out)
+        counts = window.counts(bool_of(attrs, "count_include_pad")).astype(np.int64)
+        total = field.reduced(sum(each for _, each in met))
+        return field.activate(str_of(attrs, "act"), field.multiply(total, field.inverse(counts)))
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         mapped = super().read_onnx(node)

@@ -24,6 +24,7 @@ from relational_tensat.ops.base import (
     register,
     tensor,
 )
+from relational_tensat.ops.field import Field
 from relational_tensat.ops.onnx_read import attr_int, input_type, static_ints
 from relational_tensat.ops.onnx_write import emit_reduce
 from relational_tensat.ops.shapes import NUMBER_DTYPES, check_axis, front_axis, one_dtype
@@ -105,6 +106,9 @@ class ReduceMean(_Reduce):
     accepts = FLOAT_DTYPES
     reducer = np.mean
 
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.mean(inputs[0], ints_of(attrs, "axes"), bool_of(attrs, "keepdims"))
+
 
 @register
 class ReduceMax(_Reduce):
@@ -113,6 +117,9 @@ class ReduceMax(_Reduce):
     name = "reduce_max"
     onnx = ("ReduceMax", "GlobalMaxPool")
     reducer = np.max
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.largest(inputs[0], ints_of(attrs, "axes"), bool_of(attrs, "keepdims"))
 
 
 @register
@@ -123,6 +130,10 @@ class ReduceMin(_Reduce):
     onnx = ("ReduceMin",)
     reducer = np.min
 
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        axes, keepdims = ints_of(attrs, "axes"), bool_of(attrs, "keepdims")
+        return field.largest(inputs[0], axes, keepdims, smallest=True)
+
 
 @register
 class ReduceProd(_Reduce):
@@ -131,3 +142,6 @@ class ReduceProd(_Reduce):
     name = "reduce_prod"
     onnx = ("ReduceProd",)
     reducer = np.prod
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.product(inputs[0], ints_of(attrs, "axes"), bool_of(attrs, "keepdims"))

@@ -35,6 +35,13 @@ def test_layer_norm(axis: int, opset: int, bias: bool) -> None:
     check_against_onnxruntime("layer_norm", arrays[: 2 + bias], attrs, opset)
 
 
+@pytest.mark.parametrize("axis", [1, 2, -1])
+@pytest.mark.parametrize("opset", [13, 18, 23])
+def test_rms_norm(axis: int, opset: int) -> None:
+    arrays = [drawn((2, 3, 4)), drawn((2, 3, 4)[axis:], 1)]
+    check_against_onnxruntime("rms_norm", arrays, {"axis": axis, "epsilon": 1e-5}, opset)
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_softmax(axis: int) -> None:
     check_against_onnxruntime("softmax", [drawn((2, 3, 4)) * 30], {"axis": axis}, 13)
@@ -48,6 +55,12 @@ def test_softmax(axis: int) -> None:
         ("batch_norm", [f32(2, 3)] + [f32(3)] * 3, {"epsilon": 0.1}, "takes 5 inputs, not 4"),
         ("layer_norm", [f32(2, 3), f32(2)], {"axis": 1, "epsilon": 0.1}, "scale .*expected"),
         ("layer_norm", [f32(2, 3), f32(3)], {"axis": 2, "epsilon": 0.1}, "not in 0..1"),
+        (
+            "rms_norm",
+            [f32(2, 3), f32(2)],
+            {"axis": 1, "epsilon": 0.1},
+            "rms_norm: scale .*expected",
+        ),
         ("softmax", [f32(2, 3)], {"axis": -1}, "axis -1 is not in 0..1"),
     ],
 )
@@ -67,6 +80,8 @@ def test_reading_normalizations() -> None:
     assert read(seen) == Mapped("batch_norm", seen.inputs, {"epsilon": 1e-5})
     seen = node("LayerNormalization", (2, 3, 4), (4,), epsilon=1e-3)
     assert read(seen) == Mapped("layer_norm", ("x0", "x1"), {"axis": 2, "epsilon": 1e-3})
+    seen = node("RMSNormalization", (2, 3, 4), (3, 4), opset=23, axis=1)
+    assert read(seen) == Mapped("rms_norm", ("x0", "x1"), {"axis": 1, "epsilon": 1e-5})
     assert read(node("Softmax", (2, 3, 4))) == Mapped("softmax", ("x0",), {"axis": 2})
 
 

@@ -1,0 +1,91 @@
+"""``rules verify``: are the rules true? On random instances, exactly, with counterexamples."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relational_tensat.cli.parser import Parser, whole_number
+
+if TYPE_CHECKING:
+    from relational_tensat.soundness.parallel import Verified
+
+HELP = "try rules on random operands, exactly; print the smallest counterexample of what is wrong"
+
+_FAILED = 4
+_SHOWN_EVERY_S = 5.0
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the flags of ``rules verify``."""
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="verify these rules only; NAME is also NAME[…]"
+    )
+    parser.add_argument(
+        "--file", type=Path, action="append", default=[], metavar="F",
+        help="a rule file or folder, instead of the rules that ship (repeatable)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--trials", type=whole_number, metavar="N",
+        help="different configurations to try a rule on [150]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seed", type=whole_number, default=0, metavar="N",
+        help="of the operands that are drawn [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--jobs", type=whole_number, default=0, metavar="N",
+        help="processes; 0 for one per core [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE",
+        help="write the verdicts here: rules/verdicts.json are those of the rules that ship",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Verify and report; 4 where a rule is unsound or untested."""
+    from relational_tensat.report.console import stdout_console
+    from relational_tensat.report.verdicts import print_verdicts, verdicts_json
+    from relational_tensat.rules.library import load_rules
+    from relational_tensat.soundness.content import content_hash
+    from relational_tensat.soundness.parallel import cores, verified
+    from relational_tensat.soundness.store import keep_verdicts, write_verdicts
+    from relational_tensat.soundness.verifying import DEFAULT_TRIALS
+
+    rules = load_rules(args.file or None, only=args.names)
+    begin = time.monotonic()
+    results = verified(
+        rules,
+        seed=args.seed,
+        trials=DEFAULT_TRIALS if args.trials is None else args.trials,
+        jobs=args.jobs or cores(),
+    )
+    found = list(results if args.json else _watched(results, len(rules)))
+    seconds = time.monotonic() - begin
+    verdicts = {content_hash(rule): each.verdict for rule, each in zip(rules, found, strict=True)}
+    if args.record is not None:
+        write_verdicts(args.record, verdicts)
+    if args.trials is None or args.trials >= DEFAULT_TRIALS:
+        keep_verdicts(verdicts)
+    if args.json:
+        sys.stdout.write(json.dumps(verdicts_json(found, seconds)) + "\n")
+    else:
+        print_verdicts(found, seconds, stdout_console())
+    return 0 if all(each.verdict.status == "sound" for each in found) else _FAILED
+
+
+def _watched(results: Iterator[Verified], rules: int) -> Iterator[Verified]:
+    """Pass verdicts on; say on standard error how many there are, now and then."""
+    shown = time.monotonic()
+    for count, each in enumerate(results, start=1):
+        if time.monotonic() - shown > _SHOWN_EVERY_S:
+            shown = time.monotonic()
+            sys.stderr.write(f"{count} of {rules} rules verified, last {each.verdict.rule}\n")
+        yield each
