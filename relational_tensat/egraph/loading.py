@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from relational_tensat.egraph.catalogue import Catalogue
 from relational_tensat.errors import UsageError
-from relational_tensat.graph.ir import Attrs, Graph, Node
-from relational_tensat.graph.types import TensorType, ValueType
+from relational_tensat.graph.ir import Attrs, Graph, Node, Weight
+from relational_tensat.graph.types import DTYPE_BYTES, TensorType, ValueType, numpy_dtype
 from relational_tensat.ops import get_operator
 
 #: Child columns of the e-node table. Longer operand lists end in a noop of the rest.
 CHILD_COLUMNS = 5
+
+#: Weights of at most so many elements are kept with their data.
+_FEW_FLOATS, _FEW_INTEGERS = 64, 1 << 16
 
 
 @dataclass
@@ -60,7 +66,7 @@ class _Loader:
                 self._leaf("input", name, kind)
         for name, weight in graph.weights.items():
             if name in self._needed:
-                self._leaf("weight", name, weight.type)
+                self._weight(name, weight)
         for node in graph.nodes:
             if not self._needed.isdisjoint(node.outputs):
                 self._node(node)
@@ -74,6 +80,15 @@ class _Loader:
     def _leaf(self, op: str, name: str, kind: TensorType) -> None:
         attrs: Attrs = {"name": name, "dtype": kind.dtype, "shape": kind.shape}
         self._name(name, self._add(op, attrs, ()), "")
+
+    def _weight(self, name: str, weight: Weight) -> None:
+        """Add a weight; a single number is a ``fill``, so that rules can see what number it is."""
+        number = _single_number(weight)
+        if number is None:
+            self._leaf("weight", name, weight.type)
+        else:
+            attrs: Attrs = {"value": number, "dtype": weight.type.dtype, "shape": weight.type.shape}
+            self._name(name, self._add("fill", attrs, ()), "")
 
     def _node(self, node: Node) -> None:
         operands = [self._enode_of[name] for name in node.inputs]
@@ -102,6 +117,36 @@ class _Loader:
         rows.heights.append(max((rows.heights[i - 1] for i in operands), default=0) + self._step)
         self._types.append(self._catalogue.type_of(signature))
         return len(rows.signatures)
+
+
+def _single_number(weight: Weight) -> float | None:
+    """Return the one number that a weight is, None if it is more, not known, or no finite number.
+
+    -0.0 is left out, too: as an attribute it would equal 0.0. So are integers that no float holds.
+    """
+    kind, data = weight.type, weight.data
+    if data is None or kind.size != 1 or kind.dtype == "bool" or kind.dtype not in DTYPE_BYTES:
+        return None
+    element = np.asarray(data).reshape(-1)[0].item()
+    number = float(element)
+    is_negative_zero = number == 0.0 and math.copysign(1.0, number) < 0.0
+    return number if math.isfinite(number) and number == element and not is_negative_zero else None
+
+
+def small_weights(graph: Graph) -> dict[str, bytes]:
+    """Return the elements of weights that may be sizes, indices, scales and the like, by name.
+
+    So a database tells enough of its model to run it: all other weights are as good as random ones.
+    """
+    found = {}
+    for name, weight in graph.weights.items():
+        data, kind = weight.data, weight.type
+        if data is None or kind.dtype not in DTYPE_BYTES:
+            continue
+        if kind.size <= (_FEW_FLOATS if kind.is_float else _FEW_INTEGERS):
+            little = np.asarray(data).astype(numpy_dtype(kind.dtype).newbyteorder("<"))
+            found[name] = little.tobytes()
+    return found
 
 
 def _reachable(graph: Graph) -> set[str]:

@@ -95,14 +95,15 @@ def instantiate(
     Raises:
         UnsoundRuleError: a target's type is not its source's.
     """
-    return _compiled(rule).instantiate(symbols, var_types, root_types)
+    return compiled_rule(rule).instantiate(symbols, var_types, root_types)
 
 
 #: Compiled rules by identity; the rule is kept, so that its identity stays its own.
 _COMPILED: dict[int, tuple[Rule, CompiledRule]] = {}
 
 
-def _compiled(rule: Rule) -> CompiledRule:
+def compiled_rule(rule: Rule) -> CompiledRule:
+    """Return a rule's compiled form, the same one for the same rule."""
     found = _COMPILED.get(id(rule))
     if found is None:
         found = _COMPILED[id(rule)] = (rule, CompiledRule(rule))
@@ -147,7 +148,7 @@ class CompiledRule:
         self._attrs = {name: i for i, name in enumerate(attr_vars(rule))}
         self._checks = tuple(self._source_check(node) for node in source_nodes(rule))
         asked = (*rule.conditions, *rule.worth)
-        self._conditions = tuple(self._expression(each) for each in asked)
+        self._conditions = tuple(self.expression(each) for each in asked)
         self._builders: list[_Builder] = []
         numbers: dict[Term, int] = {}
         self._roots = tuple(self._add_builder(target, numbers) for target in rule.targets)
@@ -156,20 +157,25 @@ class CompiledRule:
         self, symbols: Sequence[tuple[str, Attrs]], var_types: Types, root_types: Types
     ) -> Instance | None:
         """Judge one configuration; see the function of that name."""
-        values = self._bind(symbols)
+        instance = self.targets(symbols, var_types)
+        if instance is not None:
+            self._check_types(instance, var_types, root_types)
+        return instance
+
+    def targets(self, symbols: Sequence[tuple[str, Attrs]], var_types: Types) -> Instance | None:
+        """Return what to build, whatever its type; None where the rule does not apply."""
+        values = self.bind(symbols)
         if values is None:
             return None
         try:
             if not all(condition(var_types, values) is True for condition in self._conditions):
                 return None
-            instance = self._build(var_types, values)
+            return self._build(var_types, values)
         except Inapplicable:
             return None
-        if instance is not None:
-            self._check_types(instance, var_types, root_types)
-        return instance
 
-    def _bind(self, symbols: Sequence[tuple[str, Attrs]]) -> list[Any] | None:
+    def bind(self, symbols: Sequence[tuple[str, Attrs]]) -> list[Any] | None:
+        """Return the values of the attribute variables; None where the symbols are not the rule's."""
         values: list[Any] = [_UNBOUND] * len(self._attrs)
         for check, (op, attrs) in zip(self._checks, symbols, strict=True):
             if op != check.op:
@@ -214,8 +220,8 @@ class CompiledRule:
             if found != expected:
                 rule = self.rule
                 raise UnsoundRuleError(
-                    f"{rule.file}:{rule.line}: the rule {rule.name!r} replaces {_text(expected)} by"
-                    f" {_text(found)}"
+                    f"{rule.file}:{rule.line}: the rule {rule.name!r} replaces {type_text(expected)} by"
+                    f" {type_text(found)}"
                 )
 
     def _source_check(self, node: Apply) -> _SourceCheck:
@@ -238,13 +244,17 @@ class CompiledRule:
             children = tuple(self._add_builder(child, numbers) for child in term.children)
             constants = tuple((k, v.value) for k, v in term.attrs if isinstance(v, Literal))
             computed = tuple(
-                (k, self._expression(v)) for k, v in term.attrs if not isinstance(v, Literal)
+                (k, self.expression(v)) for k, v in term.attrs if not isinstance(v, Literal)
             )
             numbers[term] = len(self._tensors) + len(self._builders)
             self._builders.append(_Builder(term.op, children, constants, computed))
         return numbers[term]
 
-    def _expression(self, expr: Expr) -> Evaluate:
+    def expression(self, expr: Expr) -> Evaluate:
+        """Return a condition or a computed attribute as a function.
+
+        It raises ``Inapplicable`` where a function is given what it is not defined for.
+        """
         match expr:
             case Literal(value):
                 return lambda types, values: value
@@ -255,7 +265,7 @@ class CompiledRule:
                 number = self._attrs[name]
                 return lambda types, values: values[number]
         known = get_function(expr.function)
-        args = [self._expression(arg) for arg in expr.args]
+        args = [self.expression(arg) for arg in expr.args]
         call = known.call
         if known.lazy:
             return lambda types, values: call(*(partial(arg, types, values) for arg in args))
@@ -308,5 +318,6 @@ def _leaves(term: Apply) -> Iterator[str]:
             yield from _leaves(child)
 
 
-def _text(kind: ValueType) -> str:
+def type_text(kind: ValueType) -> str:
+    """Return a type as text, ``float32[2,3]``; a tuple in parentheses."""
     return f"({', '.join(map(str, kind))})" if isinstance(kind, tuple) else str(kind)

@@ -40,7 +40,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _INTEGER = re.compile(r"[+-]?\d+")
 _REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?|[+-]?inf")
 #: Operators that no rule may speak of: they carry names, or what only ONNX knows the meaning of.
-_EXCLUDED = frozenset({"input", "weight", "opaque"})
+EXCLUDED = frozenset({"input", "weight", "opaque"})
 #: A value of each kind, to complete attributes with where only the others are checked.
 _SAMPLES: dict[str, AttrValue] = {
     "int": 1, "float": 1.0, "str": "", "bool": False, "ints": (1,), "floats": (1.0,),
@@ -232,7 +232,7 @@ class _RuleReader:
         """Split ``(op operand … :key value …)`` into its parts; check operator and arity."""
         if form.square or not form.head:
             fail(self._file, form.line, "expected (OPERATOR operand … :attribute value …)")
-        if form.head in _EXCLUDED:
+        if form.head in EXCLUDED:
             fail(self._file, form.line, f"the operator {form.head!r} cannot be used in rules")
         children: list[Syntax] = []
         attrs: dict[str, Syntax] = {}

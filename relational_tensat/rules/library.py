@@ -17,18 +17,15 @@ def load_rules(
     paths: Sequence[str | Path] | None = None,
     only: Iterable[str] = (),
     skip: Iterable[str] = (),
-    allow_unsound: bool = False,
 ) -> list[Rule]:
     """Return the rules of files and folders, in order; of none, the rules that ship.
 
     Args:
         paths: files, or folders whose ``*.rules`` are read.
         only, skip: names of rules to keep or leave out; ``NAME`` also means every ``NAME[…]``.
-        allow_unsound: take rules that their file marks as unsound.
 
     Raises:
-        RuleError: a file is missing, not UTF-8 or malformed, a name is used twice, or a rule is
-            marked as unsound.
+        RuleError: a file is missing, not UTF-8 or malformed, or a name is used twice.
         UsageError: a name in ``only`` or ``skip`` is none of the rules'.
     """
     files = [f for path in paths for f in _files(Path(path))] if paths else shipped_files()
@@ -42,15 +39,8 @@ def load_rules(
                     f" {first.file}:{first.line}"
                 )
             rules[rule.name] = rule
-    kept, left_out = _named(only, rules), _named(skip, rules)
-    chosen = [r for r in rules.values() if (not kept or r.name in kept) and r.name not in left_out]
-    for rule in chosen:
-        if rule.unsound and not allow_unsound:
-            raise RuleError(
-                f"{rule.file}:{rule.line}: the rule {rule.name!r} is marked as unsound, and unsound"
-                " rules are not allowed"
-            )
-    return chosen
+    kept, left_out = named_rules(only, rules), named_rules(skip, rules)
+    return [r for r in rules.values() if (not kept or r.name in kept) and r.name not in left_out]
 
 
 def shipped_files() -> list[Path]:
@@ -88,7 +78,7 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _named(names: Iterable[str], rules: dict[str, Rule]) -> set[str]:
+def named_rules(names: Iterable[str], rules: dict[str, Rule]) -> set[str]:
     """Return the names of the rules that are meant; ``NAME`` means ``NAME[…]`` too."""
     meant: set[str] = set()
     for name in names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from relational_tensat.errors import ShapeError
 from relational_tensat.graph.types import TensorType
 from relational_tensat.ops.padding import Padding, output_sizes, resolve_padding
@@ -95,6 +97,32 @@ def _varies_along(tensor: TensorType, rank: int, axis: int) -> bool:
     return missing >= 0 and all(
         size == 1 or missing + own == at for own, size in enumerate(tensor.shape)
     )
+
+
+@function("broadcast-dim", "tensor", "int", "int")
+def _broadcast_dim(tensor: TensorType, rank: int, axis: int) -> int:
+    """The size on an axis of a tensor that is broadcast to a rank: 1 where it lacks the axis."""
+    own = place(axis, rank) - (rank - len(tensor.shape))
+    return tensor.shape[own] if own >= 0 else 1
+
+
+@function("source-axis", "ints", "ints", "int")
+def _source_axis(before: Ints, after: Ints, axis: int) -> int:
+    """The axis that a reshape from one shape to another leaves as it is, and so becomes ``axis``."""
+    at = place(axis, len(after))
+    inner = math.prod(after[at + 1 :])
+    for own, size in enumerate(before):
+        if size == after[at] and math.prod(before[own + 1 :]) == inner:
+            return own
+    raise Inapplicable
+
+
+@function("constant-along", "tensor", "int", "ints")
+def _constant_along(tensor: TensorType, rank: int, axes: Ints) -> bool:
+    """Whether a tensor that is broadcast to a rank has size 1 on some axes, or lacks them."""
+    missing = rank - len(tensor.shape)
+    own = [place(axis, rank) - missing for axis in axes]
+    return missing >= 0 and all(axis < 0 or tensor.shape[axis] == 1 for axis in own)
 
 
 # --- convolutions ---

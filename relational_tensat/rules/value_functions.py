@@ -10,6 +10,9 @@ from relational_tensat.rules.registry import Inapplicable, function
 
 Ints: TypeAlias = tuple[int, ...]
 
+#: Models hold constants such as 1/√2 in float32, often as quotients: off by some 1e-7, relatively.
+FLOAT32_TOLERANCE = 3e-7
+
 
 def place(index: int, length: int) -> int:
     """Return a place counted from the front; a negative one counts from the back.
@@ -51,12 +54,28 @@ def _quotient(a: int, b: int) -> int:
     return a // b
 
 
+@function("/", "number", "number")
+def _ratio(a: float, b: float) -> float:
+    """The quotient of two numbers, rounded to a float."""
+    if b == 0:
+        raise Inapplicable
+    return a / b
+
+
 @function("mod", "int", "int")
 def _mod(a: int, b: int) -> int:
     """The remainder of the quotient that is rounded down."""
     if b == 0:
         raise Inapplicable
     return a % b
+
+
+@function("whole", "number")
+def _whole(value: float) -> int:
+    """A number without fraction as a whole number."""
+    if not math.isfinite(value) or value != math.floor(value):
+        raise Inapplicable
+    return int(value)
 
 
 @function("max", "number...")
@@ -96,6 +115,12 @@ def _less(a: float, b: float) -> bool:
 def _at_most(a: float, b: float) -> bool:
     """Whether the first number is at most the second."""
     return a <= b
+
+
+@function("close", "number", "number")
+def _close(a: float, b: float) -> bool:
+    """Whether two numbers are equal up to the rounding of a few float32 operations."""
+    return math.isclose(a, b, rel_tol=FLOAT32_TOLERANCE)
 
 
 @function("and", "bool...", lazy=True)

@@ -19,8 +19,8 @@ from relational_tensat.verify.magnitude import MOVES, weight_scales
 
 #: (operator, operand) pairs that want numbers away from 0 and above it.
 _POSITIVE = {
-    ("batch_norm", 1), ("batch_norm", 4), ("layer_norm", 1), ("div", 1), ("pow", 0), ("sqrt", 0),
-    ("log", 0), ("reciprocal", 0),
+    ("batch_norm", 1), ("batch_norm", 4), ("layer_norm", 1), ("rms_norm", 1), ("div", 1),
+    ("pow", 0), ("sqrt", 0), ("log", 0), ("reciprocal", 0),
 }  # fmt: skip
 _EXPONENT = 2.0
 #: Larger tensors repeat so many numbers: drawing them all would take longer than computing with

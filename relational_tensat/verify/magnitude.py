@@ -46,6 +46,7 @@ _RULES: dict[str, Callable[[list[float]], float]] = {
     "sigmoid": lambda sizes: 1.0,
     "softmax": lambda sizes: 1.0,
     "layer_norm": lambda sizes: 1.0,
+    "rms_norm": lambda sizes: 1.0,
     "batch_norm": lambda sizes: sizes[0] + 2 * ADDED_SCALE,
     "exp": lambda sizes: math.exp(min(sizes[0], 20.0)),
     "log": lambda sizes: 1.0,

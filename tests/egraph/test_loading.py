@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.errors import UsageError
-from relational_tensat.graph import Graph, Node, Weight, build_graph
+from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
 from tests.egraph.examples import many_outputs, opaque_of, pieces, repeated, wide_concat
 from tests.egraph.invariants import assert_invariants
 from tests.graphs import f32, shared_matmuls
@@ -156,6 +157,29 @@ def test_operands_in_another_order_are_not_equal() -> None:
 def test_leaves_of_other_names_are_not_equal() -> None:
     egraph = EGraph.create(shared_matmuls())
     assert ops(egraph).count("weight") == 2
+
+
+@pytest.mark.parametrize(
+    ("array", "number"),
+    [
+        (np.float32([[0.5]]), 0.5), (np.array(3, np.int64), 3.0), (np.float16([2.0]), 2.0),
+        (np.float32([0.5, 0.5]), None), (np.float32(-0.0), None), (np.float32(np.inf), None),
+        (np.float32(np.nan), None), (np.array(2**53 + 1), None), (np.array(True), None),
+    ],
+)  # fmt: skip
+def test_a_weight_of_one_number_shows_which(array: Any, number: float | None) -> None:
+    kind = TensorType(str(array.dtype), array.shape)
+    graph = build_graph(
+        "g", {}, {"w": Weight(kind, array)}, [Node("identity", ("w",), ("y",))], ["y"]
+    )
+    egraph = EGraph.create(graph)
+    if number is None:
+        assert ops(egraph) == ["weight", "identity"]
+    else:
+        assert ops(egraph) == ["fill", "identity"]
+        attrs = {"value": number, "dtype": kind.dtype, "shape": kind.shape}
+        assert dict(egraph.catalogue.symbols[0].attrs) == attrs
+    assert rows(egraph, "SELECT name FROM original_value ORDER BY enode") == ["w", "y"]
 
 
 def test_equal_random_operators_with_keys_are_not_shared() -> None:

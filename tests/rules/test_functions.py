@@ -43,6 +43,12 @@ ROW = TensorType("float32", (6, 1, 1))
         ("same-except", (IMAGE, VECTOR, 0), False),
         ("varies-along", (ROW, 4, 1), True), ("varies-along", (VECTOR, 4, 1), False),
         ("varies-along", (IMAGE, 3, 1), False),
+        ("/", (1, 4), 0.25), ("close", (0.70710677, 0.5**0.5), True), ("close", (0.707, 0.5**0.5), False),
+        ("broadcast-dim", (ROW, 4, 1), 6), ("broadcast-dim", (VECTOR, 4, 1), 1),
+        ("source-axis", ((2, 3, 4), (6, 4), -1), 2), ("source-axis", ((2, 3, 4), (2, 12), 0), 0),
+        ("has-number", ("int8", 127), True), ("has-number", ("int8", 128), False),
+        ("has-number", ("int64", 0.5), False), ("has-number", ("float16", 0.5), True),
+        ("has-number", ("bool", 2), False), ("has-number", ("string", 1), False),
         ("groups", (IMAGE, FILTERS), 2),
         ("pads", ((7, 5), (3, 1), (1, 1), "same", ()), (1, 0, 1, 0)),
         ("windows", ((7, 5), (3, 1), (2, 1), "valid", ()), (3, 5)),
@@ -62,6 +68,7 @@ def test_values(name: str, args: tuple[Any, ...], expected: object) -> None:
 @pytest.mark.parametrize(
     ("name", "args"),
     [
+        ("/", (1, 0)), ("broadcast-dim", (ROW, 4, 4)), ("source-axis", ((2, 3, 4), (6, 4), 0)),
         ("//", (1, 0)), ("mod", (1, 0)), ("get", ((1,), 1)), ("replace", ((), 0, 1)),
         ("dim", (VECTOR, 1)), ("last", (TensorType("float32", ()),)), ("batch", (VECTOR,)),
         ("index-of", ((1,), 2)), ("permute", ((1, 2), (2,))), ("inverse", ((0, 0),)),

@@ -58,15 +58,6 @@ def test_an_unknown_name_names_the_nearest() -> None:
             load_rules(only=only, skip=skip)
 
 
-def test_unsound_rules_are_refused_unless_allowed(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.rules", "bad", flag="(unsound)")
-    with pytest.raises(RuleError, match=r"a\.rules:1: the rule 'bad' is marked as unsound"):
-        load_rules([path])
-    assert [rule.name for rule in load_rules([path], allow_unsound=True)] == ["bad"]
-    write(tmp_path / "b.rules", "good")
-    assert [rule.name for rule in load_rules([tmp_path], skip=["bad"])] == ["good"]
-
-
 def test_a_name_in_two_files_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.rules", "same")
     write(tmp_path / "b.rules", "same")

@@ -1,0 +1,245 @@
+"""Why a rule does not apply to a configuration: what ``instantiate`` leaves unsaid.
+
+The verdict is ``instantiate``'s; only where it is no does this look for the first thing that does not
+hold, in the order in which a rule is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from relational_tensat.errors import ShapeError, UnsoundRuleError
+from relational_tensat.graph.ir import Attrs
+from relational_tensat.graph.types import ValueType
+from relational_tensat.ops import get_operator
+from relational_tensat.rules.functions import Inapplicable, get_function
+from relational_tensat.rules.instance import (
+    CompiledRule,
+    Instance,
+    Types,
+    attr_vars,
+    compiled_rule,
+    source_nodes,
+    tensor_vars,
+    type_text,
+)
+from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
+from relational_tensat.rules.text import constant_text, expr_text, term_text
+
+Symbols = Sequence[tuple[str, Attrs]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that a rule asks of a configuration.
+
+    Attributes:
+        stage: ``operator`` (the sources' operators and constants), ``attribute`` (a variable stands
+            for one value), ``where``, ``worth``, ``target`` (its operands fit), or ``type`` (the
+            target's type is its source's).
+        asked: the variable, the condition or the target's term, in the rule language.
+    """
+
+    stage: str
+    asked: str
+
+
+#: What the matcher has already asked of every match.
+OPERATORS = Check("operator", "operators and constants")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The first check that a configuration does not pass, and what was found instead."""
+
+    check: Check
+    found: str
+
+
+def checks(rule: Rule) -> tuple[Check, ...]:
+    """Return what a rule asks, in the order in which it is judged."""
+    found = [OPERATORS]
+    found += [Check("attribute", f"?{name}") for name in _repeated_attributes(rule)]
+    found += [Check("where", expr_text(condition)) for condition in rule.conditions]
+    found += [Check("worth", expr_text(condition)) for condition in rule.worth]
+    found += [Check("target", term_text(term)) for term in _target_terms(rule)]
+    found += [Check("type", term_text(source)) for source in rule.sources]
+    return tuple(found)
+
+
+def diagnose(
+    rule: Rule, symbols: Symbols, var_types: Types, root_types: Types
+) -> Instance | Refusal:
+    """Judge a rule on one configuration as ``instantiate`` does, and say what it fails for."""
+    try:
+        instance = compiled_rule(rule).instantiate(symbols, var_types, root_types)
+    except UnsoundRuleError:
+        instance = None
+    if instance is not None:
+        return instance
+    return _Diagnosis(rule, symbols, var_types, root_types).refusal()
+
+
+class _Diagnosis:
+    def __init__(self, rule: Rule, symbols: Symbols, var_types: Types, root_types: Types) -> None:
+        self._rule = rule
+        self._symbols = symbols
+        self._types = var_types
+        self._roots = root_types
+        self._compiled: CompiledRule = compiled_rule(rule)
+        self._tensors = dict(zip(tensor_vars(rule), var_types, strict=True))
+        self._values: list[Any] = []
+
+    def refusal(self) -> Refusal:
+        """Return the first check that is not passed."""
+        values = self._compiled.bind(self._symbols)
+        if values is None:
+            return self._unbound()
+        self._values = values
+        for stage, asked in (("where", self._rule.conditions), ("worth", self._rule.worth)):
+            for condition in asked:
+                found = self._broken(condition)
+                if found is not None:
+                    return Refusal(Check(stage, expr_text(condition)), found)
+        built: dict[Term, ValueType] = {}
+        for term in _target_terms(self._rule):
+            kind = self._built(term, built)
+            if isinstance(kind, str):
+                return Refusal(Check("target", term_text(term)), kind)
+            built[term] = kind
+        return self._wrong_type(built)
+
+    def _unbound(self) -> Refusal:
+        """Return what the symbols fail for: an operator, a constant, or a repeated variable."""
+        bound: dict[str, Any] = {}
+        pairs = list(zip(source_nodes(self._rule), self._symbols, strict=True))
+        for node, (op, attrs) in pairs:
+            if op != node.op:
+                return Refusal(OPERATORS, f"{op} for {node.op}")
+            written = dict(node.attrs)
+            for attr in get_operator(node.op).attrs:
+                expected = written.get(attr.name, Literal(attr.default))
+                if isinstance(expected, Literal) and attrs[attr.name] != expected.value:
+                    found = constant_text(attrs[attr.name])
+                    return Refusal(OPERATORS, f"{op} with {attr.name}={found}")
+        for node, (_, attrs) in pairs:
+            for key, expr in node.attrs:
+                if isinstance(expr, Var) and bound.setdefault(expr.name, attrs[key]) != attrs[key]:
+                    both = sorted(map(constant_text, (bound[expr.name], attrs[key])))
+                    return Refusal(Check("attribute", f"?{expr.name}"), " and ".join(both))
+        raise ValueError(f"{self._rule.name}: these are its operators and constants")
+
+    def _broken(self, condition: Expr) -> str | None:
+        """Return what a condition found where it does not hold, None where it holds."""
+        try:
+            holds = self._value(condition) is True
+        except Inapplicable:
+            return self._undefined(condition)
+        facts = ", ".join(dict.fromkeys(self._facts(condition))) or "it never holds"
+        return None if holds else facts
+
+    def _facts(self, expr: Expr) -> Iterator[str]:
+        """Yield the values that a condition was computed from, each beside its text."""
+        if isinstance(expr, Var):
+            yield self._fact(expr)
+        if not isinstance(expr, Call):
+            return
+        for arg in expr.args:
+            if get_function(expr.function).kind(0) != "bool":
+                if not isinstance(arg, Literal):
+                    yield self._fact(arg)
+            elif expr.function != "and" or not self._holds(arg):
+                yield from self._facts(arg)
+
+    def _fact(self, expr: Expr) -> str:
+        if isinstance(expr, Var) and expr.name in self._tensors:
+            return f"?{expr.name} is {type_text(self._tensors[expr.name])}"
+        try:
+            return f"{expr_text(expr)} = {constant_text(self._value(expr))}"
+        except Inapplicable:
+            return self._undefined(expr)
+
+    def _holds(self, condition: Expr) -> bool:
+        try:
+            return self._value(condition) is True
+        except Inapplicable:
+            return False
+
+    def _undefined(self, expr: Expr) -> str:
+        """Return the innermost call that is not defined here, and what it was given."""
+        while isinstance(expr, Call):
+            inner = next((arg for arg in expr.args if not self._is_defined(arg)), None)
+            if inner is None:
+                given = [self._fact(arg) for arg in expr.args if not isinstance(arg, Literal)]
+                return f"{expr_text(expr)} is not defined: {', '.join(dict.fromkeys(given))}"
+            expr = inner
+        return expr_text(expr)
+
+    def _is_defined(self, expr: Expr) -> bool:
+        try:
+            self._value(expr)
+        except Inapplicable:
+            return False
+        return True
+
+    def _value(self, expr: Expr) -> Any:
+        return self._compiled.expression(expr)(self._types, self._values)
+
+    def _built(self, term: Apply, built: dict[Term, ValueType]) -> ValueType | str:
+        """Return the type of a target's node, or why its operands do not fit."""
+        operator = get_operator(term.op)
+        operands = tuple(
+            self._tensors[child.name] if isinstance(child, Var) else built[child]
+            for child in term.children
+        )
+        attrs = {}
+        for key, expr in term.attrs:
+            try:
+                attrs[key] = self._value(expr)
+            except Inapplicable:
+                return self._undefined(expr)
+        try:
+            operator.check_arity(len(operands))
+            return operator.infer(operands, operator.canonical(operands, attrs))
+        except ShapeError as error:
+            return str(error)
+
+    def _wrong_type(self, built: dict[Term, ValueType]) -> Refusal:
+        """Return which target is of another type than its source; all of them could be built."""
+        rule = self._rule
+        for source, target, expected in zip(rule.sources, rule.targets, self._roots, strict=True):
+            kind = self._tensors[target.name] if isinstance(target, Var) else built[target]
+            if kind != expected:
+                return Refusal(
+                    Check("type", term_text(source)),
+                    f"{type_text(expected)} would become {type_text(kind)}",
+                )
+        raise ValueError(f"{rule.name} applies here: there is no refusal to find")
+
+
+def _repeated_attributes(rule: Rule) -> list[str]:
+    """Return the attribute variables that stand in several places."""
+    written = [
+        value.name
+        for node in source_nodes(rule)
+        for _, value in node.attrs
+        if isinstance(value, Var)
+    ]
+    return [name for name in attr_vars(rule) if written.count(name) > 1]
+
+
+def _target_terms(rule: Rule) -> list[Apply]:
+    """Return the distinct nodes of the targets, operands first: the order of building."""
+    found: dict[Term, None] = {}
+
+    def visit(term: Term) -> None:
+        if isinstance(term, Apply) and term not in found:
+            for child in term.children:
+                visit(child)
+            found[term] = None
+
+    for target in rule.targets:
+        visit(target)
+    return [term for term in found if isinstance(term, Apply)]

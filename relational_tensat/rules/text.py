@@ -1,0 +1,65 @@
+"""Rules, terms and conditions in the rule language: what ``language`` reads, written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from relational_tensat.graph.ir import AttrValue
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.model import Expr, Literal, Rule, Term, Var
+
+
+def rule_text(rule: Rule) -> str:
+    """Return a rule in the rule language; what ``each`` and ``let`` stood for is put in."""
+    clauses = [f'(law "{rule.law}")']
+    clauses += [f"({flag})" for flag in ("symmetric", "unsound") if getattr(rule, flag)]
+    clauses.append(_clause("from", [term_text(source) for source in rule.sources]))
+    clauses.append(_clause("to", [term_text(target) for target in rule.targets]))
+    for word, asked in (("where", rule.conditions), ("worth", rule.worth)):
+        if asked:
+            clauses.append(_clause(word, [expr_text(condition) for condition in asked]))
+    place = f"; {rule.file}:{rule.line}\n" if rule.file else ""
+    return f"{place}(rule {rule.name}\n  " + "\n  ".join(clauses) + ")"
+
+
+def written_rule(text: str, name: str, file: str, line: int) -> Rule:
+    """Return the rule that ``rule_text`` wrote, with the name that ``each`` gave it: ``NAME[…]``.
+
+    Raises:
+        RuleError: the text is something else.
+    """
+    plain = text.replace(f"(rule {name}", f"(rule {name.partition('[')[0]}", 1)
+    (rule,) = parse_rules(plain, file)
+    return replace(rule, name=name, line=line)
+
+
+def term_text(term: Term) -> str:
+    """Return a term in the rule language: ``(matmul ?a (transpose ?b :perm [1 0]))``."""
+    if isinstance(term, Var):
+        return f"?{term.name}"
+    operands = [term_text(child) for child in term.children]
+    attrs = [f":{name} {expr_text(value)}" for name, value in term.attrs]
+    return f"({' '.join([term.op, *operands, *attrs])})"
+
+
+def expr_text(expr: Expr) -> str:
+    """Return a condition or a computed value in the rule language: ``(= (rank ?a) 2)``."""
+    if isinstance(expr, Var):
+        return f"?{expr.name}"
+    if isinstance(expr, Literal):
+        return constant_text(expr.value)
+    return f"({' '.join([expr.function, *(expr_text(arg) for arg in expr.args)])})"
+
+
+def constant_text(value: AttrValue) -> str:
+    """Return a constant in the rule language: ``true``, ``[1 1]``, ``1.5``, ``same``."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f"[{' '.join(constant_text(item) for item in value)}]"
+    return str(value)
+
+
+def _clause(word: str, items: list[str]) -> str:
+    indent = "\n" + " " * (len(word) + 4)
+    return f"({word} {indent.join(items)})"
