@@ -1,0 +1,79 @@
+"""``rules import``: TASO's and TENSAT's rule files into the rule language, each rule judged."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relational_tensat.cli.parser import Parser, whole_number
+from relational_tensat.errors import UsageError
+
+if TYPE_CHECKING:
+    from relational_tensat.importing import Judgement
+
+HELP = "read rules of TASO or TENSAT, say which are sound and under which condition, write them"
+
+_SHOWN_EVERY_S = 5.0
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the flags of ``rules import``."""
+    parser.add_argument(
+        "file", type=Path, metavar="FILE",
+        help="TASO's graph_subst.pb, or TENSAT's converted.txt or converted_multi.txt",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="OUT", help="write a rule file for `rules check`, …"
+    )
+    parser.add_argument(
+        "--trials", type=whole_number, metavar="N",
+        help="configurations that a rule is verified on [as many as `rules verify` tries]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seed", type=whole_number, default=0, metavar="N",
+        help="of the operands that are drawn [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Import, report, write; what is unsound is said and marked, and no failure of the command."""
+    from relational_tensat.importing import import_rules, write_judged
+    from relational_tensat.report.console import stdout_console
+    from relational_tensat.report.imports import imports_json, print_imports
+    from relational_tensat.soundness import DEFAULT_TRIALS
+
+    output: Path | None = args.output
+    if output is not None and output.resolve() == args.file.resolve():
+        raise UsageError(f"-o {output} is the file that is imported, expected another name")
+    if output is not None and not output.parent.is_dir():
+        raise UsageError(f"-o {output}: {output.parent} is no folder, expected one that exists")
+    trials = DEFAULT_TRIALS if args.trials is None else args.trials
+    begin = time.monotonic()
+    judged = import_rules(args.file, seed=args.seed, trials=trials)
+    found = list(judged if args.json else _watched(judged))
+    seconds = time.monotonic() - begin
+    if output is not None:
+        write_judged(output, found, args.file.name)
+    if args.json:
+        sys.stdout.write(json.dumps(imports_json(found, args.file, output, seconds)) + "\n")
+    else:
+        print_imports(found, seconds, stdout_console())
+        if output is not None:
+            stdout_console().print(f"written to {output}")
+    return 0
+
+
+def _watched(judged: Iterator[Judgement]) -> Iterator[Judgement]:
+    """Pass judgements on; say on standard error how many there are, now and then."""
+    shown = time.monotonic()
+    for count, each in enumerate(judged, start=1):
+        if time.monotonic() - shown > _SHOWN_EVERY_S:
+            shown = time.monotonic()
+            sys.stderr.write(f"{count} rules judged, the last one {each.rule.name}\n")
+        yield each
