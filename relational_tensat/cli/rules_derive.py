@@ -1,0 +1,85 @@
+"""``rules derive``: do the rules that ship prove the rules of a file?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relational_tensat.cli.parser import Parser, seconds, whole_number
+
+if TYPE_CHECKING:
+    from relational_tensat.derive import Derivation
+
+HELP = "say for each rule of a file whether the rules that ship prove its two sides equal"
+
+_MISSING = 4
+_SHOWN_EVERY_S = 5.0
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the flags of ``rules derive``."""
+    parser.add_argument(
+        "file", type=Path, metavar="FILE",
+        help="a rule file or folder, or a file that rules import reads; what is not sound as it"
+        " stands, under the condition that mends it",
+    )  # fmt: skip
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="derive these rules only; NAME is also NAME[…]"
+    )
+    parser.add_argument(
+        "--rules", type=Path, action="append", default=[], metavar="PATH",
+        help="derive from a rule file or folder, instead of the rules that ship (repeatable)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--time-limit", type=seconds, default=30.0, metavar="S",
+        help="seconds for a rule [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--node-limit", type=whole_number, default=10_000, metavar="N",
+        help="at most so many e-nodes in an e-graph [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seed", type=whole_number, default=0, metavar="N",
+        help="of the operands that are drawn [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Derive and report; 4 where a rule is not derived."""
+    from relational_tensat.derive import Effort, derive_rules
+    from relational_tensat.derive.reading import read_subjects
+    from relational_tensat.report.console import stdout_console
+    from relational_tensat.report.derivations import derivations_json, print_derivations
+    from relational_tensat.rules.library import load_rules
+    from relational_tensat.soundness import verify_rules
+    from relational_tensat.soundness.gate import check_trust
+
+    subjects = read_subjects(args.file, args.names)
+    laws = load_rules(args.rules or None)
+    if args.rules:  # those that ship are known to be sound; what is not proves nothing
+        check_trust(laws, verify=lambda unknown: verify_rules(unknown, shrink=False))
+    effort = Effort(e_nodes=max(args.node_limit, 1), seconds=args.time_limit, seed=args.seed)
+    derived = derive_rules([each.rule for each in subjects], laws, effort)
+    found = list(derived if args.json else _watched(derived, len(subjects)))
+    conditions = {each.rule.name: each.condition for each in subjects if each.condition}
+    if args.json:
+        sys.stdout.write(json.dumps(derivations_json(found, conditions)) + "\n")
+    else:
+        print_derivations(found, conditions, len(laws), stdout_console())
+    return 0 if all(each.derived for each in found) else _MISSING
+
+
+def _watched(derived: Iterator[Derivation], rules: int) -> Iterator[Derivation]:
+    """Pass derivations on; say on standard error how many there are, now and then."""
+    shown = time.monotonic()
+    for count, each in enumerate(derived, start=1):
+        if time.monotonic() - shown > _SHOWN_EVERY_S:
+            shown = time.monotonic()
+            sys.stderr.write(f"{count} of {rules} rules tried, the last one {each.rule}\n")
+        yield each
