@@ -6,11 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from bench import models, tensat
+from bench import models, onnx_command, tensat
 from relational_tensat.errors import RelationalTensatError
 
 #: Modules with ``add_parser``; what it returns runs the command and gives the exit code.
-COMMANDS = (models, tensat)
+COMMANDS = (models, tensat, onnx_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

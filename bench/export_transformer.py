@@ -13,16 +13,13 @@ values. The block is the usual pre-norm encoder: 16 positions of width 64, 4 hea
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
-import onnx
 import torch
 from torch import Tensor, nn
 
+from bench.exporting import INPUTS, export
+
 BATCH, POSITIONS, WIDTH, HEADS, MLP_WIDTH = 1, 16, 64, 4, 256
-SEED = 20261121
-OPSET = 20
-OUTPUT = Path(__file__).parent / "inputs" / "transformer_block.onnx"
 
 
 class SelfAttention(nn.Module):
@@ -64,37 +61,12 @@ class TransformerBlock(nn.Module):
         return x + self.mlp(self.mlp_norm(x))
 
 
-def seed_weights(model: nn.Module) -> None:
-    """Draw every parameter; a bias that stayed 0 or a norm that stayed 1 would hide errors."""
-    generator = torch.Generator().manual_seed(SEED)
-    for name, parameter in model.named_parameters():
-        values = torch.randn(parameter.shape, generator=generator)
-        with torch.no_grad():
-            if parameter.ndim > 1:
-                parameter.copy_(values / math.sqrt(parameter.shape[1]))
-            else:
-                parameter.copy_(0.1 * values + (1.0 if "norm.weight" in name else 0.0))
-
-
-def export(path: Path) -> None:
-    """Write the block to ``path``, weights inside the file."""
-    model = TransformerBlock().eval()
-    seed_weights(model)
-    example = torch.zeros(BATCH, POSITIONS, WIDTH)
-    program = torch.onnx.export(
-        model, (example,), dynamo=True, opset_version=OPSET, input_names=["x"], output_names=["y"]
-    )
-    proto = program.model_proto
-    for node in proto.graph.node:
-        del node.metadata_props[:]  # paths and line numbers of the machine that exported it
-    for value in [*proto.graph.value_info, *proto.graph.input, *proto.graph.output]:
-        del value.metadata_props[:]
-    del proto.graph.metadata_props[:]
-    del proto.metadata_props[:]
-    proto.graph.name = "transformer_block"
-    onnx.checker.check_model(proto, full_check=True)
-    onnx.save_model(proto, path, save_as_external_data=False)
-
-
 if __name__ == "__main__":
-    export(OUTPUT)
+    export(
+        TransformerBlock(),
+        (torch.zeros(BATCH, POSITIONS, WIDTH),),
+        ("x",),
+        INPUTS / "transformer_block.onnx",
+        opset=20,
+        dynamo=True,
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from relational_tensat.errors import ShapeError, nearest
+from relational_tensat.files import read_bytes
 from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.graph.ir import AttrValue
-from relational_tensat.files import read_bytes
 from relational_tensat.load.json_check import Place, parse_json
 from relational_tensat.load.json_model import FORMAT, VERSION
 from relational_tensat.load.json_values import decode_attr, decode_data

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from relational_tensat.graph import Graph, Node, TensorType, Weight
 from relational_tensat.files import write_aside
+from relational_tensat.graph import Graph, Node, TensorType, Weight
 from relational_tensat.load.json_model import FORMAT, VERSION
 from relational_tensat.load.json_values import encode_attr, encode_data
 

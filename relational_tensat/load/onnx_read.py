@@ -11,8 +11,8 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import checker, external_data_helper, inliner
 
 from relational_tensat.errors import InputError, ModelError
-from relational_tensat.graph import Graph, TensorType, Weight, build_graph
 from relational_tensat.files import read_bytes
+from relational_tensat.graph import Graph, TensorType, Weight, build_graph
 from relational_tensat.load.onnx_dims import fix_dims
 from relational_tensat.load.onnx_infer import condense, label
 from relational_tensat.load.onnx_metadata import read_metadata, weights_without_data

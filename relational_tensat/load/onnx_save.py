@@ -9,8 +9,8 @@ import onnx
 from onnx import checker, external_data_helper
 
 from relational_tensat.errors import ModelError
-from relational_tensat.graph import Graph
 from relational_tensat.files import write_aside
+from relational_tensat.graph import Graph
 from relational_tensat.load.onnx_infer import condense
 from relational_tensat.load.onnx_write import write_model
 

@@ -144,7 +144,11 @@ def _tensor_types(graph: Graph, values: Sequence[str]) -> list[TensorType]:
 
 
 def _choose_imports(graph: Graph) -> dict[str, int]:
-    """Return the operator set versions in which all of the graph can be written."""
+    """Return the operator set versions in which all of the graph can be written.
+
+    The default set's is the model's own, or the first in which every operator is one node, if that
+    is later: norms that took many nodes to spell and were recognised shall not be spelled again.
+    """
     opaque = [node for node in graph.nodes if node.op == "opaque"]
     imports = written_imports(graph.metadata)
     versions: list[int] = []
@@ -154,7 +158,8 @@ def _choose_imports(graph: Graph) -> dict[str, int]:
             imports[domain] = max(version, imports.get(domain, 0))
         else:
             versions.append(version)
-    wanted = imports.get("", max(versions, default=DEFAULT_OPSET))
+    own = imports.get("", max(versions, default=DEFAULT_OPSET))
+    wanted = max([own, *(get_operator(node.op).onnx_since for node in graph.nodes)])
     refused: list[ModelError] = []
     for version in candidates(wanted):
         imports[""] = version

@@ -12,6 +12,7 @@ import pytest
 from relational_tensat.errors import InputError, MissingDependencyError, ModelError
 from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.load import from_onnx_model, load_model, onnx_save, save_model, to_onnx_model
+from relational_tensat.ops import get_operator
 from tests.load.onnx_tools import session
 
 _KIND = TensorType("float32", (4, 4))
@@ -191,3 +192,25 @@ def test_every_operator_of_a_graph_keeps_its_name() -> None:
     nodes = [Node("relu", ("x",), ("a",), {}, "first"), Node("neg", ("a",), ("y",), {}, "second")]
     graph = from_onnx_model(to_onnx_model(build_graph("n", {"x": _KIND}, {}, nodes, ["y"])))
     assert [node.name for node in graph.nodes] == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("op", "scales", "version"), [("layer_norm", 2, 17), ("gelu", 0, 20), ("rms_norm", 1, 23)]
+)
+@pytest.mark.parametrize("read", [14, 24])
+def test_the_operator_set_is_late_enough_for_single_nodes(
+    op: str, scales: int, version: int, read: int
+) -> None:
+    kind = TensorType("float32", (4,))
+    weights = {f"w{index}": Weight(kind, np.arange(4, dtype=np.float32)) for index in range(scales)}
+    graph = build_graph(
+        "g",
+        {"x": _KIND},
+        weights,
+        [Node(op, ("x", *weights), ("y",), {"axis": 1, "epsilon": 1e-5} if weights else {})],
+        ["y"],
+        {"onnx.opset_import": f'{{"": {read}}}'},
+    )
+    written = to_onnx_model(graph)
+    assert [node.op_type for node in written.graph.node] == list(get_operator(op).onnx)
+    assert written.opset_import[0].version == max(version, read)
