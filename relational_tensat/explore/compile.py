@@ -80,15 +80,19 @@ class JoinGroup:
 class CompiledRules:
     """All that exploration needs of a set of rules.
 
+    Args:
+        first: the number of the first rule; the others follow.
+
     Attributes:
-        rules: by number - 1.
+        first, rules: by number - first.
         patterns: by number - 1.
         skeletons: by number - 1.
         node_columns, leaf_columns: the most operator nodes and leaves that a source has.
         joins: groups of multi-pattern rules.
     """
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[Rule], first: int = 1) -> None:
+        self.first = first
         self.patterns: list[Pattern] = []
         self.skeletons: list[CompiledSkeleton] = []
         self.rules: list[CompiledRule] = []
@@ -100,7 +104,7 @@ class CompiledRules:
         self.leaf_columns = max(max((len(p.leaves) for p in self.patterns), default=1), 1)
         for index, rule in enumerate(rules):
             slots = _slots(rule, sources[index], self.leaf_columns)
-            self.rules.append(CompiledRule(rule, index + 1, numbers[index], slots))
+            self.rules.append(CompiledRule(rule, first + index, numbers[index], slots))
         self.heads = Heads(self.patterns)
         self._heads_seen = 0
         self.joins = _join_groups(self.rules, sources)
@@ -110,6 +114,10 @@ class CompiledRules:
         self.multi_patterns = frozenset(
             p for r in self.rules if len(r.patterns) > 1 for p in r.patterns
         )
+
+    def rule(self, number: int) -> CompiledRule:
+        """Return the rule of a number."""
+        return self.rules[number - self.first]
 
     def _pattern(self, pattern: Pattern) -> int:
         found = self._pattern_ids.get(pattern)
@@ -240,7 +248,7 @@ def join_query(group: JoinGroup, compiled: CompiledRules) -> str:
     second = [f"b.g{i} AS g{compiled.node_columns + i}" for i in range(compiled.node_columns)]
     leaves = [f"{m}.v{i}" for m in "ab" for i in range(compiled.leaf_columns)]
     on = "".join(f" AND b.v{j} = a.v{i}" for i, j in group.shared)
-    names = ", ".join(compiled.rules[n - 1].rule.name for n in group.rules)
+    names = ", ".join(compiled.rule(n).rule.name for n in group.rules)
     return "\n".join(
         [
             f"-- join {names}",

@@ -21,6 +21,7 @@ from relational_tensat.explore.compile import (
     union_all,
 )
 from relational_tensat.explore.instances import Instances
+from relational_tensat.rules.text import rule_text
 
 
 class Matcher:
@@ -32,38 +33,46 @@ class Matcher:
         rule_seconds: wall seconds of matching, by rule number.
     """
 
-    def __init__(self, egraph: EGraph, compiled: CompiledRules) -> None:
+    def __init__(self, egraph: EGraph, compiled: CompiledRules, first_instance: int = 1) -> None:
         self.compiled = compiled
         self.truncated = False
         self._database: Database = egraph.database
         self._create_tables()
-        self.instances = Instances(compiled, egraph.catalogue, egraph.database)
+        self.instances = Instances(compiled, egraph.catalogue, egraph.database, first_instance)
 
     def single(self, since: int) -> int:
         """Fill ``application`` with the new applications of single-pattern rules; return how many."""
-        if not self._match("single", since):
+        if not self.find("single", since):
             return 0
         self._judge("unjudged_singles")
         return self._fill("application", self._single_text)
 
     def multi(self, since: int) -> int:
-        """Fill ``application`` with the new applications of multi-pattern rules; return how many.
-
-        The sources are matched in full; a pair is new if one of the two is (semi-naive).
-        """
-        self.truncated = False
-        if not self._match("multi", 0):
-            return 0
-        queries = [join_query(group, self.compiled) for group in self.compiled.joins]
-        pairs = self._fill("pair", union_all(queries), since=since)
-        self.truncated = pairs >= PAIR_CAP
-        if not pairs:
+        """Fill ``application`` with the new applications of multi-pattern rules; return how many."""
+        if not self.pair(since):
             return 0
         self._judge("unjudged_pairs")
         return self._fill("application", self._multi_text)
 
-    def _match(self, phase: str, since: int) -> int:
-        """Fill ``match`` with what is new for a phase; return the number of rows."""
+    def pair(self, since: int) -> int:
+        """Fill ``pair`` with the pairs of matches of multi-pattern rules; return how many.
+
+        The sources are matched in full; a pair is new if one of the two is (semi-naive).
+        """
+        self.truncated = False
+        if not self.find("multi", 0):
+            return 0
+        queries = [join_query(group, self.compiled) for group in self.compiled.joins]
+        pairs = self._fill("pair", union_all(queries), since=since)
+        self.truncated = pairs >= PAIR_CAP
+        return pairs
+
+    def log_instances(self) -> None:
+        """Write down the instances that unions name."""
+        self._database.execute(self._instances_text, name="log_instances")
+
+    def find(self, phase: str, since: int) -> int:
+        """Fill ``match`` with what is new for a phase, ``single`` or ``multi``; return how many."""
         database = self._database
         database.append("skeleton_row", self.compiled.new_skeleton_rows())
         wanted = phase_patterns(self.compiled, phase)
@@ -119,7 +128,7 @@ class Matcher:
             "rule_pattern",
             {"rule": [r.number for r in singles], "pattern": [r.patterns[0] for r in singles]},
         )
-        joined = [(g, self.compiled.rules[n - 1]) for g in self.compiled.joins for n in g.rules]
+        joined = [(g, self.compiled.rule(n)) for g in self.compiled.joins for n in g.rules]
         self._database.insert(
             "rule_join",
             {
@@ -130,18 +139,21 @@ class Matcher:
                 "is_symmetric": [r.rule.symmetric for _, r in joined],
             },
         )
-        rules = [r.rule for r in self.compiled.rules]
-        self._database.execute("DELETE FROM rule")
+        compiled = self.compiled
+        rules = [r.rule for r in compiled.rules]
         self._database.insert(
             "rule",
             {
-                "id": [r.number for r in self.compiled.rules],
+                "id": [r.number for r in compiled.rules],
                 "name": [r.name for r in rules],
                 "law": [r.law for r in rules],
                 "sources": [len(r.sources) for r in rules],
                 "unsound": [r.unsound for r in rules],
                 "file": [r.file for r in rules],
                 "line": [r.line for r in rules],
+                "text": [rule_text(r) for r in rules],
+                "operands": [[slot + 1 for slot in r.slots] for r in compiled.rules],
+                "leaves": [len(r.patterns) * compiled.leaf_columns for r in compiled.rules],
             },
         )
 
@@ -150,6 +162,12 @@ class Matcher:
         leaves = ", ".join(f"m.v{i}" for i in range(self.compiled.leaf_columns))
         on_match = " AND ".join(f"i.{g} = m.{g}" for g in single)
         on_pair = " AND ".join(f"i.{g} = p.{g}" for g in signatures)
+        every = ", ".join(f"i.{g}" for g in signatures)
+        self._instances_text = (
+            "-- the instances that unions name\n"
+            f"INSERT INTO instance_log SELECT i.id, i.rule, list_filter([{every}], lambda g: g > 0)\n"
+            "FROM instance AS i SEMI JOIN union_log AS u ON u.instance = i.id"
+        )
         self._single_text = (
             "-- applications of single-pattern rules\n"
             "SELECT row_number() OVER ()::INTEGER AS id, i.rule, i.id AS instance, m.root AS root0,\n"

@@ -54,6 +54,7 @@ class PythonMatcher:
         types = egraph.connection.execute("SELECT id, type FROM eclass").fetchall()
         self._types = {class_id: egraph.catalogue.types[kind - 1] for class_id, kind in types}
         self._by_class: dict[int, list[Row]] = {}
+        self._by_op: dict[str, list[Row]] = {}
         rows = egraph.connection.execute(
             "SELECT class, signature, [c0, c1, c2, c3, c4], stamp FROM enode WHERE NOT filtered"
         )
@@ -62,21 +63,32 @@ class PythonMatcher:
             kids = tuple(child for child in children if child)
             row = Row(owner, signature, symbol.op, dict(symbol.attrs), kids, stamp)
             self._by_class.setdefault(owner, []).append(row)
+            self._by_op.setdefault(row.op, []).append(row)
 
     def applications(self, rule: Rule, since: int = 0) -> Iterator[Application]:
         """Yield where a rule applies, if a row of the match is as new as ``since``."""
-        found = [[*self._source(source)] for source in rule.sources]
-        if len(found) == 1:
-            candidates = [(match,) for match in found[0]]
+        candidates: list[tuple[Match, ...]]
+        if rule.is_multi:
+            candidates = self.pairs(rule, since)
         else:
-            candidates = [(a, b) for a in found[0] for b in found[1] if self._is_pair(rule, a, b)]
+            candidates = [(m,) for m in self.matches(rule.sources[0]) if m.stamp >= since]
         for matches in candidates:
-            if max(match.stamp for match in matches) >= since:
-                yield from self._judge(rule, matches)
+            yield from self._judge(rule, matches)
 
-    def _source(self, source: Apply) -> Iterator[Match]:
-        for class_id in self._by_class:
-            yield from self._term(source, class_id, Match())
+    def pairs(self, rule: Rule, since: int = 0) -> list[tuple[Match, ...]]:
+        """Return the pairs of matches of a rule's two sources, if one of the two is new."""
+        first, second = ([*self.matches(source)] for source in rule.sources)
+        return [
+            (a, b)
+            for a in first
+            for b in second
+            if max(a.stamp, b.stamp) >= since and self._is_pair(rule, a, b)
+        ]
+
+    def matches(self, source: Apply) -> Iterator[Match]:
+        """Yield the matches of one source."""
+        for row in self._by_op.get(source.op, ()):
+            yield from self._at(source, row, Match())
 
     def _term(self, term: Term, class_id: int, match: Match) -> Iterator[Match]:
         if isinstance(term, Var):
@@ -85,12 +97,16 @@ class PythonMatcher:
                 yield Match(bound, match.rows)
             return
         for row in self._by_class.get(class_id, ()):
-            values = self._symbol(term, row, match.values)
-            if values is not None:
-                found = [Match(values, (*match.rows, row))]
-                for child, child_class in zip(term.children, row.children, strict=True):
-                    found = [m for each in found for m in self._term(child, child_class, each)]
-                yield from found
+            yield from self._at(term, row, match)
+
+    def _at(self, term: Apply, row: Row, match: Match) -> Iterator[Match]:
+        """Yield a match with a row for a term, and rows for the terms below it."""
+        values = self._symbol(term, row, match.values)
+        if values is not None:
+            found = [Match(values, (*match.rows, row))]
+            for child, child_class in zip(term.children, row.children, strict=True):
+                found = [m for each in found for m in self._term(child, child_class, each)]
+            yield from found
 
     def _symbol(self, term: Apply, row: Row, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the variables with those of the attributes; None if the symbol differs."""

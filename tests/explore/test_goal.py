@@ -1,0 +1,39 @@
+"""Exploration that ends when the e-graph has what is looked for."""
+
+from __future__ import annotations
+
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore import Exploration, Limits, explore
+from relational_tensat.rules.language import parse_rules
+from tests.graphs import shared_matmuls
+
+#: Ever more e-nodes: there is no end but a limit, or the goal.
+GROWS = parse_rules(
+    '(rule grows (law "x + y = 0.5·(2·x + 2·y)") (from (matmul ?x ?y))'
+    " (to (smul (matmul (smul ?x :value 2.0) ?y) :value 0.5)))",
+    "test",
+)
+
+
+def grown(e_nodes: int) -> tuple[Exploration, EGraph]:
+    egraph = EGraph.create(shared_matmuls())
+    found = explore(
+        egraph, GROWS, Limits(iterations=6), until=lambda egraph: egraph.e_nodes >= e_nodes
+    )
+    return found, egraph
+
+
+def test_the_goal_ends_the_exploration_after_the_iteration_that_reached_it() -> None:
+    start = EGraph.create(shared_matmuls()).e_nodes
+    found, egraph = grown(start + 1)
+    assert (found.stop_reason, found.iterations) == ("goal", 1)
+    assert egraph.e_nodes > start
+    assert egraph.counts() == (egraph.e_nodes, egraph.e_classes)
+
+
+def test_a_goal_that_is_not_reached_changes_nothing() -> None:
+    found, egraph = grown(1_000_000)
+    without = EGraph.create(shared_matmuls())
+    assert explore(without, GROWS, Limits(iterations=6)).stop_reason == found.stop_reason
+    assert found.stop_reason == "iterations"
+    assert egraph.counts() == without.counts()
