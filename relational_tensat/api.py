@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from relational_tensat.extract.tables import (
 )
 from relational_tensat.fold import fold_weights
 from relational_tensat.graph import Array, Graph
+from relational_tensat.graph.sharing import share_equal_weights
 from relational_tensat.load import load_model, save_model
 from relational_tensat.options import Options
 from relational_tensat.paths import check_database, check_output
@@ -30,6 +31,8 @@ from relational_tensat.progress import Progress, Silent
 from relational_tensat.result import Result
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.soundness.gate import check_trust
+from relational_tensat.soundness.verdict import Verdict
 from relational_tensat.verify import Verification, not_compared, verify, verify_files
 from relational_tensat.verify.given import load_inputs
 from relational_tensat.verify.reseed import can_reseed, reseed
@@ -80,9 +83,11 @@ def optimize(
     graph = run.load(model)
     target = check_output(output, model)
     given = load_inputs(graph, run.options.inputs)
-    found = run.search(graph, rules, cost)
-    chosen, notes = _cheaper(graph, found.graph, cost)
-    folded, verification = run.check(model, graph, chosen, given, target)
+    untrusted = run.check_rules(rules)
+    shared = share_equal_weights(graph)
+    found = run.search(shared, rules, cost)
+    chosen, notes = _cheaper(shared, found.graph, cost)
+    folded, verification = run.check(model, shared, chosen, given, target)
     if verification.failure():
         raise VerificationError(verification.failure())
     if target is not None:
@@ -108,12 +113,13 @@ def optimize(
         statements=found.exploration.statements,
         stop_reason=found.exploration.stop_reason,
         rules=found.exploration.rules,
-        rules_used={} if chosen is graph else found.rules_used,
+        rules_used={} if chosen is shared else found.rules_used,
         log=found.exploration.log,
         seconds=run.seconds,
         verification=verification,
         output=target,
         notes=tuple(filter(None, (*notes, found.extraction.note))),
+        untrusted_rules=untrusted,
     )
 
 
@@ -149,7 +155,20 @@ class _Run:
 
     def load_rules(self) -> list[Rule]:
         options = self.options
-        return load_rules(options.rules or None, options.only, options.skip, options.allow_unsound)
+        return load_rules(options.rules or None, options.only, options.skip)
+
+    def check_rules(self, rules: list[Rule]) -> Mapping[str, str]:
+        """Refuse unsound rules, or say why some are not known to be sound, if that is allowed."""
+        trust = check_trust(
+            rules, allow_unsound=self.options.allow_unsound, verify=self._verify_rules
+        )
+        return trust.untrusted
+
+    def _verify_rules(self, rules: Sequence[Rule]) -> list[Verdict]:
+        from relational_tensat.soundness import verify_rules
+
+        with self._phase("load", told="verify rules"):
+            return verify_rules(rules, shrink=False)
 
     def load(self, model: Graph | str | Path) -> Graph:
         if isinstance(model, Graph):
@@ -256,9 +275,9 @@ class _Run:
             return outcome.joined(compare("onnxruntime, random weights", original, None, optimized))
 
     @contextmanager
-    def _phase(self, name: str) -> Iterator[None]:
+    def _phase(self, name: str, told: str = "") -> Iterator[None]:
         """Announce a phase and add its wall-clock seconds to those of its name."""
-        self.progress.phase(name)
+        self.progress.phase(told or name)
         begun = time.perf_counter()
         try:
             yield

@@ -26,7 +26,7 @@ class Options:
         rules: rule files or folders; empty for the rules that ship.
         only: names of the rules to use, all others left out; empty for all.
         skip: names of rules to leave out.
-        allow_unsound: take rules that their file marks as unsound.
+        allow_unsound: take rules that are not known to be sound, and verify none.
         iterations: at most so many iterations of exploration.
         multi_iterations: in how many of them the multi-pattern rules take part.
         multi_schedule: which iterations these are, one of ``MULTI_SCHEDULES``: the first, or the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ class Result:
         verification: what was compared, and the errors found.
         output: the file written; None if none was asked for.
         notes: what the reader should know beside the figures, one sentence each.
+        untrusted_rules: rules that were let in although they are not known to be sound, and why.
     """
 
     model: str
@@ -64,6 +65,7 @@ class Result:
     verification: Verification
     output: Path | None = None
     notes: tuple[str, ...] = ()
+    untrusted_rules: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def saturated(self) -> bool:
@@ -109,4 +111,5 @@ class Result:
                 for name, stats in self.rules.items()
             },
             "output": None if self.output is None else str(self.output),
+            "untrusted_rules": dict(self.untrusted_rules),
         }

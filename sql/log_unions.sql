@@ -1,1 +1,1 @@
-INSERT INTO union_log SELECT $iteration, rule, a, b FROM union_pair
+INSERT INTO union_log SELECT $iteration, rule, a, b, instance, source, bindings FROM union_pair

@@ -41,13 +41,25 @@ CREATE TABLE eclass (
 
 CREATE VIEW union_find AS SELECT id, parent FROM eclass;
 
+-- text is the rule in the rule language. The bindings of its applications (see union_log) have the classes
+-- of its tensor variables at the positions of operands (from 1), and of what it builds after leaves others.
 CREATE TABLE rule (
     id INTEGER NOT NULL, name VARCHAR NOT NULL, law VARCHAR NOT NULL, sources INTEGER NOT NULL,
-    unsound BOOLEAN NOT NULL, file VARCHAR NOT NULL, line INTEGER NOT NULL
+    unsound BOOLEAN NOT NULL, file VARCHAR NOT NULL, line INTEGER NOT NULL, text VARCHAR NOT NULL,
+    operands INTEGER[] NOT NULL, leaves INTEGER NOT NULL
 );
 
--- Every union: which rule asked for it (0: congruence), in which iteration.
-CREATE TABLE union_log (iteration INTEGER NOT NULL, rule INTEGER NOT NULL, a INTEGER NOT NULL, b INTEGER NOT NULL);
+-- Every union, in the order in which they were asked for (rowid), and its reason: the rule (0: congruence),
+-- its instance and the classes that this was applied to, as they were named then, and which of the rule's
+-- sources (0 or 1) it is whose class a, or b, became one with the class of its target.
+CREATE TABLE union_log (
+    iteration INTEGER NOT NULL, rule INTEGER NOT NULL, a INTEGER NOT NULL, b INTEGER NOT NULL,
+    instance INTEGER, source INTEGER, bindings INTEGER[]
+);
+
+-- The instances that unions name: a rule, and the signatures of the e-nodes that its sources match, in
+-- pre-order, one source after the other.
+CREATE TABLE instance_log (id INTEGER NOT NULL, rule INTEGER NOT NULL, signatures INTEGER[] NOT NULL);
 
 -- How many matches of a rule were worked on in an iteration, and how long its search took in all
 -- (a statement's time is shared evenly by the rules that it matches).
@@ -55,14 +67,20 @@ CREATE TABLE match_log (iteration INTEGER NOT NULL, rule INTEGER NOT NULL, match
 CREATE TABLE rule_time (rule INTEGER NOT NULL, seconds DOUBLE NOT NULL);
 
 -- The unions of the phase that is running, by the round in which they are carried out.
-CREATE TEMP TABLE union_pair (round INTEGER, rule INTEGER, a INTEGER, b INTEGER);
+CREATE TEMP TABLE union_pair (
+    round INTEGER, rule INTEGER, a INTEGER, b INTEGER, instance INTEGER, source INTEGER, bindings INTEGER[]
+);
 
 CREATE TABLE iteration_log (
     iteration INTEGER NOT NULL, e_nodes BIGINT NOT NULL, e_classes BIGINT NOT NULL, matches BIGINT NOT NULL,
     unions BIGINT NOT NULL, filtered BIGINT NOT NULL, statements BIGINT NOT NULL, seconds DOUBLE NOT NULL
 );
 
--- The original graph: which value was computed by which e-node, and what the graph returns.
+-- The original graph: its e-nodes as they were loaded (children with zeros, as in enode), which value was
+-- computed by which of them, what the graph returns, and the weights that are no parameters but sizes,
+-- indices and the like (elements in C order, of the declared type).
+CREATE TABLE original_node (enode INTEGER NOT NULL, signature INTEGER NOT NULL, children INTEGER[] NOT NULL);
+CREATE TABLE original_weight (name VARCHAR NOT NULL, data BLOB NOT NULL);
 CREATE TABLE original_value (name VARCHAR NOT NULL, enode INTEGER NOT NULL, node_name VARCHAR NOT NULL);
 CREATE TABLE graph_output (position INTEGER NOT NULL, name VARCHAR NOT NULL, class INTEGER NOT NULL);
 

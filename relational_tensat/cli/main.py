@@ -12,16 +12,36 @@ import traceback
 from collections.abc import Sequence
 
 from relational_tensat import __version__
-from relational_tensat.cli import convert, explain, export, extract, inspect, rules, run, sql
+from relational_tensat.cli import (
+    convert,
+    explain,
+    export,
+    extract,
+    inspect,
+    rules,
+    rules_derive,
+    rules_functions,
+    rules_import,
+    rules_operators,
+    rules_verify,
+    run,
+    sql,
+)
 from relational_tensat.cli.parser import Parser
 from relational_tensat.errors import RelationalTensatError, UsageError, nearest
 
+#: By name; a name of two words is a command with flags of its own.
 _COMMANDS = {
     "run": run,
     "sql": sql,
     "inspect": inspect,
     "explain": explain,
     "rules": rules,
+    "rules derive": rules_derive,
+    "rules import": rules_import,
+    "rules verify": rules_verify,
+    "rules functions": rules_functions,
+    "rules operators": rules_operators,
     "convert": convert,
     "export": export,
     "extract": extract,
@@ -71,6 +91,8 @@ def build_parser() -> Parser:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    if " ".join(arguments[:2]) in _COMMANDS:
+        arguments = [" ".join(arguments[:2]), *arguments[2:]]
     for argument in arguments:
         if argument.startswith("-"):
             continue

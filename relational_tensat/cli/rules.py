@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 HELP = "list the rewrite rules, show one (and the SQL it runs), or check a rule file"
 
 _ACTIONS = ("list", "show", "check")
+#: ``rules derive …`` and the like are commands of their own; here for who writes flags before them.
+_COMMANDS = ("derive", "verify", "import", "functions", "operators")
 
 
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``rules``."""
     parser.add_argument(
-        "action", nargs="?", default="list", type=one_of("action", _ACTIONS), metavar="ACTION",
+        "action", nargs="?", default="list", type=one_of("action", (*_ACTIONS, *_COMMANDS)),
+        metavar="ACTION",
         help="list, show NAME, or check FILE [%(default)s]",
     )  # fmt: skip
     parser.add_argument("subject", nargs="?", metavar="NAME|FILE", help="what to show or check")
@@ -33,6 +36,8 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Do what is asked for."""
+    if args.action in _COMMANDS:
+        raise UsageError(f"flags come after both words: rules {args.action} …")
     if args.action == "list":
         if args.subject is not None:
             raise UsageError(f"rules list takes no name, but {args.subject!r} was given")
@@ -50,7 +55,7 @@ def execute(args: argparse.Namespace) -> int:
 def _load(paths: list[Path]) -> list[Rule]:
     from relational_tensat.rules.library import load_rules
 
-    return load_rules(paths or None, (), (), allow_unsound=True)
+    return load_rules(paths or None)
 
 
 def _list(paths: list[Path]) -> None:
@@ -68,7 +73,8 @@ def _list(paths: list[Path]) -> None:
 
 def _show(name: str, paths: list[Path], *, sql: bool) -> None:
     from relational_tensat.report.console import stdout_console
-    from relational_tensat.report.rules import rule_sql, rule_text
+    from relational_tensat.report.rules import rule_sql
+    from relational_tensat.rules.text import rule_text
 
     rules = {rule.name: rule for rule in _load(paths)}
     if name not in rules:

@@ -69,7 +69,7 @@ def _add_rule_arguments(parser: Parser) -> None:
             flag, action="append", default=[], metavar="RULE", help=f"{text} (repeatable)"
         )
     parser.add_argument(
-        "--allow-unsound", action="store_true", help="take rules that are marked unsound"
+        "--allow-unsound", action="store_true", help="take rules that are not known to be sound"
     )
 
 

@@ -38,7 +38,7 @@ OPTIMIZERS = frozenset(
 MANY_ROWS = 5_000
 
 #: Written into every database; raised when a table changes its meaning.
-FORMAT_VERSION = "1"
+FORMAT_VERSION = "2"
 
 
 class Interrupted(Exception):  # noqa: N818  # a control signal, not an error

@@ -10,7 +10,7 @@ import duckdb
 from relational_tensat.egraph.catalogue import Catalogue, HeadOf
 from relational_tensat.egraph.cycles import HEIGHT_STEP
 from relational_tensat.egraph.database import FORMAT_VERSION, Database
-from relational_tensat.egraph.loading import CHILD_COLUMNS, load_rows
+from relational_tensat.egraph.loading import CHILD_COLUMNS, load_rows, small_weights
 from relational_tensat.egraph.rebuild import rebuild
 from relational_tensat.graph.ir import Graph
 
@@ -138,6 +138,7 @@ class EGraph:
                 "filtered": [False] * len(ids),
             },
         )
+        database.run("keep_original")
         types = [self.catalogue.signatures[s - 1].type for s in rows.signatures]
         database.insert(
             "eclass",
@@ -159,6 +160,7 @@ class EGraph:
                 "class": rows.outputs,
             },
         )
+        database.append("original_weight", list(small_weights(self.graph).items()))
         database.insert(
             "meta",
             {"key": ["format_version", "model"], "value": [FORMAT_VERSION, self.graph.name]},

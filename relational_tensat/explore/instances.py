@@ -24,13 +24,18 @@ class Instances:
     """Judges configurations and writes them to the tables ``instance`` and ``template``.
 
     ``bounds`` says how much the applications of valid instances can add.
+
+    Args:
+        first: the number of the first instance; the others follow.
     """
 
-    def __init__(self, compiled: CompiledRules, catalogue: Catalogue, database: Database) -> None:
+    def __init__(
+        self, compiled: CompiledRules, catalogue: Catalogue, database: Database, first: int = 1
+    ) -> None:
         self._compiled = compiled
         self._catalogue = catalogue
         self._database = database
-        self._count = 0
+        self._count = first - 1
         self._sites = [_variable_sites(rule, compiled) for rule in compiled.rules]
         #: By rule number: the most nodes that a valid instance builds.
         self._sizes: dict[int, int] = {}
@@ -47,7 +52,7 @@ class Instances:
         for number, *signatures in configurations:
             self._database.check_interrupt()
             self._count += 1
-            rule = self._compiled.rules[number - 1]
+            rule = self._compiled.rule(number)
             types = self._variable_types(rule, signatures)
             instance = self._instantiate(rule, signatures, types)
             roots = (0, 0)
@@ -72,7 +77,7 @@ class Instances:
     def _variable_types(
         self, compiled: CompiledRule, signatures: Sequence[int]
     ) -> tuple[ValueType, ...]:
-        sites = self._sites[compiled.number - 1]
+        sites = self._sites[compiled.number - self._compiled.first]
         return tuple(self._catalogue.operand_types(signatures[n])[child] for n, child in sites)
 
     def _instantiate(

@@ -53,7 +53,7 @@ class Exploration:
     """How an exploration ended.
 
     Attributes:
-        stop_reason: saturated, iterations, nodes, time, memory or interrupted.
+        stop_reason: saturated, goal, iterations, nodes, time, memory or interrupted.
         iterations: iterations begun and not undone.
         rules: by name, every rule given.
         statements: SQL statements run in the iterations.
@@ -76,8 +76,9 @@ def explore(
     cycle_filter: str = "efficient",
     semi_naive: bool = True,
     progress: Callable[[IterationReport], None] | None = None,
+    until: Callable[[EGraph], bool] | None = None,
 ) -> Exploration:
-    """Grow an e-graph by rules until it is saturated or a limit is reached.
+    """Grow an e-graph by rules until it is saturated, has what is looked for, or a limit is reached.
 
     Args:
         cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
@@ -86,6 +87,8 @@ def explore(
         semi_naive: work only on matches that involve a row written since the last search; False
             repeats the others, for comparison. The e-graph is the same.
         progress: called after every iteration.
+        until: asked after every iteration whether the e-graph has what is looked for (the stop reason
+            ``goal``).
 
     Raises:
         UsageError: there is no such cycle filter or schedule.
@@ -102,7 +105,7 @@ def explore(
             f"multi schedule {limits.multi_schedule!r}, expected {' or '.join(MULTI_SCHEDULES)}{hint}"
         )
     runner = _Runner(egraph, rules, limits, cycle_filter, semi_naive)
-    return runner.run(progress)
+    return runner.run(progress, until)
 
 
 @dataclass
@@ -138,13 +141,19 @@ class _Runner:
         self._quiet = False  # whether the last iteration added nothing
         self._cycles_possible = False  # whether there were unions since cycles were filtered
         self._left_out = False  # whether a limit kept multi-pattern matches from being applied
-        compiled = CompiledRules(rules)
         self._database.begin()
+        first_rule, first_instance = self._database.run("next_numbers")[0]
+        self._first_rule = int(first_rule)
+        compiled = CompiledRules(rules, self._first_rule)
         egraph.set_heads(compiled.heads)
-        self._matcher = Matcher(egraph, compiled)
+        self._matcher = Matcher(egraph, compiled, int(first_instance))
         self._database.commit()
 
-    def run(self, progress: Callable[[IterationReport], None] | None) -> Exploration:
+    def run(
+        self,
+        progress: Callable[[IterationReport], None] | None,
+        until: Callable[[EGraph], bool] | None,
+    ) -> Exploration:
         guard = Guard(self._database, self._limits.seconds)
         reason = None
         with guard.watching():
@@ -152,10 +161,18 @@ class _Runner:
                 reason = self._iterate(iteration, guard)
                 if progress is not None:
                     progress(self._log[-1])
+                if reason in (None, "saturated") and self._is_reached(until):
+                    reason = "goal"
                 if reason is not None:
                     break
         self._database.resume()
         return self._finish(reason or "iterations")
+
+    def _is_reached(self, until: Callable[[EGraph], bool] | None) -> bool:
+        try:
+            return until is not None and until(self._egraph)
+        except Interrupted:
+            return False  # the next iteration says why
 
     def _iterate(self, iteration: int, guard: Guard) -> str | None:
         """Run one iteration and log it; return the reason to stop, or None to go on."""
@@ -274,11 +291,14 @@ class _Runner:
     def _finish(self, reason: str) -> Exploration:
         self._filter_at_last()
         self._egraph.catalogue.flush(self._database)
+        self._matcher.log_instances()
         self._database.append("match_log", self._matches)
         seconds = self._matcher.rule_seconds
         rules = {
             str(name): RuleStats(int(matches), int(applied), seconds.get(int(number), 0.0))
-            for number, name, matches, applied in self._database.run("rule_stats")
+            for number, name, matches, applied in self._database.run(
+                "rule_stats", first=self._first_rule
+            )
         }
         self._database.insert(
             "rule_time", {"rule": list(seconds), "seconds": list(seconds.values())}

@@ -46,6 +46,11 @@ class RunDatabase:
             raise InputError(f"{path}: cannot be opened: {_one_line(error)}") from error
         self._path = path
 
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """DuckDB's own connection, which cannot change the database either."""
+        return self._connection
+
     def query(self, text: str, params: Mapping[str, Any] | None = None) -> Rows:
         """Run a query and return all its rows.
 

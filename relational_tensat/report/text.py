@@ -18,10 +18,13 @@ _STOP = {
 }
 _PHASES = ("load", "explore", "extract", "verify")
 _RULES_SHOWN = 20
+_UNTRUSTED_SHOWN = 5
 
 
 def print_report(result: Result, console: Console) -> None:
     """Print what a run found, how, and how sure it is."""
+    if result.untrusted_rules:
+        console.print(Text(untrusted_line(result), style="bold red"))
     console.print(Text(f"{result.model}", style="bold"))
     console.print(cost_line(result))
     _print_operators(result, console)
@@ -45,12 +48,23 @@ def cost_line(result: Result) -> str:
     )
 
 
+def untrusted_line(result: Result) -> str:
+    """Return the line that names the rules that are not known to be sound."""
+    names = list(result.untrusted_rules)
+    more = f" and {len(names) - _UNTRUSTED_SHOWN} more" if len(names) > _UNTRUSTED_SHOWN else ""
+    return (
+        f"UNSOUND RULES ALLOWED: {', '.join(names[:_UNTRUSTED_SHOWN])}{more} "
+        f"({len(names)} of {len(result.rules)} rules are not known to be sound)"
+    )
+
+
 def summary_line(result: Result) -> str:
     """Return the whole result in one line."""
     where = f" → {result.output}" if result.output else ""
     error = f"{result.verification.max_relative_error:.1e}"
+    warning = f"{untrusted_line(result)}; " if result.untrusted_rules else ""
     return (
-        f"{result.model}{where}: {cost_line(result)}; {_confidence(result)}; "
+        f"{warning}{result.model}{where}: {cost_line(result)}; {_confidence(result)}; "
         f"{result.stop_reason}; verified, worst relative error {error}"
     )
 

@@ -59,14 +59,15 @@ def unite(egraph: EGraph, pairs: Iterable[tuple[int, int]], iteration: int = 1) 
     """Make classes equal as a phase of exploration does, in the name of rule 1, and rebuild."""
     database = egraph.database
     egraph.clock += 1
-    columns = "(round INTEGER, rule INTEGER, a INTEGER, b INTEGER)"
-    database.execute(f"CREATE OR REPLACE TEMP TABLE union_pair {columns}")
+    database.execute("DELETE FROM union_pair")
     canonical = {tuple(sorted((egraph.find(a), egraph.find(b)))) for a, b in pairs}
     wanted = sorted(pair for pair in canonical if pair[0] != pair[1])
     if not wanted:
         return Rebuilt()
     rows = [(0, 1, a, b) for a, b in wanted]
-    egraph.connection.executemany("INSERT INTO union_pair VALUES (?, ?, ?, ?)", rows)
+    egraph.connection.executemany(
+        "INSERT INTO union_pair (round, rule, a, b) VALUES (?, ?, ?, ?)", rows
+    )
     done = rebuild(database, iteration=iteration, stamp=egraph.clock)
     egraph.e_nodes -= done.dropped
     egraph.e_classes -= done.merged

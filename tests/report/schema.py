@@ -22,6 +22,7 @@ SCHEMA: dict[str, Any] = {
     "verified": {"ok": bool, "max_relative_error": NUMBER, "runs": int},
     "rules": None,  # one RULE per name
     "output": (str, type(None)),
+    "untrusted_rules": None,  # why, per name
 }
 RULE: dict[str, Any] = {"matches": int, "applied": int, "seconds": NUMBER}
 STOP_REASONS = {"saturated", "iterations", "nodes", "time", "memory", "interrupted"}

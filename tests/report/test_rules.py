@@ -7,10 +7,11 @@ from dataclasses import replace
 import duckdb
 import pytest
 
-from relational_tensat.report.rules import rule_sql, rule_text
+from relational_tensat.report.rules import rule_sql
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.rules.text import rule_text
 
 ALL = [*load_rules(), *taso_rules()]
 

@@ -1,0 +1,67 @@
+"""What graphs of terms cost, as the run's table ``cost`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from relational_tensat.errors import InputError
+from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.terms import Terms
+
+
+class TermCosts:
+    """Costs of terms: values that depend on weights only are free, they are computed before inference."""
+
+    def __init__(self, terms: Terms, stored: StoredEGraph) -> None:
+        self._terms = terms
+        self._signatures = stored.signatures
+        self._cost_us: Mapping[int, float] = dict(
+            stored.connection.execute("SELECT signature, cost_us FROM cost").fetchall()
+        )
+        self._constant: list[bool] = []
+
+    def graph_us(self, outputs: Iterable[int]) -> float:
+        """Return the modelled microseconds of a graph.
+
+        Raises:
+            InputError: a signature has no cost.
+        """
+        return sum(self.term_us(term) for term in self._terms.of(outputs))
+
+    def term_us(self, term: int) -> float:
+        """Return the microseconds of one term, its operands being there.
+
+        Raises:
+            InputError: its signature has no cost.
+        """
+        signature = self._terms[term].signature
+        if self.is_constant(term):
+            return 0.0
+        if signature not in self._cost_us:
+            op = self._signatures[signature].symbol.op
+            raise InputError(f"the database has no cost for an e-node of {op}")
+        return self._cost_us[signature]
+
+    def count(self, outputs: Iterable[int]) -> int:
+        """Return how many operators of a graph run at inference."""
+        return sum(
+            self._signatures[self._terms[term].signature].symbol.op not in _NO_OPERATORS
+            and not self.is_constant(term)
+            for term in self._terms.of(outputs)
+        )
+
+    def is_constant(self, term: int) -> bool:
+        """Whether a term is known before inference (see ``cost.graph``)."""
+        for number in range(len(self._constant), term + 1):
+            signature, children = self._terms[number]
+            symbol = self._signatures[signature].symbol
+            known = bool(children) or symbol.op in ("weight", "fill")
+            random = symbol.op == "opaque" and bool(dict(symbol.attrs)["key"])
+            self._constant.append(
+                known and not random and all(self._constant[child] for child in children)
+            )
+        return self._constant[term]
+
+
+#: What graphs do not have as nodes.
+_NO_OPERATORS = frozenset({"input", "weight", "part", "noop"})

@@ -1,0 +1,282 @@
+"""The explanation of a run's result: every step from the original graph to the extracted one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import duckdb
+
+from relational_tensat.egraph.database import FORMAT_VERSION
+from relational_tensat.errors import InputError, VerificationError
+from relational_tensat.explain.checking import Checker
+from relational_tensat.explain.costs import TermCosts
+from relational_tensat.explain.laws import Side
+from relational_tensat.explain.proof import ProofGraph
+from relational_tensat.explain.replay import Replay
+from relational_tensat.explain.rewrite import Replaced, Rewrite
+from relational_tensat.explain.state import Node, State
+from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.terms import Outputs, Terms
+from relational_tensat.resources import sql
+
+#: More steps than this are no explanation.
+MOST_STEPS = 20_000
+
+#: Two graphs closer than this, relatively, cost the same.
+COST_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a rule was applied.
+
+    Attributes:
+        tensor: the name of the value that it replaced; one made of operator and class, as in the
+            optimized model, where the original graph does not have the value.
+        near: for such a value, the nearest one of the original graph that is computed from it.
+    """
+
+    tensor: str
+    near: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One application of one rule.
+
+    Attributes:
+        number: from 1.
+        law: as the rule's file states it.
+        backward: the law is read from right to left.
+        at: what was replaced: one value, or two where the rule has two sources.
+        found, built: operators that the rule looked at, and those that it put in their place.
+        cost_us: modelled microseconds of the graph after the step.
+        operators: how many of the graph's operators run at inference after the step.
+    """
+
+    number: int
+    rule: str
+    law: str
+    backward: bool
+    at: tuple[Place, ...]
+    found: tuple[str, ...]
+    built: tuple[str, ...]
+    cost_us: float
+    operators: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All steps, and the graphs between them.
+
+    Attributes:
+        model: its name.
+        shared: values of the original graph that are computed by equal nodes, and so are one from the
+            start: the name of each, first the one that stays.
+        cost_original_us: of the original graph as it was given.
+        cost_before_us: of the original graph with equal nodes shared.
+        operators_before: how many of its operators run at inference.
+        steps: in order.
+        rewrites: the same as plain data, one for each step.
+        terms: what the rewrites' numbers mean.
+        original: the graph that the first step starts from.
+        names: the original graph's values: their terms by name.
+        stored: the run's tables.
+    """
+
+    model: str
+    shared: tuple[tuple[str, ...], ...]
+    cost_original_us: float
+    cost_before_us: float
+    operators_before: int
+    steps: tuple[Step, ...]
+    rewrites: tuple[Rewrite, ...]
+    terms: Terms
+    original: Outputs
+    names: Mapping[str, int]
+    stored: StoredEGraph
+
+    @property
+    def cost_after_us(self) -> float:
+        """Modelled microseconds of the extracted graph."""
+        return self.steps[-1].cost_us if self.steps else self.cost_before_us
+
+    @property
+    def is_cheaper(self) -> bool:
+        """Whether a run prefers the extracted graph to the original one."""
+        before, after = self.cost_original_us, self.cost_after_us
+        if abs(after - before) > COST_TOLERANCE * before:
+            return after < before
+        return bool(self.steps) and self.steps[-1].operators < self.operators_before
+
+    @property
+    def result(self) -> Outputs:
+        """The extracted graph."""
+        return self.rewrites[-1].after if self.rewrites else self.original
+
+
+def explain(connection: duckdb.DuckDBPyConnection, most_steps: int = MOST_STEPS) -> Explanation:
+    """Explain the last extraction of a run, and check every step.
+
+    Raises:
+        InputError: the database is not one of a run, of another version, or nothing was extracted.
+        NoSolutionError: no explanation was found within the limits.
+        VerificationError: a step is no application of its rule.
+    """
+    check_format(connection)
+    return _Explainer(StoredEGraph(connection)).run(most_steps)
+
+
+def check_format(connection: duckdb.DuckDBPyConnection) -> None:
+    """Check that a database is one of a run of this version.
+
+    Raises:
+        InputError: it is not.
+    """
+    try:
+        rows = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+    except duckdb.Error as error:
+        raise InputError("not a database of a run: it has no table meta") from error
+    version = rows.get("format_version", "none")
+    if version != FORMAT_VERSION:
+        raise InputError(
+            f"the database has format {version}, expected {FORMAT_VERSION}: run the model again"
+        )
+
+
+class _Explainer:
+    def __init__(self, stored: StoredEGraph) -> None:
+        self._stored = stored
+        connection = stored.connection
+        self._chosen = dict(connection.execute("SELECT class, enode FROM chosen").fetchall())
+        if not self._chosen:
+            raise InputError("no graph has been extracted from this database")
+        self._graph = ProofGraph(stored)
+        self._terms = Terms()
+        self._costs = TermCosts(self._terms, stored)
+        self._names: dict[int, list[str]] = {}  # by original e-node
+        for name, enode in connection.execute("SELECT name, enode FROM original_value").fetchall():
+            self._names.setdefault(enode, []).append(name)
+
+    def run(self, most_steps: int) -> Explanation:
+        nodes = self._original_nodes()
+        rows = self._stored.connection.execute(sql("output_nodes")).fetchall()
+        state = State([nodes[enode] for (enode,) in rows], self._signature_of)
+        first = state.terms(self._terms, nodes.values())
+        numbers = {name: first[node] for name, node in nodes.items()}
+        original = tuple([first[node] for node in state.outputs])
+        found = Replay(self._graph, state, self._chosen, self._terms, most_steps).run()
+        rewrites = without_detours(original, found)
+        self._check(original, rewrites)
+        model = self._stored.connection.execute("SELECT value FROM meta WHERE key = 'model'")
+        return Explanation(
+            model=str((model.fetchone() or ("",))[0]),
+            shared=self._shared(numbers),
+            cost_original_us=sum(self._costs.term_us(term) for term in numbers.values()),
+            cost_before_us=self._costs.graph_us(original),
+            operators_before=self._costs.count(original),
+            steps=tuple(self._step(n, each) for n, each in enumerate(rewrites, start=1)),
+            rewrites=tuple(rewrites),
+            terms=self._terms,
+            original=original,
+            names={n: numbers[enode] for enode, names in self._names.items() for n in names},
+            stored=self._stored,
+        )
+
+    def _signature_of(self, enode: int) -> int:
+        return self._graph.nodes[enode].signature
+
+    def _original_nodes(self) -> dict[int, Node]:
+        """Return a node for every e-node of the original graph, by its first number."""
+        nodes: dict[int, Node] = {}
+        for number, (enode, children) in self._graph.original.items():
+            operands = [nodes[child] for child in children]
+            nodes[number] = Node(enode, operands, self._names.get(number, ()))
+        return nodes
+
+    def _shared(self, numbers: Mapping[int, int]) -> tuple[tuple[str, ...], ...]:
+        """Return the names of values that equal nodes compute."""
+        groups: dict[int, list[str]] = {}
+        for enode, term in numbers.items():
+            if self._terms[term].children:
+                groups.setdefault(term, []).extend(self._names.get(enode, ()))
+        return tuple(tuple(names) for names in groups.values() if len(names) > 1)
+
+    def _check(self, original: Outputs, rewrites: list[Rewrite]) -> None:
+        """Check every step, and that the last one ends at what was extracted."""
+        checker = Checker(self._terms, self._stored.signatures)
+        graph = original
+        for rewrite in rewrites:
+            if rewrite.before != graph:
+                raise VerificationError("a step of the explanation does not follow from the last")
+            checker.check(rewrite)
+            graph = rewrite.after
+        if graph != self._extracted():
+            raise VerificationError("the explanation ends at another graph than what was extracted")
+
+    def _extracted(self) -> Outputs:
+        """Return the extracted graph, read off the tables."""
+        made: dict[int, int] = {}
+        rows = self._stored.connection.execute(sql("output_classes")).fetchall()
+        outputs = [owner for _, owner in rows]
+        stack = list(outputs)
+        while stack:
+            owner = stack[-1]
+            node = self._graph.nodes[self._chosen[owner]]
+            waiting = [child for child in node.children if child not in made]
+            if waiting and owner not in made:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            made[owner] = self._terms.number(node.signature, [made[c] for c in node.children])
+        return tuple([made[owner] for owner in outputs])
+
+    def _step(self, number: int, rewrite: Rewrite) -> Step:
+        law = rewrite.law
+        sides = [law.source, law.target] if rewrite.forward else [law.target, law.source]
+        found, built = (self._operators(side, rewrite) for side in sides)
+        return Step(
+            number=number,
+            rule=law.rule.name,
+            law=law.rule.law,
+            backward=not rewrite.forward,
+            at=tuple(self._place(each) for each in rewrite.replaced),
+            found=found,
+            built=built,
+            cost_us=self._costs.graph_us(rewrite.after),
+            operators=self._costs.count(rewrite.after),
+        )
+
+    def _place(self, replaced: Replaced) -> Place:
+        if replaced.names:
+            return Place(replaced.names[0])
+        op = self._stored.signatures[self._terms[replaced.after].signature].symbol.op
+        return Place(f"{op}_{replaced.owner}", replaced.near)
+
+    def _operators(self, side: Side, rewrite: Rewrite) -> tuple[str, ...]:
+        """Return the operators of a side of a step, operands first; parts of tuples left out."""
+        values = list(rewrite.operands)
+        for signature, operands in side.nodes:
+            values.append(self._terms.number(signature, [values[number] for number in operands]))
+        roots = [side.roots[each.output] for each in rewrite.replaced]
+        needed = {value for root in roots for value in (root, *side.below(root))}
+        terms = dict.fromkeys(values[v] for v in sorted(needed) if v >= side.variables)
+        ops = [self._stored.signatures[self._terms[term].signature].symbol.op for term in terms]
+        return tuple(op for op in ops if op != "part")
+
+
+def without_detours(original: Outputs, rewrites: Iterable[Rewrite]) -> list[Rewrite]:
+    """Return the steps without those after which a graph comes back that was there before."""
+    kept: list[Rewrite] = []
+    place = {original: 0}  # of each graph on the way, how many steps lead to it
+    for rewrite in rewrites:
+        back = place.get(rewrite.after)
+        if back is None:
+            kept.append(rewrite)
+            place[rewrite.after] = len(kept)
+            continue
+        for dropped in kept[back:]:
+            del place[dropped.after]
+        del kept[back:]
+    return kept

@@ -1,0 +1,54 @@
+"""From terms back to tensor graphs, with the names of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.terms import Outputs, Terms
+from relational_tensat.extract.building import ChosenNode, build_chosen
+from relational_tensat.graph.ir import Array, Graph, Weight
+from relational_tensat.graph.types import TensorType, numpy_dtype
+from relational_tensat.resources import sql
+
+
+def graph_of(
+    outputs: Outputs, terms: Terms, stored: StoredEGraph, names: Mapping[str, int]
+) -> Graph:
+    """Return the tensor graph that terms are.
+
+    Args:
+        names: terms of the original graph's values, by name; other values get made-up names.
+    """
+    chosen: dict[int, ChosenNode] = {}
+    inputs: dict[str, TensorType] = {}
+    weights: dict[str, Weight] = {}
+    small = dict(stored.connection.execute("SELECT name, data FROM original_weight").fetchall())
+    for term in terms.of(outputs):
+        signature, children = terms[term]
+        kind = stored.signatures[signature]
+        chosen[term] = ChosenNode(term, kind.symbol, kind.type, children)
+        if kind.symbol.op in ("input", "weight"):
+            assert isinstance(kind.type, TensorType)
+            name = str(dict(kind.symbol.attrs)["name"])
+            if kind.symbol.op == "input":
+                inputs[name] = kind.type
+            else:
+                weights[name] = Weight(kind.type, _data(small.get(name), kind.type))
+    returned = [name for name, _ in stored.connection.execute(sql("output_classes")).fetchall()]
+    ((model,),) = stored.connection.execute("SELECT value FROM meta WHERE key = 'model'").fetchall()
+    frame = Graph(model, inputs, weights, (), tuple(returned), {})
+    output_of = dict(zip(returned, outputs, strict=True))
+    called = {name: term for name, term in names.items() if term in chosen} | output_of
+    rows = [(term, name, term, "") for name, term in called.items()]
+    return build_chosen(frame, chosen, rows, list(output_of.items()))
+
+
+def _data(stored: bytes | None, kind: TensorType) -> Array | None:
+    if stored is None:
+        return None
+    dtype = numpy_dtype(kind.dtype)
+    array = np.frombuffer(stored, dtype.newbyteorder("<")).reshape(kind.shape)
+    return array.astype(dtype)

@@ -1,0 +1,127 @@
+"""Laws: a rule on given signatures, as two sides over the rule's tensor variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from relational_tensat.egraph.catalogue import Symbol
+from relational_tensat.errors import InputError
+from relational_tensat.explain.stored import StoredSignature
+from relational_tensat.graph.types import ValueType
+from relational_tensat.rules.instance import instantiate, source_nodes, tensor_vars
+from relational_tensat.rules.model import Rule, Term, Var
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What a rule finds, or what it builds.
+
+    Attributes:
+        variables: how many tensor variables the rule has; they are the first values.
+        nodes: (signature, operands) of each operator, operands before what is computed from them. An
+            operand below ``variables`` is that variable, another one the node of that many places on.
+        roots: the values that the rule speaks of, one per source.
+    """
+
+    variables: int
+    nodes: tuple[tuple[int, tuple[int, ...]], ...]
+    roots: tuple[int, ...]
+
+    def operands(self, value: int) -> tuple[int, ...]:
+        """Return what a value is computed from; nothing for a variable."""
+        return self.nodes[value - self.variables][1] if value >= self.variables else ()
+
+    def below(self, value: int) -> frozenset[int]:
+        """Return the operators, as values, that a value is computed from."""
+        found: set[int] = set()
+        pending = [value]
+        while pending:
+            fresh = {v for v in self.operands(pending.pop()) if v >= self.variables} - found
+            found |= fresh
+            pending += fresh
+        return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A rule on one configuration: an equation between terms of known types.
+
+    Attributes:
+        signatures: of the source's nodes in pre-order, as ``rules.instance`` takes them.
+        source, target: the two sides.
+    """
+
+    rule: Rule
+    signatures: tuple[int, ...]
+    source: Side
+    target: Side
+
+    @property
+    def variables(self) -> int:
+        """How many tensor variables the rule has."""
+        return self.source.variables
+
+
+class Laws:
+    """Makes the laws of a run from its rules and signatures."""
+
+    def __init__(self, signatures: Mapping[int, StoredSignature]) -> None:
+        self._signatures = signatures
+        self._numbers = {(s.symbol, s.operands): n for n, s in signatures.items()}
+
+    def law(self, rule: Rule, signatures: Sequence[int]) -> Law:
+        """Return the law that a rule is for e-nodes of these signatures.
+
+        Raises:
+            InputError: the rule says nothing of them, so the database is not what a run wrote.
+        """
+        source = _source_side(rule, signatures)
+        types: dict[int, ValueType] = {}
+        for number, operands in source.nodes:
+            types.update(zip(operands, self._signatures[number].operands, strict=True))
+        names = tensor_vars(rule)
+        base = len(names)
+        stored = [self._signatures[number] for number in signatures]
+        instance = instantiate(
+            rule,
+            [(s.symbol.op, dict(s.symbol.attrs)) for s in stored],
+            tuple(types[variable] for variable in range(base)),
+            tuple(self._signatures[source.nodes[r - base][0]].type for r in source.roots),
+        )
+        if instance is None:
+            raise InputError(
+                f"the rule {rule.name!r} does not apply where the log says that it did"
+            )
+        nodes = []
+        for node in instance.nodes:
+            symbol = Symbol(node.op, node.attrs, len(node.children))
+            key = (symbol, node.operand_types)
+            if key not in self._numbers:
+                raise InputError(f"the rule {rule.name!r} builds what is not in the database")
+            nodes.append((self._numbers[key], node.children))
+        return Law(rule, tuple(signatures), source, Side(base, tuple(nodes), instance.roots))
+
+
+def _source_side(rule: Rule, signatures: Sequence[int]) -> Side:
+    """Return the sources as one side; their nodes stand in reverse pre-order."""
+    names = {name: number for number, name in enumerate(tensor_vars(rule))}
+    count = len(source_nodes(rule))
+    if count != len(signatures):
+        raise InputError(f"the rule {rule.name!r} has {count} nodes, the log {len(signatures)}")
+    last = len(names) + count - 1  # the value of the first node in pre-order
+    nodes: list[tuple[int, tuple[int, ...]]] = [(0, ())] * count
+    following = 0
+
+    def visit(term: Term) -> int:
+        nonlocal following
+        if isinstance(term, Var):
+            return names[term.name]
+        number = following
+        following += 1
+        operands = tuple([visit(child) for child in term.children])
+        nodes[count - 1 - number] = (signatures[number], operands)
+        return last - number
+
+    roots = tuple([visit(source) for source in rule.sources])
+    return Side(len(names), tuple(nodes), roots)

@@ -1,0 +1,73 @@
+"""An edge that is about to be walked: which nodes are what its rule speaks of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from relational_tensat.explain.laws import Law, Side
+from relational_tensat.explain.proof import Edge
+from relational_tensat.explain.state import Node
+
+
+@dataclass
+class Match:
+    """What is known of one application of a rule.
+
+    Attributes:
+        forward: whether the rule's source is found, and its target built.
+        places: per root of the rule, the node that will be replaced there.
+        bound: nodes by value (see ``Side``): variables, and operators of the side that is found.
+        held: nodes whose forms must stay until the rule has been applied.
+    """
+
+    edge: Edge
+    forward: bool
+    places: dict[int, Node] = field(default_factory=dict)
+    bound: dict[int, Node] = field(default_factory=dict)
+    held: list[Node] = field(default_factory=list)
+
+    @property
+    def law(self) -> Law:
+        """The rule on the signatures in question."""
+        return self.edge.law
+
+    @property
+    def found(self) -> tuple[Side, tuple[int, ...]]:
+        """The side that is found, and its e-nodes."""
+        return self.edge.side(self.forward)
+
+    @property
+    def built(self) -> tuple[Side, tuple[int, ...]]:
+        """The side that is built, and its e-nodes."""
+        return self.edge.side(not self.forward)
+
+    def hold(self, node: Node) -> None:
+        """Keep a node's form until ``release``."""
+        node.pins += 1
+        self.held.append(node)
+
+    def release(self) -> None:
+        """Let all nodes change again."""
+        for node in self.held:
+            node.pins -= 1
+        self.held.clear()
+
+    def fits(self, node: Node, output: int, *, built: bool) -> dict[int, Node] | None:
+        """Match a node with one root of a side, without changing anything.
+
+        Returns:
+            All variables that are bound then; None where the node, or an operand, has another form.
+        """
+        side, enodes = self.built if built else self.found
+        base = side.variables
+        values = {number: each.now() for number, each in self.bound.items() if number < base}
+        pending = [(node, side.roots[output])]
+        while pending:
+            current, value = pending.pop()
+            if values.setdefault(value, current) is not current:
+                return None
+            if value >= base:
+                if current.enode != enodes[value - base]:
+                    return None
+                pending += zip(current.operands(), side.operands(value), strict=True)
+        return {number: each for number, each in values.items() if number < base}

@@ -1,0 +1,210 @@
+"""``explain --check``: every tensor that a step replaces is computed both ways, on the same values.
+
+Operands are random inputs and weights, in float64. What a step does not replace it leaves as it is, so
+tensors that are equal where a rule was applied make graphs that are. In the end the extracted graph is
+run as a whole, beside the original.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relational_tensat.explain.explanation import Explanation
+from relational_tensat.explain.graphs import graph_of
+from relational_tensat.explain.rewrite import Rewrite
+from relational_tensat.graph import Array, numpy_dtype, tensors_of
+from relational_tensat.ops import get_operator
+from relational_tensat.verify import verify
+from relational_tensat.verify.comparison import relative_error
+from relational_tensat.verify.equivalence import FLOAT64_TOLERANCE, rounded_tolerance
+from relational_tensat.verify.shrinking import RandomWeights, draw_inputs
+
+#: The parts of a value: one array, or those of a tuple.
+Parts: TypeAlias = tuple[Array, ...]
+
+#: Differences so much smaller than the operands are rounding: what is left where large numbers cancel.
+_ROUNDING = 1e-11
+
+#: Values are kept up to so many bytes, and computed again when they are needed later.
+_KEPT_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class NumericCheck:
+    """What was compared.
+
+    Attributes:
+        tensors: how many replaced tensors were compared.
+        max_relative_error: the largest difference found at one of them, or at an output.
+        tolerance: the largest that passes.
+        failures: one line for each tensor that is not equal; empty if all are.
+    """
+
+    tensors: int
+    max_relative_error: float
+    tolerance: float
+    failures: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything was equal."""
+        return not self.failures
+
+
+def check_numerically(explanation: Explanation, seed: int = 0) -> NumericCheck:
+    """Compute and compare what every step replaces, and the graphs at both ends.
+
+    Raises:
+        InputError: an operator cannot be computed here.
+        MissingDependencyError: the graph has opaque operators, and onnxruntime is not installed.
+    """
+    first, last = (
+        graph_of(outputs, explanation.terms, explanation.stored, explanation.names)
+        for outputs in (explanation.original, explanation.result)
+    )
+    whole = verify(first, last, seed=seed, runs=1)
+    failures = [whole.failure()] if whole.failure() else []
+    worst = max((each.max_relative_error for each in whole.outputs), default=0.0)
+    opaque = any(node.op == "opaque" for node in first.nodes)
+    tolerance = rounded_tolerance(first) if opaque else FLOAT64_TOLERANCE
+    inputs = draw_inputs(first, seed, whole.shrink, {})
+    weights = RandomWeights(first, seed, whole.shrink)
+
+    def leaf(op: str, name: str) -> Array:
+        return inputs[name] if op == "input" else weights[name]
+
+    values = _Values(explanation, leaf)
+    tensors = 0
+    with np.errstate(all="ignore"):  # what overflows is infinite on both sides
+        for step, rewrite in zip(explanation.steps, explanation.rewrites, strict=True):
+            for each, place in zip(rewrite.replaced, step.at, strict=True):
+                tensors += 1
+                error = values.difference(rewrite, each.before, each.after, tolerance)
+                worst = max(worst, error)
+                if error > tolerance:
+                    failures.append(
+                        f"step {step.number}, {step.rule}: {place.tensor} differs by {error:.2e}"
+                    )
+            values.follow(rewrite)
+    return NumericCheck(tensors, worst, tolerance, tuple(failures))
+
+
+class _Values:
+    """The values of terms; terms that steps made equal have one."""
+
+    def __init__(self, explanation: Explanation, leaf: Callable[[str, str], Array]) -> None:
+        self._terms = explanation.terms
+        self._signatures = explanation.stored.signatures
+        self._leaf = leaf
+        self._first: dict[int, int] = {}  # of a term that replaced another, that other
+        self._kept: OrderedDict[int, Parts] = OrderedDict()
+        self._bytes = 0
+
+    def difference(self, rewrite: Rewrite, before: int, after: int, tolerance: float) -> float:
+        """Return the relative error between a term and what replaces it; 0 for one that is rounding.
+
+        Args:
+            tolerance: smaller errors are not looked into.
+        """
+        old, new = self._value(self._original(before)), self._value(after)
+        errors = [relative_error(a, b) for a, b in zip(old, new, strict=True)]
+        if max(errors, default=0.0) > tolerance:
+            operands = [self._value(self._original(term)) for term in rewrite.operands]
+            scale = max((_largest(part) for each in operands for part in each), default=0.0)
+            for index, (a, b) in enumerate(zip(old, new, strict=True)):
+                if _is_rounding(a, b, scale):
+                    errors[index] = 0.0
+        return max(errors, default=0.0)
+
+    def follow(self, rewrite: Rewrite) -> None:
+        """Take note of the terms that a step made equal: what it replaced, and all that uses it."""
+        replaced = {(each.before, each.after) for each in rewrite.replaced}
+        pending = list(zip(rewrite.before, rewrite.after, strict=True))
+        seen = set(pending)
+        while pending:
+            pair = old, new = pending.pop()
+            if old == new:
+                continue
+            if self._original(new) != self._original(old):
+                self._first.setdefault(new, self._original(old))
+            if pair not in replaced:
+                below = zip(self._terms[old].children, self._terms[new].children, strict=True)
+                fresh = set(below) - seen
+                seen |= fresh
+                pending += fresh
+
+    def _original(self, term: int) -> int:
+        while term in self._first:
+            term = self._first[term]
+        return term
+
+    def _value(self, term: int) -> Parts:
+        """Return the value of a term, computed from the values of its operands if it is not kept."""
+        local: dict[int, Parts] = {}
+        stack = [term]
+        while stack:
+            current = stack[-1]
+            if current in local:
+                stack.pop()
+                continue
+            if current in self._kept:
+                self._kept.move_to_end(current)
+                local[current] = self._kept[current]
+                continue
+            children = [self._original(child) for child in self._terms[current].children]
+            waiting = [child for child in children if child not in local]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            local[current] = self._compute(current, [local[child] for child in children])
+            self._keep(current, local[current])
+        return local[term]
+
+    def _compute(self, term: int, operands: list[Parts]) -> Parts:
+        stored = self._signatures[self._terms[term].signature]
+        symbol, attrs = stored.symbol, dict(stored.symbol.attrs)
+        if symbol.op in ("input", "weight"):
+            kind = tensors_of(stored.type)[0]
+            value = np.asarray(self._leaf(symbol.op, str(attrs["name"])))
+            return (value.astype("float64" if kind.is_float else numpy_dtype(kind.dtype)),)
+        given = [
+            parts if isinstance(kind, tuple) else parts[0]
+            for parts, kind in zip(operands, stored.operands, strict=True)
+        ]
+        result: Any = get_operator(symbol.op).evaluate_typed(given, stored.operands, attrs)
+        parts = result if isinstance(stored.type, tuple) else (result,)
+        return tuple(np.asarray(part) for part in parts)
+
+    def _keep(self, term: int, value: Parts) -> None:
+        self._kept[term] = value
+        self._bytes += _nbytes(value)
+        while self._bytes > _KEPT_BYTES and len(self._kept) > 1:
+            _, dropped = self._kept.popitem(last=False)
+            self._bytes -= _nbytes(dropped)
+
+
+def _nbytes(value: Parts) -> int:
+    return sum(part.nbytes if any(part.strides) else 0 for part in value)  # not of one number
+
+
+def _is_rounding(a: Array, b: Array, scale: float) -> bool:
+    """Whether two arrays of floats differ by no more than operands of that size leave behind."""
+    if a.shape != b.shape or a.dtype.kind != "f" or b.dtype.kind != "f":
+        return False
+    difference: NDArray[np.float64] = a.astype(np.float64) - b.astype(np.float64)
+    return bool((np.abs(difference) <= _ROUNDING * scale).all())
+
+
+def _largest(array: Array) -> float:
+    """Return the largest finite absolute value; 0 for what are no floats."""
+    if array.dtype.kind != "f" or array.size == 0:
+        return 0.0
+    sizes = np.abs(array)
+    finite = np.isfinite(sizes)
+    return float(sizes[finite].max()) if finite.any() else 0.0

@@ -1,0 +1,252 @@
+"""Replay: from the original graph to the extracted one, one application of one rule at a time.
+
+From the outputs down, each node takes the form that was extracted, along edges of the proof graph. Before
+an edge is walked, the operands that its rule looks at get the forms that it found there, by the same
+means. What the rule does not look at stays as it is. A node that several others use changes for all of
+them, unless its form is fixed: then the user that needs another form gets a node of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from relational_tensat.errors import NoSolutionError
+from relational_tensat.explain.match import Match
+from relational_tensat.explain.proof import ProofGraph, Walk
+from relational_tensat.explain.rewrite import Replaced, Rewrite
+from relational_tensat.explain.state import Node, State, pinned
+from relational_tensat.explain.supply import Supply
+from relational_tensat.explain.terms import Terms
+
+#: Reaching a form inside reaching a form, so many times: no sensible explanation goes that deep.
+_DEEPEST = 60
+
+
+class Replay:
+    """One replay.
+
+    Args:
+        chosen: the extracted e-node of each class that the result needs.
+        most: steps after which the search for an explanation is given up.
+    """
+
+    def __init__(
+        self,
+        graph: ProofGraph,
+        state: State,
+        chosen: Mapping[int, int],
+        terms: Terms,
+        most: int,
+    ) -> None:
+        self._graph = graph
+        self._state = state
+        self._chosen = chosen
+        self._terms = terms
+        self._most = most
+        self._supply = Supply(graph, state, chosen)
+        self._depth = 0
+        self._rewrites: list[Rewrite] = []
+
+    def run(self) -> list[Rewrite]:
+        """Return the steps, in order.
+
+        Raises:
+            NoSolutionError: no explanation was found within the limits.
+        """
+        self._state.merge()
+        while self._settle_next():
+            pass
+        return self._rewrites
+
+    def _settle_next(self) -> bool:
+        """Give one more node the form that was extracted, all its users having theirs; False at the end."""
+        for node in reversed(self._state.nodes()):
+            wanted = self._chosen[self._graph.owner(node.enode)]
+            if node.enode == wanted:
+                node.final = True
+            else:
+                self._reach(node, wanted)
+                node.now().final = True
+                return True
+        return False
+
+    def _reach(self, node: Node, wanted: int) -> None:
+        """Rewrite a node, which is not fixed, until it has the form that is wanted."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise _given_up("rewrites that need each other too deeply")
+        tried: set[tuple[tuple[int, ...], Walk]] = set()
+        banned: set[Walk] = set()
+        while node.enode != wanted:
+            walk = self._graph.next_walk(node.enode, wanted, banned)
+            if walk is None:
+                raise _given_up("no way from one e-node of a class to another")
+            form = (node.enode, *[operand.enode for operand in node.operands()])
+            if (form, walk) in tried:
+                banned.add(walk)
+                continue
+            tried.add((form, walk))
+            with pinned([node]):
+                self._walk(node, walk)
+            node = _own(node, wanted)
+        self._depth -= 1
+
+    def _require(self, parent: Node, index: int, wanted: int) -> Node:
+        """Return an operand, rewritten to the form that is wanted."""
+        node = parent.child(index)
+        if node.enode != wanted:
+            if node.fixed:
+                node = parent.children[index] = node.copy()
+            self._reach(node, wanted)
+        return parent.child(index)
+
+    def _walk(self, node: Node, walk: Walk) -> None:
+        """Walk an edge: make what its rule looks at, and replace the node."""
+        match = Match(*walk)
+        match.places[match.edge.output] = node
+        try:
+            self._find(node, match, match.edge.output)
+            self._find_partner(match)
+            self._supply.bind_others(match)
+            self._supply.free_of(match.places.values(), match)
+            self._replace(match)
+        finally:
+            match.release()
+        self._state.merge()
+
+    def _find(self, node: Node, match: Match, output: int) -> None:
+        """Make a node an instance of one root of the side that a rule looks at."""
+        value = match.found[0].roots[output]
+        match.bound[value] = node
+        self._find_operands(node, match, value)
+
+    def _find_operands(self, node: Node, match: Match, value: int) -> None:
+        side, enodes = match.found
+        for index, operand in enumerate(side.operands(value)):
+            if operand in match.bound:
+                self._make_alike(node, index, match.bound[operand])
+            elif operand < side.variables:
+                match.bound[operand] = node.child(index)
+            else:
+                child = self._require(node, index, enodes[operand - side.variables])
+                match.hold(child)
+                match.bound[operand] = child
+                self._find_operands(child, match, operand)
+
+    def _make_alike(self, parent: Node, index: int, model: Node) -> None:
+        """Make an operand the same as another node, which a rule wants to be equal."""
+        model = model.now()
+        node = parent.child(index)
+        if node is model:
+            return
+        with pinned(self._state.nodes([model])):
+            node = self._require(parent, index, model.enode)
+            with pinned([node]):
+                for position in range(len(node.children)):
+                    self._make_alike(node, position, model.child(position))
+        parent.children[index] = model
+
+    def _find_partner(self, match: Match) -> None:
+        """Look for the other root of a rule of two sources, to replace both in one step."""
+        ((known, node),) = match.places.items()
+        for output in range(len(match.law.source.roots)):
+            old, new = (match.edge.root(way, output) for way in (match.forward, not match.forward))
+            if output == known or old is None or new is None:
+                continue
+            partner = self._partner(node, old, new)
+            if partner is None:
+                continue
+            if partner.enode != old:
+                self._reach(partner, old)
+                partner = partner.now()
+            match.hold(partner)
+            self._find(partner, match, output)
+            match.places[output] = partner
+
+    def _partner(self, node: Node, old: int, new: int) -> Node | None:
+        """Return a node, neither above nor below another one, that may be replaced together with it."""
+        below = set(self._state.nodes([node]))
+        wants_new = self._chosen.get(self._graph.owner(new)) == new
+        for other in self._state.nodes():
+            fits = other.enode == old or (
+                wants_new and self._graph.owner(other.enode) == self._graph.owner(new)
+            )
+            free = other.enode != new and not other.fixed and other not in below
+            if fits and free and node not in self._state.nodes([other]):
+                return other
+        return None
+
+    def _replace(self, match: Match) -> None:
+        """Apply the rule, and write down the step."""
+        known = self._state.terms(self._terms)
+        before = tuple([known[node] for node in self._state.outputs])
+        places = [(n, node, known[node], *self._called(node)) for n, node in match.places.items()]
+        operands = self._state.terms(self._terms, match.bound.values())
+        bound = tuple([operands[match.bound[n].now()] for n in range(match.law.variables)])
+        self._build(match, known)
+        known = self._state.terms(self._terms)
+        after = tuple([known[node] for node in self._state.outputs])
+        if before == after:
+            return
+        replaced = tuple(
+            Replaced(n, term, known[node.now()], self._graph.owner(node.enode), names, near)
+            for n, node, term, names, near in sorted(places)
+        )
+        self._rewrites.append(Rewrite(match.law, match.forward, bound, replaced, before, after))
+        if len(self._rewrites) > self._most:
+            raise _given_up(f"more than {self._most} steps")
+
+    def _called(self, node: Node) -> tuple[tuple[str, ...], str]:
+        """Return the original graph's names of a node; without one, that of the nearest user with one."""
+        if node.names:
+            return tuple(node.names), ""
+        users: dict[Node, list[Node]] = {}
+        for each in self._state.nodes():
+            for operand in each.operands():
+                users.setdefault(operand, []).append(each)
+        ring, seen = [node], {node}
+        while ring:
+            named = [each.names[0] for each in ring if each.names]
+            if named:
+                return (), named[0]
+            ring = list(
+                dict.fromkeys(u for each in ring for u in users.get(each, ()) if u not in seen)
+            )
+            seen.update(ring)
+        return (), ""
+
+    def _build(self, match: Match, nodes: Iterable[Node]) -> None:
+        """Put what a rule builds into the places of what it found."""
+        side, enodes = match.built
+        base = side.variables
+        places: dict[int, list[Node]] = {}
+        for output, node in match.places.items():
+            places.setdefault(side.roots[output], []).append(node)
+        changing = {node for each in places.values() for node in each}
+        same = {(n.enode, tuple(n.operands())): n for n in nodes if n not in changing}
+        values = {number: match.bound[number].now() for number in range(base)}
+        needed = {value for root in places for value in (root, *side.below(root)) if value >= base}
+        for value in sorted(needed):
+            children = [values[operand] for operand in side.operands(value)]
+            form = (enodes[value - base], tuple(children))
+            if form in same:
+                values[value] = same[form]
+            else:
+                values[value] = place = places[value][0] if value in places else Node(*form)
+                place.enode, place.children = form[0], children
+        for root, waiting in places.items():
+            for node in waiting:
+                if node is not values[root]:
+                    node.become(values[root])
+
+
+def _own(node: Node, wanted: int) -> Node:
+    """Return the node that stands for one now, or a copy of it if it is fixed and must change again."""
+    current = node.now()
+    if current is not node and current.fixed and current.enode != wanted:
+        node.became = current.copy()
+    return node.now()
+
+
+def _given_up(reason: str) -> NoSolutionError:
+    return NoSolutionError(f"no explanation found: {reason}")

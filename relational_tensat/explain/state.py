@@ -1,0 +1,129 @@
+"""The graph while it is rewritten: nodes that change their form and stay the same value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from relational_tensat.explain.terms import Terms
+
+
+class Node:
+    """A value of the graph.
+
+    Attributes:
+        enode: its present form, an e-node of the value's class.
+        children: its operands in that form.
+        names: what the original graph called the value.
+        pins: how many callers need the node to keep its form.
+        final: it has got the form that was extracted.
+        became: the node that has taken its place, if there is one.
+    """
+
+    __slots__ = ("became", "children", "enode", "final", "names", "pins")
+
+    def __init__(self, enode: int, children: Sequence[Node], names: Iterable[str] = ()) -> None:
+        self.enode = enode
+        self.children = list(children)
+        self.names = list(names)
+        self.pins = 0
+        self.final = False
+        self.became: Node | None = None
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the form of the node itself must not change."""
+        return self.final or self.pins > 0
+
+    def now(self) -> Node:
+        """Return the node that stands for this one now."""
+        node = self
+        while node.became is not None:
+            node = node.became
+        return node
+
+    def child(self, index: int) -> Node:
+        """Return an operand."""
+        self.children[index] = self.children[index].now()
+        return self.children[index]
+
+    def operands(self) -> list[Node]:
+        """Return all operands."""
+        return [self.child(index) for index in range(len(self.children))]
+
+    def become(self, other: Node) -> None:
+        """Let another node take this one's place."""
+        other.names += [name for name in self.names if name not in other.names]
+        self.became = other
+
+    def copy(self) -> Node:
+        """Return another node of the same form, for one user that needs it to change."""
+        return Node(self.enode, self.children, self.names)
+
+
+@contextmanager
+def pinned(nodes: Sequence[Node]) -> Iterator[None]:
+    """Keep the forms of nodes while something else is done."""
+    for node in nodes:
+        node.pins += 1
+    try:
+        yield
+    finally:
+        for node in nodes:
+            node.pins -= 1
+
+
+class State:
+    """A graph of nodes.
+
+    Attributes:
+        outputs: what the graph returns.
+    """
+
+    def __init__(self, outputs: Sequence[Node], signature_of: Callable[[int], int]) -> None:
+        self._outputs = list(outputs)
+        self._signature_of = signature_of
+
+    @property
+    def outputs(self) -> list[Node]:
+        """The nodes that the graph returns."""
+        self._outputs = [node.now() for node in self._outputs]
+        return self._outputs
+
+    def nodes(self, start: Iterable[Node] | None = None) -> list[Node]:
+        """Return the nodes that others depend on (the outputs by default), operands first."""
+        order: list[Node] = []
+        seen: set[Node] = set()
+        for output in self.outputs if start is None else start:
+            stack = [output.now()]
+            while stack:
+                node = stack[-1]
+                waiting = [] if node in seen else [c for c in node.operands() if c not in seen]
+                if waiting:
+                    stack.extend(reversed(waiting))
+                    continue
+                stack.pop()
+                if node not in seen:
+                    seen.add(node)
+                    order.append(node)
+        return order
+
+    def terms(self, terms: Terms, start: Iterable[Node] | None = None) -> dict[Node, int]:
+        """Return the term of each node."""
+        found: dict[Node, int] = {}
+        for node in self.nodes(start):
+            children = [found[child] for child in node.operands()]
+            found[node] = terms.number(self._signature_of(node.enode), children)
+        return found
+
+    def merge(self) -> None:
+        """Make nodes of equal form and operands one, but for those that are about to change."""
+        seen: dict[tuple[int, tuple[Node, ...]], Node] = {}
+        for node in self.nodes():
+            if node.pins:
+                continue
+            key = (node.enode, tuple(node.operands()))
+            other = seen.setdefault(key, node)
+            if other is not node:
+                other.final |= node.final
+                node.become(other)

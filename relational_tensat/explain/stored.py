@@ -1,0 +1,146 @@
+"""The e-graph of a finished run, read back from its tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import duckdb
+
+from relational_tensat.egraph.catalogue import Symbol
+from relational_tensat.errors import InputError, UsageError, nearest
+from relational_tensat.graph.types import TensorType, ValueType
+from relational_tensat.load.json_check import Place
+from relational_tensat.load.json_values import decode_attr
+from relational_tensat.ops import get_operator
+from relational_tensat.resources import sql
+
+_TENSOR = re.compile(r"([^\s\[\],()]+)\[([\d,]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSignature:
+    """A symbol on operands of given types, and the type of its result."""
+
+    symbol: Symbol
+    operands: tuple[ValueType, ...]
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNode:
+    """An e-node.
+
+    Attributes:
+        owner: its class, canonical, as ``children`` are.
+        iteration, rule: when it was made and by which rule (by number); 0 is the original graph.
+    """
+
+    id: int
+    owner: int
+    signature: int
+    children: tuple[int, ...]
+    iteration: int
+    rule: int
+    filtered: bool
+
+
+class StoredEGraph:
+    """The tables of a run, spelled out; what is large is read when it is first asked for.
+
+    Attributes:
+        connection: DuckDB's own, for queries of one's own.
+        signatures: by number.
+        rules: the names of the run's rules, by number.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Read signatures and rules.
+
+        Raises:
+            InputError: the database was not written by a run of this program.
+        """
+        self.connection = connection
+        try:
+            types = {int(n): parse_type(text) for n, text in self._rows("value_type", "id, type")}
+            rows = connection.execute(sql("stored_signatures")).fetchall()
+            self.rules = {int(n): str(name) for n, name in self._rows("rule", "id, name")}
+        except duckdb.Error as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"not a database of a run: {reason}") from error
+        self.signatures = {
+            int(number): StoredSignature(
+                _symbol(op, attrs, len(operands)),
+                tuple(types[operand] for operand in operands),
+                types[kind],
+            )
+            for number, op, attrs, operands, kind in rows
+        }
+
+    @cached_property
+    def nodes(self) -> dict[int, StoredNode]:
+        """All e-nodes by id, filtered ones too."""
+        rows = self.connection.execute(sql("stored_nodes")).fetchall()
+        return {
+            int(row[0]): StoredNode(
+                row[0], row[1], row[2], tuple(c for c in row[3] if c), row[4], row[5], row[6]
+            )
+            for row in rows
+        }
+
+    @cached_property
+    def names(self) -> dict[int, tuple[str, ...]]:
+        """The original graph's values by the class that they are in now."""
+        found: dict[int, list[str]] = {}
+        for owner, name, _, _ in self.connection.execute(sql("value_names")).fetchall():
+            found.setdefault(int(owner), []).append(str(name))
+        return {owner: tuple(names) for owner, names in found.items()}
+
+    def class_of(self, tensor: str) -> int:
+        """Return the class of a value of the original graph.
+
+        Raises:
+            UsageError: there is no such value; names the nearest.
+        """
+        for owner, names in self.names.items():
+            if tensor in names:
+                return owner
+        known = [name for names in self.names.values() for name in names]
+        raise UsageError(f"unknown tensor {tensor!r}{nearest(tensor, known)}")
+
+    def class_text(self, owner: int) -> str:
+        """Return what people call a class: the name of a value that it has, or its number."""
+        names = self.names.get(owner)
+        return names[0] if names else f"e-class {owner}"
+
+    def _rows(self, table: str, columns: str) -> list[tuple[Any, ...]]:
+        return self.connection.execute(f"SELECT {columns} FROM {table} ORDER BY id").fetchall()
+
+
+def parse_type(text: str) -> ValueType:
+    """Return the type that ``egraph.catalogue.type_text`` wrote.
+
+    Raises:
+        InputError: it is no such text.
+    """
+    parts = tuple(
+        TensorType(dtype, tuple(int(size) for size in shape.split(",") if size))
+        for dtype, shape in _TENSOR.findall(text)
+    )
+    if text.startswith("("):
+        return parts
+    if len(parts) != 1:
+        raise InputError(f"the type {text!r} in the database, expected one like float32[2,3]")
+    return parts[0]
+
+
+def _symbol(op: str, attrs: str, arity: int) -> Symbol:
+    kinds = {attr.name: attr.kind for attr in get_operator(op).attrs}
+    values = json.loads(attrs)
+    items = tuple(
+        (name, decode_attr(Place(value, op, name), kinds[name])) for name, value in values.items()
+    )
+    return Symbol(op, items, arity)

@@ -1,0 +1,110 @@
+"""Operands that an application needs and the graph does not show where it is applied.
+
+A rule of two sources speaks, at one of them, of operands of the other; a law read backward may speak of
+operands that its target does not have. Any form of theirs will do: what the graph has is taken, or built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from relational_tensat.explain.match import Match
+from relational_tensat.explain.proof import ProofGraph
+from relational_tensat.explain.state import Node, State
+
+
+class Supply:
+    """Finds or builds nodes of given classes.
+
+    Args:
+        chosen: the extracted e-node of each class that the result needs.
+    """
+
+    def __init__(self, graph: ProofGraph, state: State, chosen: Mapping[int, int]) -> None:
+        self._graph = graph
+        self._state = state
+        self._form = {**_smallest(graph), **chosen}
+
+    def bind_others(self, match: Match) -> None:
+        """Bind the variables of a rule that nothing is known of yet."""
+        missing = [n for n in range(match.law.variables) if n not in match.bound]
+        if not missing:
+            return
+        nodes = self._state.nodes()
+        for built in (
+            True,
+            False,
+        ):  # the other root may be there, in its new form or in its old one
+            side, _ = match.built if built else match.found
+            for output, root in enumerate(side.roots):
+                if output in match.places or root < match.law.variables:
+                    continue
+                for node in nodes:
+                    known = match.fits(node, output, built=built)
+                    if known is not None:
+                        match.bound.update(known)
+                        break
+        by_class = {self._graph.owner(node.enode): node for node in nodes}
+        by_class.update({self._graph.owner(node.enode): node for node in nodes if node.final})
+        for number in missing:
+            if number not in match.bound:
+                match.bound[number] = self._node(match.edge.operands[number], by_class)
+
+    def free_of(self, nodes: Iterable[Node], match: Match) -> None:
+        """Copy what the bound nodes have in common with nodes that are about to change.
+
+        A node that becomes a form of its own operand must leave a copy of itself as that operand.
+        """
+        changing = set(nodes)
+        for number, node in match.bound.items():
+            if number < match.law.variables:
+                match.bound[number] = self._apart(node.now(), changing)
+
+    def _apart(self, start: Node, changing: set[Node]) -> Node:
+        copies: dict[Node, Node] = {}
+        for node in self._state.nodes([start]):
+            operands = node.operands()
+            moved = [copies.get(operand, operand) for operand in operands]
+            if node in changing or moved != operands:
+                copies[node] = Node(node.enode, moved)
+        return copies.get(start, start)
+
+    def _node(self, owner: int, by_class: Mapping[int, Node]) -> Node:
+        """Return a node of a class: one of the graph, or a new one in the form that the result has."""
+        made: dict[int, Node] = dict(by_class)
+        stack = [owner]
+        while stack:
+            current = stack[-1]
+            children = self._graph.nodes[self._form[current]].children
+            waiting = [child for child in children if child not in made]
+            if current in made or not waiting:
+                stack.pop()
+                if current not in made:
+                    made[current] = Node(self._form[current], [made[c] for c in children])
+            else:
+                stack.extend(waiting)
+        return made[owner]
+
+
+def _smallest(graph: ProofGraph) -> dict[int, int]:
+    """Return, per class, an e-node such that following them ends: the first found from the leaves up."""
+    waiting = {n.id: len(set(n.children)) for n in graph.nodes.values()}
+    users: dict[int, list[int]] = {}
+    for node in graph.nodes.values():
+        for child in set(node.children):
+            users.setdefault(child, []).append(node.id)
+    form: dict[int, int] = {}
+    ready = [n for n, count in waiting.items() if count == 0]
+    while ready:
+        following: list[int] = []
+        for enode in ready:
+            owner = graph.owner(enode)
+            if owner in form:
+                continue
+            form[owner] = enode
+            for user in users.get(owner, ()):
+                waiting[user] -= 1
+                if waiting[user] == 0:
+                    following.append(user)
+        ready = following
+    return form

@@ -1,0 +1,48 @@
+"""Graphs as values: terms that are numbered, equal ones alike, so that a graph is a tuple of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+#: A graph: the terms of its outputs.
+Outputs: TypeAlias = tuple[int, ...]
+
+
+class Term(NamedTuple):
+    """A signature applied to terms, by their numbers."""
+
+    signature: int
+    children: tuple[int, ...]
+
+
+class Terms:
+    """All terms of an explanation; operands have lower numbers than what is computed from them."""
+
+    def __init__(self) -> None:
+        self._terms: list[Term] = []
+        self._numbers: dict[Term, int] = {}
+
+    def __getitem__(self, number: int) -> Term:
+        return self._terms[number]
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def number(self, signature: int, children: Sequence[int]) -> int:
+        """Return the number of a term."""
+        term = Term(signature, tuple(children))
+        found = self._numbers.setdefault(term, len(self._terms))
+        if found == len(self._terms):
+            self._terms.append(term)
+        return found
+
+    def of(self, outputs: Iterable[int]) -> list[int]:
+        """Return the terms of a graph, operands first."""
+        found = set(outputs)
+        pending = list(found)
+        while pending:
+            fresh = [c for c in self._terms[pending.pop()].children if c not in found]
+            found.update(fresh)
+            pending.extend(fresh)
+        return sorted(found)

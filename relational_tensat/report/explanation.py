@@ -1,0 +1,99 @@
+"""``explain`` for people and for programs: the chain of steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+
+from relational_tensat.explain.explanation import Explanation, Place, Step
+from relational_tensat.explain.numeric import NumericCheck
+
+
+def print_explanation(
+    explanation: Explanation, check: NumericCheck | None, console: Console
+) -> None:
+    """Print one line for each step, and what was checked."""
+    before, after = explanation.cost_original_us, explanation.cost_after_us
+    count = len(explanation.steps)
+    console.print(
+        f"{explanation.model}: {before:.2f} → {after:.2f} µs in {count} step{'s' * (count != 1)},"
+        " each one application of one rule"
+    )
+    cost_us = explanation.cost_before_us
+    if explanation.shared:
+        console.print(
+            f"before the first step, equal nodes become one: {_shared(explanation)}"
+            f"  cost {before:.2f} → {cost_us:.2f} µs"
+        )
+    for step in explanation.steps:
+        console.print(_line(step, count, cost_us))
+        cost_us = step.cost_us
+    if explanation.steps and not explanation.is_cheaper:
+        console.print(
+            "note: this graph is not cheaper than the original, so a run keeps the original"
+        )
+    console.print(
+        "checked: every step is what its rule says, and the last graph is the one that was extracted"
+    )
+    if check is not None:
+        console.print(
+            f"checked: {check.tensors} replaced tensor{'s' * (check.tensors != 1)} computed both ways"
+            " in float64, and the outputs;"
+            f" worst relative error {check.max_relative_error:.2e}, tolerance {check.tolerance:g}"
+        )
+
+
+def explanation_json(explanation: Explanation, check: NumericCheck | None) -> dict[str, Any]:
+    """Return the explanation as one object for programs."""
+    return {
+        "model": explanation.model,
+        "cost_original_us": explanation.cost_original_us,
+        "cost_before_us": explanation.cost_before_us,
+        "cost_after_us": explanation.cost_after_us,
+        "cheaper": explanation.is_cheaper,
+        "operators_before": explanation.operators_before,
+        "shared": [list(names) for names in explanation.shared],
+        "steps": [
+            {
+                "step": step.number,
+                "rule": step.rule,
+                "law": step.law,
+                "backward": step.backward,
+                "at": [{"tensor": place.tensor, "near": place.near} for place in step.at],
+                "found": list(step.found),
+                "built": list(step.built),
+                "cost_us": step.cost_us,
+                "operators": step.operators,
+            }
+            for step in explanation.steps
+        ],
+        "checked": None
+        if check is None
+        else {
+            "ok": check.ok,
+            "tensors": check.tensors,
+            "max_relative_error": check.max_relative_error,
+            "tolerance": check.tolerance,
+            "failures": list(check.failures),
+        },
+    }
+
+
+def _shared(explanation: Explanation) -> str:
+    return "; ".join(" = ".join(names) for names in explanation.shared)
+
+
+def _line(step: Step, count: int, cost_us: float) -> str:
+    direction = ", read from right to left" if step.backward else ""
+    places = " and ".join(_place(place) for place in step.at)
+    built = ", ".join(step.built) or "an operand"
+    return (
+        f"step {step.number}/{count}  {step.rule}  ({step.law}{direction})  at {places}:"
+        f" {', '.join(step.found) or 'a value'} → {built}"
+        f"  cost {cost_us:.2f} → {step.cost_us:.2f} µs"
+    )
+
+
+def _place(place: Place) -> str:
+    return f"{place.tensor} (for {place.near})" if place.near else place.tensor

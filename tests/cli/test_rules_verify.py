@@ -1,0 +1,97 @@
+"""``rules verify``: the table, the counterexamples, the exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from relational_tensat.cli.main import main
+from relational_tensat.resources import resource_dir
+from relational_tensat.soundness import DEFAULT_TRIALS
+
+TASO = str(resource_dir("rules") / "taso" / "taso.rules")
+MINE = """
+(rule true (law "x + y = y + x") (from (add ?x ?y)) (to (add ?y ?x)))
+(rule false (law "x - y = y - x") (from (sub ?x ?y)) (to (sub ?y ?x)))
+(rule never (law "x = x") (from (relu (relu ?x))) (to (relu ?x)) (where (= (dim ?x 0) 977)))
+(rule rounded (law "log(exp(x)) = x") (from (log (exp ?x))) (to ?x))
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    path = tmp_path / "mine.rules"
+    path.write_text(MINE, encoding="utf-8")
+    return str(path)
+
+
+def verify(*args: str) -> int:
+    return main(["rules", "verify", "--jobs", "1", "--trials", "20", *args])
+
+
+def test_shipped_rules_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    assert verify("reassociate-left", "function-of-concat") == 0
+    printed = capsys.readouterr().out
+    for name in ("reassociate-left", "function-of-concat[relu]", "function-of-concat[tanh]"):
+        assert name in printed
+    assert "4 rules in" in printed and "4 sound" in printed
+    header = printed.splitlines()[0].split()
+    assert header == ["rule", "verdict", "evidence", "instances", "seconds"]
+
+
+def test_failures_are_shown_and_are_exit_code_4(
+    mine: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verify("--file", mine) == 4
+    printed = capsys.readouterr().out
+    assert "4 rules in" in printed and "2 sound, 1 unsound, 1 untested" in printed
+    assert "1 of them about real numbers, so compared in float64: rounded" in printed
+    assert "never is untested: only 0 of 12000 random operands fit the rule" in printed
+    assert "false is unsound: x float32[], y float32[]: element [] is" in printed
+    snippet = printed[printed.index("# false does not hold here") : printed.index("\nnever is")]
+    done = subprocess.run(
+        [sys.executable, "-c", snippet], capture_output=True, text=True, check=True
+    )
+    left, right = done.stdout.splitlines()
+    assert left.startswith("left: float32[] ") and right.startswith("right: float32[] ")
+    assert left.split()[-1] != right.split()[-1]
+
+
+def test_json_is_one_object(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verify("--file", mine, "--json", "--seed", "3") == 4
+    found = json.loads(capsys.readouterr().out)
+    assert found["failed"] == ["false", "never"] and found["only_float64"] == ["rounded"]
+    assert [each["verdict"] for each in found["rules"]] == ["sound", "unsound", "untested", "sound"]
+    assert found["rules"][0]["instances"] == 20 and found["rules"][0]["counterexample"] is None
+    example = found["rules"][1]["counterexample"]
+    assert example["left"] != example["right"] and "apply('sub'" in example["snippet"]
+
+
+def test_rules_of_taso_fail_where_they_are_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    assert verify("taso-000", "taso-137", "--file", TASO) == 4
+    printed = capsys.readouterr().out
+    assert "1 sound, 1 unsound" in printed and "taso-137 is unsound" in printed
+
+
+def test_unknown_names_and_files(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verify("flase", "--file", mine) == 2
+    assert "did you mean 'false'" in capsys.readouterr().err
+    assert verify("--file", mine + ".gone") == 3
+
+
+def test_help_says_how_many_configurations_are_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "verify", "--help"]) == 0
+    assert f"[{DEFAULT_TRIALS}]" in capsys.readouterr().out
+
+
+def test_the_command_line_is_light() -> None:
+    for module, heavy in (("cli.main", "numpy"), ("soundness", "hypothesis")):
+        code = f"import sys, relational_tensat.{module}; print({heavy!r} in sys.modules)"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.split() == ["False"]

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+from random import Random
+
+import duckdb
+import pytest
+
+from relational_tensat.cost import count_inference_ops, graph_cost_us, load_profile
+from relational_tensat.egraph import EGraph
+from relational_tensat.errors import InputError, NoSolutionError
+from relational_tensat.explain.explanation import Explanation, Place, explain
+from relational_tensat.explain.numeric import check_numerically
+from relational_tensat.explore import Limits, explore
+from relational_tensat.extract import extract
+from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
+from relational_tensat.graph import Graph, Node, build_graph
+from relational_tensat.models import MODELS
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.library import load_rules
+from relational_tensat.rules.model import Rule
+from tests.egraph.extraction import FlatCost, cheapest_graph, original_graph
+from tests.explain.runs import (
+    choose_at_random,
+    explained,
+    explored,
+    graphs_between,
+    random_graph,
+    shape_of,
+)
+from tests.explore.example_rules import example_rules
+from tests.explore.graphs import mixed, product_of_its_factor, separate_sums, sum_of
+from tests.explore.source_graphs import source_graph
+from tests.graphs import f32, fan_of_matmuls, shared_matmuls
+
+GRAPHS = (
+    mixed(), sum_of(5), separate_sums(3), product_of_its_factor(3), shared_matmuls(),
+    fan_of_matmuls(3),
+)  # fmt: skip
+
+
+def graph_of_nodes(nodes: list[Node], outputs: list[str]) -> Graph:
+    return build_graph("g", dict.fromkeys("xyz", f32(2, 2)), {}, nodes, outputs)
+
+
+def told(explanation: Explanation) -> list[tuple[str, ...]]:
+    return [(step.rule, *(place.tensor for place in step.at)) for step in explanation.steps]
+
+
+def assert_replays(egraph: EGraph, explanation: Explanation) -> None:
+    """Fail unless the steps lead through valid graphs, equal in value, to the extracted graph."""
+    graphs = graphs_between(explanation)
+    assert shape_of(graphs[-1]) == shape_of(chosen_graph(egraph))
+    assert shape_of(graphs[0]) == shape_of(egraph.graph)
+    for graph in graphs:
+        assert graph.output_types() == egraph.graph.output_types()
+    assert len({rewrite.after for rewrite in explanation.rewrites}) == len(explanation.steps)
+    check = check_numerically(explanation)
+    assert check.ok, check.failures
+
+
+def test_a_chain_of_steps() -> None:
+    nodes = [
+        Node("identity", ("x",), ("a",)),
+        Node("relu", ("a",), ("b",)),
+        Node("relu", ("b",), ("c",)),
+        Node("sub", ("c", "y"), ("d",)),
+    ]
+    explanation = explained(
+        graph_of_nodes(nodes, ["d"]),
+        example_rules("same", "twice", "negate"),
+        FlatCost(by_operator={"sub": 9.0}),
+    )
+    assert explanation.model == "g"
+    assert told(explanation) == [("negate", "d"), ("twice", "c"), ("same", "a")]
+    negate, twice, same = explanation.steps
+    assert (negate.found, negate.built) == (("sub",), ("neg", "add"))
+    assert (twice.found, twice.built) == (("relu", "relu"), ("relu",))
+    assert (same.found, same.built) == (("identity",), ())
+    assert [step.cost_us for step in explanation.steps] == [5.0, 4.0, 3.0]
+    assert [step.operators for step in explanation.steps] == [5, 4, 3]
+    assert (explanation.cost_original_us, explanation.cost_after_us) == (12.0, 3.0)
+    assert explanation.is_cheaper
+
+
+def test_nothing_to_explain() -> None:
+    explanation = explained(sum_of(3), example_rules("twice"))
+    assert explanation.steps == ()
+    assert explanation.cost_before_us == explanation.cost_after_us == 2.0
+    assert not explanation.is_cheaper
+
+
+def test_two_sources_are_replaced_in_one_step() -> None:
+    cost = FlatCost(0.1, by_operator={"matmul": 9.0})
+    explanation = explained(shared_matmuls(), example_rules("join-products"), cost)
+    assert told(explanation) == [("join-products", "a", "b")]
+    (step,) = explanation.steps
+    assert step.found == ("matmul", "matmul")
+    assert step.built == ("concat", "matmul", "split")
+
+
+def test_values_that_the_model_does_not_have_are_found_by_what_needs_them() -> None:
+    nodes = [Node("sub", ("x", "y"), ("a",)), Node("tanh", ("a",), ("b",))]
+    text = '(rule minus (law "-x = -1 x") (from (neg ?x)) (to (smul ?x :value -1.0)))'
+    rules = [*example_rules("negate"), *parse_rules(text, "t.rules")]
+    egraph = explored(graph_of_nodes(nodes, ["b"]), rules)
+    cheapest_graph(egraph, FlatCost(by_operator={"sub": 9.0, "neg": 9.0}))
+    explanation = explain(egraph.connection)
+    negate, minus = explanation.steps
+    assert negate.at == (Place("a"),)
+    assert (minus.rule, minus.at[0].near) == ("minus", "a")
+    assert minus.at[0].tensor.startswith("smul_")
+    assert minus.at[0].tensor in chosen_graph(egraph).types  # what the optimized model calls it
+    assert_replays(egraph, explanation)
+
+
+def test_equal_nodes_are_shared_before_the_first_step() -> None:
+    nodes = [
+        Node("tanh", ("x",), ("a",)), Node("tanh", ("x",), ("b",)),
+        Node("relu", ("a",), ("c",)), Node("relu", ("b",), ("d",)), Node("add", ("c", "d"), ("e",)),
+    ]  # fmt: skip
+    egraph = explored(graph_of_nodes(nodes, ["e"]), [])
+    original_graph(egraph)
+    explanation = explain(egraph.connection)
+    assert explanation.shared == (("a", "b"), ("c", "d"))
+    assert (explanation.cost_original_us, explanation.cost_before_us) == (5.0, 3.0)
+    assert explanation.steps == ()
+
+
+def test_a_law_is_read_backward_where_the_log_has_it_the_other_way() -> None:
+    nodes = [
+        Node("neg", ("x",), ("a",)),
+        Node("add", ("y", "a"), ("b",)),
+        Node("sub", ("y", "x"), ("c",)),
+    ]
+    egraph = explored(graph_of_nodes(nodes, ["b", "c"]), example_rules("negate"))
+    cheapest_graph(egraph, FlatCost(by_operator={"neg": 9.0, "add": 9.0}))
+    explanation = explain(egraph.connection)
+    (step,) = explanation.steps
+    assert step.backward
+    assert step.at == (Place("b"),)
+    assert (step.found, step.built) == (("neg", "add"), ("sub",))
+    assert_replays(egraph, explanation)
+
+
+def test_more_outputs_than_an_e_node_has_children() -> None:
+    nodes = [
+        Node("identity", ("x",), ("a",)),
+        *(Node("relu", ("a",), (f"r{i}",)) for i in range(3)),
+    ]
+    nodes += [Node("tanh", (f"r{i}",), (f"t{i}",)) for i in range(3)]
+    nodes += [Node("concat", ("r0", "t0", "x", "a", "y", "z", "t1"), ("wide",), {"axis": 0})]
+    outputs = ["wide", "a", "x", "t2", "y", "z", "r1"]
+    egraph = explored(graph_of_nodes(nodes, outputs), example_rules("same"))
+    cheapest_graph(egraph)
+    explanation = explain(egraph.connection)
+    assert told(explanation) == [("same", "a")]
+    assert_replays(egraph, explanation)
+
+
+def test_an_exploration_that_was_continued_keeps_its_reasons() -> None:
+    nodes = [
+        Node("identity", ("x",), ("a",)),
+        Node("relu", ("a",), ("b",)),
+        Node("relu", ("b",), ("c",)),
+    ]
+    egraph = explored(graph_of_nodes(nodes, ["c"]), example_rules("same", "swap"))
+    explore(egraph, example_rules("negate", "twice"))
+    cheapest_graph(egraph)
+    assert told(explain(egraph.connection)) == [("twice", "c"), ("same", "a")]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_any_choice_can_be_explained(seed: int) -> None:
+    random = Random(seed)
+    rules = random.sample(example_rules(), 7)
+    graph = random.choice([*GRAPHS, *(random_graph(random) for _ in range(6))])
+    cycle_filter = ("efficient", "none", "vanilla")[seed % 3]
+    slow = cycle_filter == "vanilla"
+    limits = Limits(
+        2 if slow else 5, e_nodes=60 if slow else 400, multi_iterations=1 if slow else 2
+    )
+    egraph = explored(graph, rules, limits, cycle_filter)
+    choose_at_random(egraph, random)
+    assert_replays(egraph, explain(egraph.connection))
+
+
+@pytest.mark.parametrize("name", ["bert", "nasrnn", "squeezenet", "mobilenet_v2", "vgg19"])
+def test_models(name: str, shipped: list[Rule]) -> None:
+    egraph = EGraph.create(MODELS[name]())
+    explore(egraph, shipped, Limits(2, e_nodes=800))
+    cost = load_profile("t4")
+    table = extraction_problem(egraph, cost)
+    choose(egraph, table, extract(table.problem, "greedy-dag").choice)
+    explanation = explain(egraph.connection)
+    last = graphs_between(explanation)[-1]
+    assert shape_of(last) == shape_of(chosen_graph(egraph))
+    assert explanation.steps
+    assert explanation.cost_original_us == pytest.approx(graph_cost_us(egraph.graph, cost))
+    assert explanation.cost_after_us == pytest.approx(graph_cost_us(chosen_graph(egraph), cost))
+    operators = count_inference_ops(last)
+    assert explanation.steps[-1].operators == sum(operators.values()) - operators.get("noop", 0)
+
+
+def test_what_cannot_be_explained() -> None:
+    egraph = explored(sum_of(3), example_rules("swap"))
+    with pytest.raises(InputError, match="no graph has been extracted"):
+        explain(egraph.connection)
+    egraph.connection.execute("UPDATE meta SET value = '1' WHERE key = 'format_version'")
+    with pytest.raises(InputError, match=r"format 1, expected \d: run the model again"):
+        explain(egraph.connection)
+    with pytest.raises(InputError, match="not a database of a run"):
+        explain(duckdb.connect())
+
+
+def test_steps_have_a_limit() -> None:
+    nodes = [
+        Node("relu", ("x",), ("a",)),
+        Node("relu", ("a",), ("b",)),
+        Node("relu", ("b",), ("c",)),
+    ]
+    egraph = explored(graph_of_nodes(nodes, ["c"]), example_rules("twice"))
+    cheapest_graph(egraph)
+    assert len(explain(egraph.connection, most_steps=2).steps) == 2
+    with pytest.raises(NoSolutionError, match="no explanation found: more than 1 steps"):
+        explain(egraph.connection, most_steps=1)
+
+
+@pytest.fixture(scope="module")
+def shipped() -> list[Rule]:
+    return load_rules(None)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_choice_with_the_rules_that_ship(seed: int, shipped: list[Rule]) -> None:
+    random = Random(seed)
+    rules = [rule.everywhere for rule in random.sample(shipped, 30)]
+    graph = source_graph(rules[:6], random)
+    egraph = explored(graph, rules, Limits(4, e_nodes=300), ("efficient", "none")[seed % 2])
+    choose_at_random(egraph, random)
+    assert_replays(egraph, explain(egraph.connection))
