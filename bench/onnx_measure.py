@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import duckdb
 import onnx
 
 from bench.onnx_counting import Counted, count_model, count_optimized
@@ -13,6 +15,7 @@ from bench.onnx_tools import ORT_EXTENDED, TOOLS, inference_nodes, is_installed,
 from relational_tensat.api import optimize
 from relational_tensat.cost import CostModel, load_profile
 from relational_tensat.errors import InputError
+from relational_tensat.explain.explanation import explain
 from relational_tensat.options import Options
 
 
@@ -45,6 +48,8 @@ class OnnxRun:
         rules_used: per rule, how many e-nodes of the optimized graph it made.
         comparisons: how often the optimized graph was run against the original; none failed.
         worst_error: the worst relative error in them.
+        steps: rewrites from the original to the result; each was checked, and the last graph is the
+            one that was extracted.
         tools: what others left, by tool; those that are not installed are missing.
     """
 
@@ -59,6 +64,7 @@ class OnnxRun:
     rules_used: Mapping[str, int]
     comparisons: int
     worst_error: float
+    steps: int
     tools: Mapping[str, ToolRun]
 
 
@@ -67,11 +73,15 @@ def measure_model(name: str, path: Path, options: Options) -> OnnxRun:
 
     Raises:
         InputError: the file cannot be used.
-        VerificationError: our result does not compute what the file does.
-        NoSolutionError: nothing could be extracted within the limits.
+        VerificationError: our result does not compute what the file does, or its explanation does
+            not replay to it.
+        NoSolutionError: nothing could be extracted, or explained, within the limits.
     """
     cost = load_profile(options.cost)
-    result = optimize(path, options)
+    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
+        database = Path(folder) / "run.duckdb"
+        result = optimize(path, replace(options, db=database))
+        steps = _explained(database)
     return OnnxRun(
         model=name,
         before=count_model(onnx.load(path), cost, str(path)),
@@ -84,8 +94,15 @@ def measure_model(name: str, path: Path, options: Options) -> OnnxRun:
         rules_used=dict(sorted(result.rules_used.items(), key=lambda used: (-used[1], used[0]))),
         comparisons=result.verification.runs,
         worst_error=result.verification.max_relative_error,
+        steps=steps,
         tools={tool: run_tool(tool, path, cost) for tool in TOOLS if is_installed(tool)},
     )
+
+
+def _explained(database: Path) -> int:
+    """Return the number of steps to the result; every one is checked."""
+    with duckdb.connect(str(database), read_only=True) as connection:
+        return len(explain(connection).steps)
 
 
 def run_tool(tool: str, path: Path, cost: CostModel) -> ToolRun:

@@ -81,12 +81,13 @@ def _print_seconds(runs: Sequence[OnnxRun], console: Console) -> None:
 
 
 def _print_rules(runs: Sequence[OnnxRun], console: Console) -> None:
-    rows = table("model", "proven", "verified", "rules that won (e-nodes each made)")
+    rows = table("model", "proven", "verified", "explained", "rules that won (e-nodes each made)")
     for run in runs:
         rows.add_row(
             run.model,
             "optimal" if run.optimal else f"gap {run.gap:.2%}",
             f"{run.comparisons} runs, {run.worst_error:.0e}",
+            f"{run.steps} steps, replayed",
             ", ".join(f"{name} {count}" for name, count in run.rules_used.items()) or "none",
         )
     console.print(rows)

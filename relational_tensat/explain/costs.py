@@ -20,13 +20,18 @@ class TermCosts:
         )
         self._constant: list[bool] = []
 
-    def graph_us(self, outputs: Iterable[int]) -> float:
-        """Return the modelled microseconds of a graph.
+    def graph(self, outputs: Iterable[int]) -> tuple[float, int]:
+        """Return the modelled microseconds of a graph, and how many operators run at inference.
 
         Raises:
             InputError: a signature has no cost.
         """
-        return sum(self.term_us(term) for term in self._terms.of(outputs))
+        total, operators = 0.0, 0
+        for term in self._terms.of(outputs):
+            if not self.is_constant(term):
+                total += self.term_us(term)
+                operators += self._op(term) not in _NO_OPERATORS
+        return total, operators
 
     def term_us(self, term: int) -> float:
         """Return the microseconds of one term, its operands being there.
@@ -38,17 +43,8 @@ class TermCosts:
         if self.is_constant(term):
             return 0.0
         if signature not in self._cost_us:
-            op = self._signatures[signature].symbol.op
-            raise InputError(f"the database has no cost for an e-node of {op}")
+            raise InputError(f"the database has no cost for an e-node of {self._op(term)}")
         return self._cost_us[signature]
-
-    def count(self, outputs: Iterable[int]) -> int:
-        """Return how many operators of a graph run at inference."""
-        return sum(
-            self._signatures[self._terms[term].signature].symbol.op not in _NO_OPERATORS
-            and not self.is_constant(term)
-            for term in self._terms.of(outputs)
-        )
 
     def is_constant(self, term: int) -> bool:
         """Whether a term is known before inference (see ``cost.graph``)."""
@@ -61,6 +57,9 @@ class TermCosts:
                 known and not random and all(self._constant[child] for child in children)
             )
         return self._constant[term]
+
+    def _op(self, term: int) -> str:
+        return self._signatures[self._terms[term].signature].symbol.op
 
 
 #: What graphs do not have as nodes.

@@ -163,19 +163,22 @@ class _Explainer:
         nodes = self._original_nodes()
         rows = self._stored.connection.execute(sql("output_nodes")).fetchall()
         state = State([nodes[enode] for (enode,) in rows], self._signature_of)
-        first = state.terms(self._terms, nodes.values())
+        first: dict[Node, int] = {}
+        state.add_terms(first, self._terms, nodes.values())
         numbers = {name: first[node] for name, node in nodes.items()}
         original = tuple([first[node] for node in state.outputs])
+        extracted = self._extracted()
         found = Replay(self._graph, state, self._chosen, self._terms, most_steps).run()
         rewrites = without_detours(original, found)
-        self._check(original, rewrites)
+        self._check(original, rewrites, extracted)
+        before_us, operators = self._costs.graph(original)
         model = self._stored.connection.execute("SELECT value FROM meta WHERE key = 'model'")
         return Explanation(
             model=str((model.fetchone() or ("",))[0]),
             shared=self._shared(numbers),
             cost_original_us=sum(self._costs.term_us(term) for term in numbers.values()),
-            cost_before_us=self._costs.graph_us(original),
-            operators_before=self._costs.count(original),
+            cost_before_us=before_us,
+            operators_before=operators,
             steps=tuple(self._step(n, each) for n, each in enumerate(rewrites, start=1)),
             rewrites=tuple(rewrites),
             terms=self._terms,
@@ -203,7 +206,7 @@ class _Explainer:
                 groups.setdefault(term, []).extend(self._names.get(enode, ()))
         return tuple(tuple(names) for names in groups.values() if len(names) > 1)
 
-    def _check(self, original: Outputs, rewrites: list[Rewrite]) -> None:
+    def _check(self, original: Outputs, rewrites: list[Rewrite], extracted: Outputs) -> None:
         """Check every step, and that the last one ends at what was extracted."""
         checker = Checker(self._terms, self._stored.signatures)
         graph = original
@@ -212,20 +215,29 @@ class _Explainer:
                 raise VerificationError("a step of the explanation does not follow from the last")
             checker.check(rewrite)
             graph = rewrite.after
-        if graph != self._extracted():
+        if graph != extracted:
             raise VerificationError("the explanation ends at another graph than what was extracted")
 
     def _extracted(self) -> Outputs:
         """Return the extracted graph, read off the tables."""
         made: dict[int, int] = {}
+        begun: set[int] = set()
         rows = self._stored.connection.execute(sql("output_classes")).fetchall()
         outputs = [owner for _, owner in rows]
         stack = list(outputs)
         while stack:
             owner = stack[-1]
+            if owner in made:
+                stack.pop()
+                continue
+            if owner not in self._chosen:
+                raise InputError("the extracted graph is not complete: an e-class has no e-node")
             node = self._graph.nodes[self._chosen[owner]]
             waiting = [child for child in node.children if child not in made]
-            if waiting and owner not in made:
+            if not begun.isdisjoint(waiting):
+                raise InputError("the extracted graph is cyclic")
+            if waiting:
+                begun.add(owner)
                 stack.extend(waiting)
                 continue
             stack.pop()
@@ -236,6 +248,7 @@ class _Explainer:
         law = rewrite.law
         sides = [law.source, law.target] if rewrite.forward else [law.target, law.source]
         found, built = (self._operators(side, rewrite) for side in sides)
+        cost_us, operators = self._costs.graph(rewrite.after)
         return Step(
             number=number,
             rule=law.rule.name,
@@ -244,8 +257,8 @@ class _Explainer:
             at=tuple(self._place(each) for each in rewrite.replaced),
             found=found,
             built=built,
-            cost_us=self._costs.graph_us(rewrite.after),
-            operators=self._costs.count(rewrite.after),
+            cost_us=cost_us,
+            operators=operators,
         )
 
     def _place(self, replaced: Replaced) -> Place:

@@ -18,6 +18,7 @@ class Match:
         places: per root of the rule, the node that will be replaced there.
         bound: nodes by value (see ``Side``): variables, and operators of the side that is found.
         held: nodes whose forms must stay until the rule has been applied.
+        local: all variables are bound to what the one place is computed from.
     """
 
     edge: Edge
@@ -25,6 +26,7 @@ class Match:
     places: dict[int, Node] = field(default_factory=dict)
     bound: dict[int, Node] = field(default_factory=dict)
     held: list[Node] = field(default_factory=list)
+    local: bool = True
 
     @property
     def law(self) -> Law:

@@ -8,7 +8,7 @@ them, unless its form is fixed: then the user that needs another form gets a nod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from relational_tensat.errors import NoSolutionError
 from relational_tensat.explain.match import Match
@@ -46,6 +46,8 @@ class Replay:
         self._supply = Supply(graph, state, chosen)
         self._depth = 0
         self._rewrites: list[Rewrite] = []
+        #: The terms of all nodes, after the last step.
+        self._known = state.terms(terms)
 
     def run(self) -> list[Rewrite]:
         """Return the steps, in order.
@@ -53,7 +55,7 @@ class Replay:
         Raises:
             NoSolutionError: no explanation was found within the limits.
         """
-        self._state.merge()
+        self._state.merge(self._known)
         while self._settle_next():
             pass
         return self._rewrites
@@ -108,16 +110,17 @@ class Replay:
             self._find(node, match, match.edge.output)
             self._find_partner(match)
             self._supply.bind_others(match)
-            self._supply.free_of(match.places.values(), match)
-            self._replace(match)
+            avoided = self._supply.keep_apart(match)
+            self._replace(match, avoided)
         finally:
             match.release()
-        self._state.merge()
+        self._state.merge(self._known)
 
     def _find(self, node: Node, match: Match, output: int) -> None:
         """Make a node an instance of one root of the side that a rule looks at."""
         value = match.found[0].roots[output]
         match.bound[value] = node
+        match.local &= value >= match.law.variables
         self._find_operands(node, match, value)
 
     def _find_operands(self, node: Node, match: Match, value: int) -> None:
@@ -137,7 +140,9 @@ class Replay:
         """Make an operand the same as another node, which a rule wants to be equal."""
         model = model.now()
         node = parent.child(index)
-        if node is model:
+        self._state.add_terms(self._known, self._terms, (node, model))
+        if self._known[node] == self._known[model]:
+            parent.children[index] = model
             return
         with pinned(self._state.nodes([model])):
             node = self._require(parent, index, model.enode)
@@ -162,6 +167,7 @@ class Replay:
             match.hold(partner)
             self._find(partner, match, output)
             match.places[output] = partner
+            match.local = False
 
     def _partner(self, node: Node, old: int, new: int) -> Node | None:
         """Return a node, neither above nor below another one, that may be replaced together with it."""
@@ -176,15 +182,15 @@ class Replay:
                 return other
         return None
 
-    def _replace(self, match: Match) -> None:
-        """Apply the rule, and write down the step."""
-        known = self._state.terms(self._terms)
-        before = tuple([known[node] for node in self._state.outputs])
+    def _replace(self, match: Match, avoided: set[Node]) -> None:
+        """Apply the rule, and write down the step; see ``_build``."""
+        known, outputs = self._known, self._state.outputs
+        self._state.add_terms(known, self._terms, (*outputs, *match.bound.values()))
+        before = tuple([known[node] for node in outputs])
         places = [(n, node, known[node], *self._called(node)) for n, node in match.places.items()]
-        operands = self._state.terms(self._terms, match.bound.values())
-        bound = tuple([operands[match.bound[n].now()] for n in range(match.law.variables)])
-        self._build(match, known)
-        known = self._state.terms(self._terms)
+        bound = tuple([known[match.bound[n].now()] for n in range(match.law.variables)])
+        self._build(match, avoided)
+        known = self._known = self._state.terms(self._terms)
         after = tuple([known[node] for node in self._state.outputs])
         if before == after:
             return
@@ -215,25 +221,31 @@ class Replay:
             seen.update(ring)
         return (), ""
 
-    def _build(self, match: Match, nodes: Iterable[Node]) -> None:
-        """Put what a rule builds into the places of what it found."""
+    def _build(self, match: Match, avoided: set[Node]) -> None:
+        """Put what a rule builds into the places of what it found.
+
+        Args:
+            avoided: nodes that are not to be used, though they may be equal to what is built.
+        """
         side, enodes = match.built
         base = side.variables
         places: dict[int, list[Node]] = {}
         for output, node in match.places.items():
             places.setdefault(side.roots[output], []).append(node)
-        changing = {node for each in places.values() for node in each}
-        same = {(n.enode, tuple(n.operands())): n for n in nodes if n not in changing}
+        there = {t: n for n, t in self._known.items() if n.became is None and n not in avoided}
         values = {number: match.bound[number].now() for number in range(base)}
+        terms = {number: self._known[node] for number, node in values.items()}
         needed = {value for root in places for value in (root, *side.below(root)) if value >= base}
         for value in sorted(needed):
-            children = [values[operand] for operand in side.operands(value)]
-            form = (enodes[value - base], tuple(children))
-            if form in same:
-                values[value] = same[form]
+            signature, operands = side.nodes[value - base]
+            term = self._terms.number(signature, [terms[operand] for operand in operands])
+            terms[value] = term
+            if term in there:
+                values[value] = there[term]
             else:
-                values[value] = place = places[value][0] if value in places else Node(*form)
-                place.enode, place.children = form[0], children
+                children = [values[operand] for operand in operands]
+                values[value] = node = places[value][0] if value in places else Node(0, ())
+                node.enode, node.children = enodes[value - base], children
         for root, waiting in places.items():
             for node in waiting:
                 if node is not values[root]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from relational_tensat.explain.terms import Terms
@@ -49,7 +49,11 @@ class Node:
 
     def operands(self) -> list[Node]:
         """Return all operands."""
-        return [self.child(index) for index in range(len(self.children))]
+        children = self.children
+        for index, child in enumerate(children):
+            if child.became is not None:
+                children[index] = child.now()
+        return children
 
     def become(self, other: Node) -> None:
         """Let another node take this one's place."""
@@ -58,7 +62,7 @@ class Node:
 
     def copy(self) -> Node:
         """Return another node of the same form, for one user that needs it to change."""
-        return Node(self.enode, self.children, self.names)
+        return Node(self.enode, self.operands(), self.names)
 
 
 @contextmanager
@@ -92,9 +96,39 @@ class State:
 
     def nodes(self, start: Iterable[Node] | None = None) -> list[Node]:
         """Return the nodes that others depend on (the outputs by default), operands first."""
-        order: list[Node] = []
-        seen: set[Node] = set()
-        for output in self.outputs if start is None else start:
+        return list(self._order(self.outputs if start is None else start, set()))
+
+    def terms(self, terms: Terms) -> dict[Node, int]:
+        """Return the term of each node."""
+        known: dict[Node, int] = {}
+        self.add_terms(known, terms, self.outputs)
+        return known
+
+    def add_terms(self, known: dict[Node, int], terms: Terms, start: Iterable[Node]) -> None:
+        """Add the terms of nodes, and of what they depend on, to those that are known."""
+        for node in self._order(start, set(known)):
+            children = [known[child] for child in node.operands()]
+            known[node] = terms.number(self._signature_of(node.enode), children)
+
+    def merge(self, known: Mapping[Node, int]) -> None:
+        """Make equal nodes one, but for those that are about to change.
+
+        Args:
+            known: the term of each node.
+        """
+        first: dict[int, Node] = {}
+        for node, term in known.items():
+            if node.pins or node.became is not None:
+                continue
+            other = first.setdefault(term, node)
+            if other is not node:
+                other.final |= node.final
+                node.become(other)
+
+    @staticmethod
+    def _order(start: Iterable[Node], seen: set[Node]) -> Iterator[Node]:
+        """Yield nodes that have not been seen, operands first."""
+        for output in start:
             stack = [output.now()]
             while stack:
                 node = stack[-1]
@@ -105,25 +139,4 @@ class State:
                 stack.pop()
                 if node not in seen:
                     seen.add(node)
-                    order.append(node)
-        return order
-
-    def terms(self, terms: Terms, start: Iterable[Node] | None = None) -> dict[Node, int]:
-        """Return the term of each node."""
-        found: dict[Node, int] = {}
-        for node in self.nodes(start):
-            children = [found[child] for child in node.operands()]
-            found[node] = terms.number(self._signature_of(node.enode), children)
-        return found
-
-    def merge(self) -> None:
-        """Make nodes of equal form and operands one, but for those that are about to change."""
-        seen: dict[tuple[int, tuple[Node, ...]], Node] = {}
-        for node in self.nodes():
-            if node.pins:
-                continue
-            key = (node.enode, tuple(node.operands()))
-            other = seen.setdefault(key, node)
-            if other is not node:
-                other.final |= node.final
-                node.become(other)
+                    yield node

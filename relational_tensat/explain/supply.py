@@ -6,7 +6,7 @@ operands that its target does not have. Any form of theirs will do: what the gra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from relational_tensat.explain.match import Match
 from relational_tensat.explain.proof import ProofGraph
@@ -30,35 +30,46 @@ class Supply:
         missing = [n for n in range(match.law.variables) if n not in match.bound]
         if not missing:
             return
+        match.local = False
         nodes = self._state.nodes()
         for built in (
             True,
             False,
-        ):  # the other root may be there, in its new form or in its old one
+        ):  # the other root may be there in its new form, or in its old one
             side, _ = match.built if built else match.found
             for output, root in enumerate(side.roots):
                 if output in match.places or root < match.law.variables:
                     continue
-                for node in nodes:
-                    known = match.fits(node, output, built=built)
-                    if known is not None:
-                        match.bound.update(known)
-                        break
+                fitting = (match.fits(node, output, built=built) for node in nodes)
+                match.bound.update(next((known for known in fitting if known is not None), {}))
         by_class = {self._graph.owner(node.enode): node for node in nodes}
         by_class.update({self._graph.owner(node.enode): node for node in nodes if node.final})
         for number in missing:
             if number not in match.bound:
                 match.bound[number] = self._node(match.edge.operands[number], by_class)
 
-    def free_of(self, nodes: Iterable[Node], match: Match) -> None:
-        """Copy what the bound nodes have in common with nodes that are about to change.
+    def keep_apart(self, match: Match) -> set[Node]:
+        """Copy what operands have in common with the nodes that are about to change.
 
         A node that becomes a form of its own operand must leave a copy of itself as that operand.
+
+        Returns:
+            The nodes that change, and all that depend on them, if something was copied; these must not
+            be taken for what the rule builds, equal as they are to it.
         """
-        changing = set(nodes)
-        for number, node in match.bound.items():
-            if number < match.law.variables:
-                match.bound[number] = self._apart(node.now(), changing)
+        changing = set(match.places.values())
+        if match.local:
+            return changing
+        copied = False
+        for number in range(match.law.variables):
+            node = match.bound[number].now()
+            match.bound[number] = apart = self._apart(node, changing)
+            copied |= apart is not node
+        if copied:
+            for node in self._state.nodes():
+                if not changing.isdisjoint(node.operands()):
+                    changing.add(node)
+        return changing
 
     def _apart(self, start: Node, changing: set[Node]) -> Node:
         copies: dict[Node, Node] = {}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from tempfile import TemporaryDirectory
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.database import ExampleDatabase, choices_to_bytes
 
 from relational_tensat.graph.ir import AttrValue
@@ -62,10 +64,21 @@ def smallest(judge: Judge, met: Configuration, taken: Sequence[int]) -> Configur
         if search.fails(configuration):
             raise _FoundError
 
-    with suppress(_FoundError):
+    with _own_folder(), suppress(_FoundError):
         holds()
     search.allowed = _MOST_TRIMMED
     return trimmed(judge.plan.rule, search.best, search.fails)
+
+
+@contextmanager
+def _own_folder() -> Iterator[None]:
+    """Keep what Hypothesis writes (the constants of the code it runs) out of the user's folder."""
+    with TemporaryDirectory() as folder:
+        set_hypothesis_home_dir(folder)
+        try:
+            yield
+        finally:
+            set_hypothesis_home_dir(None)
 
 
 class _FoundError(Exception):

@@ -57,6 +57,7 @@ def run_with(ours: Counted, onnxsim: Counted | None) -> OnnxRun:
         gap=0.0,
         rules_used={"a-rule": 3, "another-rule": 1},
         comparisons=5,
+        steps=3,
         worst_error=1e-7,
         tools={} if onnxsim is None else {ONNXSIM: ToolRun(0.5, onnxsim.written.nodes, onnxsim)},
     )

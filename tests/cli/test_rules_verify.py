@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import relational_tensat
 from relational_tensat.cli.main import main
 from relational_tensat.resources import resource_dir
 from relational_tensat.soundness import DEFAULT_TRIALS
@@ -59,6 +61,22 @@ def test_failures_are_shown_and_are_exit_code_4(
     left, right = done.stdout.splitlines()
     assert left.startswith("left: float32[] ") and right.startswith("right: float32[] ")
     assert left.split()[-1] != right.split()[-1]
+
+
+def test_nothing_is_left_behind(mine: str, tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    command = [sys.executable, "-m", "relational_tensat", "rules", "verify", "false"]
+    root = str(Path(relational_tensat.__file__).parents[1])
+    done = subprocess.run(
+        [*command, "--file", mine],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    assert done.returncode == 4, done.stderr
+    assert list(folder.iterdir()) == []
 
 
 def test_json_is_one_object(mine: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -205,11 +205,25 @@ def test_what_cannot_be_explained() -> None:
     egraph = explored(sum_of(3), example_rules("swap"))
     with pytest.raises(InputError, match="no graph has been extracted"):
         explain(egraph.connection)
+    egraph.connection.execute("INSERT INTO chosen VALUES (1, 1)")
+    with pytest.raises(InputError, match="not complete: an e-class has no e-node"):
+        explain(egraph.connection)
     egraph.connection.execute("UPDATE meta SET value = '1' WHERE key = 'format_version'")
     with pytest.raises(InputError, match=r"format 1, expected \d: run the model again"):
         explain(egraph.connection)
     with pytest.raises(InputError, match="not a database of a run"):
         explain(duckdb.connect())
+
+
+def test_a_choice_that_goes_in_circles() -> None:
+    nodes = [Node("relu", ("x",), ("a",)), Node("relu", ("a",), ("b",))]
+    egraph = explored(graph_of_nodes(nodes, ["b"]), example_rules("twice"), cycle_filter="none")
+    cheapest_graph(egraph)
+    egraph.connection.execute("""
+        UPDATE chosen SET enode = e.id FROM enode AS e WHERE e.class = chosen.class AND e.c0 = e.class
+    """)
+    with pytest.raises(InputError, match="the extracted graph is cyclic"):
+        explain(egraph.connection)
 
 
 def test_steps_have_a_limit() -> None:
