@@ -110,8 +110,8 @@ class Replay:
             self._find(node, match, match.edge.output)
             self._find_partner(match)
             self._supply.bind_others(match)
-            avoided = self._supply.keep_apart(match)
-            self._replace(match, avoided)
+            self._supply.keep_apart(match)
+            self._replace(match)
         finally:
             match.release()
         self._state.merge(self._known)
@@ -182,14 +182,14 @@ class Replay:
                 return other
         return None
 
-    def _replace(self, match: Match, avoided: set[Node]) -> None:
-        """Apply the rule, and write down the step; see ``_build``."""
+    def _replace(self, match: Match) -> None:
+        """Apply the rule, and write down the step."""
         known, outputs = self._known, self._state.outputs
         self._state.add_terms(known, self._terms, (*outputs, *match.bound.values()))
         before = tuple([known[node] for node in outputs])
         places = [(n, node, known[node], *self._called(node)) for n, node in match.places.items()]
         bound = tuple([known[match.bound[n].now()] for n in range(match.law.variables)])
-        self._build(match, avoided)
+        self._build(match)
         known = self._known = self._state.terms(self._terms)
         after = tuple([known[node] for node in self._state.outputs])
         if before == after:
@@ -221,35 +221,42 @@ class Replay:
             seen.update(ring)
         return (), ""
 
-    def _build(self, match: Match, avoided: set[Node]) -> None:
-        """Put what a rule builds into the places of what it found.
-
-        Args:
-            avoided: nodes that are not to be used, though they may be equal to what is built.
-        """
+    def _build(self, match: Match) -> None:
+        """Put what a rule builds into the places of what it found."""
         side, enodes = match.built
-        base = side.variables
         places: dict[int, list[Node]] = {}
         for output, node in match.places.items():
             places.setdefault(side.roots[output], []).append(node)
-        there = {t: n for n, t in self._known.items() if n.became is None and n not in avoided}
-        values = {number: match.bound[number].now() for number in range(base)}
+        values = {number: match.bound[number].now() for number in range(side.variables)}
         terms = {number: self._known[node] for number, node in values.items()}
-        needed = {value for root in places for value in (root, *side.below(root)) if value >= base}
-        for value in sorted(needed):
-            signature, operands = side.nodes[value - base]
-            term = self._terms.number(signature, [terms[operand] for operand in operands])
-            terms[value] = term
-            if term in there:
-                values[value] = there[term]
+        needed = {value for root in places for value in (root, *side.below(root))}
+        built = sorted(value for value in needed if value >= side.variables)
+        for value in built:
+            signature, operands = side.nodes[value - side.variables]
+            terms[value] = self._terms.number(signature, [terms[operand] for operand in operands])
+        there = self._usable(match, {terms[value] for value in built})
+        for value in built:
+            if terms[value] in there:
+                values[value] = there[terms[value]]
             else:
-                children = [values[operand] for operand in operands]
+                children = [values[operand] for operand in side.operands(value)]
                 values[value] = node = places[value][0] if value in places else Node(0, ())
-                node.enode, node.children = enodes[value - base], children
+                node.enode, node.children = enodes[value - side.variables], children
         for root, waiting in places.items():
             for node in waiting:
                 if node is not values[root]:
                     node.become(values[root])
+
+    def _usable(self, match: Match, built: set[int]) -> dict[int, Node]:
+        """Return nodes of the graph, by term, that what is built may have in it.
+
+        Not those that are replaced, nor what depends on them: nothing may come to depend on itself.
+        Such nodes can only be equal to what is built if that has the replaced term in it.
+        """
+        avoided = set(match.places.values())
+        if not match.local or not built.isdisjoint(self._known[node] for node in avoided):
+            avoided = self._state.above(avoided)
+        return {t: n for n, t in self._known.items() if n.became is None and n not in avoided}
 
 
 def _own(node: Node, wanted: int) -> Node:

@@ -98,6 +98,14 @@ class State:
         """Return the nodes that others depend on (the outputs by default), operands first."""
         return list(self._order(self.outputs if start is None else start, set()))
 
+    def above(self, nodes: Iterable[Node]) -> set[Node]:
+        """Return nodes and all that depend on them."""
+        found = set(nodes)
+        for node in self.nodes():
+            if not found.isdisjoint(node.operands()):
+                found.add(node)
+        return found
+
     def terms(self, terms: Terms) -> dict[Node, int]:
         """Return the term of each node."""
         known: dict[Node, int] = {}

@@ -48,28 +48,15 @@ class Supply:
             if number not in match.bound:
                 match.bound[number] = self._node(match.edge.operands[number], by_class)
 
-    def keep_apart(self, match: Match) -> set[Node]:
+    def keep_apart(self, match: Match) -> None:
         """Copy what operands have in common with the nodes that are about to change.
 
         A node that becomes a form of its own operand must leave a copy of itself as that operand.
-
-        Returns:
-            The nodes that change, and all that depend on them, if something was copied; these must not
-            be taken for what the rule builds, equal as they are to it.
         """
-        changing = set(match.places.values())
-        if match.local:
-            return changing
-        copied = False
-        for number in range(match.law.variables):
-            node = match.bound[number].now()
-            match.bound[number] = apart = self._apart(node, changing)
-            copied |= apart is not node
-        if copied:
-            for node in self._state.nodes():
-                if not changing.isdisjoint(node.operands()):
-                    changing.add(node)
-        return changing
+        if not match.local:
+            changing = set(match.places.values())
+            for number in range(match.law.variables):
+                match.bound[number] = self._apart(match.bound[number].now(), changing)
 
     def _apart(self, start: Node, changing: set[Node]) -> Node:
         copies: dict[Node, Node] = {}
