@@ -185,7 +185,8 @@ class Replay:
     def _replace(self, match: Match) -> None:
         """Apply the rule, and write down the step."""
         known, outputs = self._known, self._state.outputs
-        self._state.add_terms(known, self._terms, (*outputs, *match.bound.values()))
+        new = (*outputs, *match.places.values(), *match.bound.values())  # copies, as far as unknown
+        self._state.add_terms(known, self._terms, new)
         before = tuple([known[node] for node in outputs])
         places = [(n, node, known[node], *self._called(node)) for n, node in match.places.items()]
         bound = tuple([known[match.bound[n].now()] for n in range(match.law.variables)])
