@@ -27,6 +27,7 @@ from tests.explain.runs import (
     random_graph,
     shape_of,
 )
+from tests.explain.undoing_rules import RULES
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed, product_of_its_factor, separate_sums, sum_of
 from tests.explore.source_graphs import source_graph
@@ -169,7 +170,17 @@ def test_an_exploration_that_was_continued_keeps_its_reasons() -> None:
     assert told(explain(egraph.connection)) == [("twice", "c"), ("same", "a")]
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(30))
+def test_rules_that_undo_each_other(seed: int) -> None:
+    random = Random(seed)
+    rules = random.sample(RULES, random.choice([5, 8, 12]))
+    limits = Limits(5, e_nodes=random.choice([100, 300]), multi_iterations=2)
+    egraph = explored(random_graph(random), rules, limits, ("none", "efficient")[seed % 2])
+    choose_at_random(egraph, random)
+    assert_replays(egraph, explain(egraph.connection))
+
+
+@pytest.mark.parametrize("seed", range(18))
 def test_any_choice_can_be_explained(seed: int) -> None:
     random = Random(seed)
     rules = random.sample(example_rules(), 7)
@@ -244,7 +255,7 @@ def shipped() -> list[Rule]:
     return load_rules(None)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(10))
 def test_any_choice_with_the_rules_that_ship(seed: int, shipped: list[Rule]) -> None:
     random = Random(seed)
     rules = [rule.everywhere for rule in random.sample(shipped, 30)]

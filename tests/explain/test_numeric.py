@@ -88,8 +88,8 @@ def test_weights_that_are_no_parameters_are_the_models_own(tmp_path: Path) -> No
     )
     assert isinstance(restored, Graph)
     found = {name: weight.data for name, weight in restored.weights.items()}
-    np.testing.assert_array_equal(found["i"], indices)  # type: ignore[arg-type]
-    np.testing.assert_array_equal(found["flags"], flags)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(found["i"], indices)
+    np.testing.assert_array_equal(found["flags"], flags)
     assert found["w"] is None
     assert check_numerically(explanation).ok
 
