@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from relational_tensat.errors import NoSolutionError
 from relational_tensat.explain.terms import Terms
+
+#: More nodes never wait for their operands, but where a node is its own operand.
+_MOST_WAITING = 1_000_000
 
 
 class Node:
@@ -143,6 +147,8 @@ class State:
                 waiting = [] if node in seen else [c for c in node.operands() if c not in seen]
                 if waiting:
                     stack.extend(reversed(waiting))
+                    if len(stack) > _MOST_WAITING:
+                        raise NoSolutionError("no explanation found: a value depends on itself")
                     continue
                 stack.pop()
                 if node not in seen:

@@ -45,7 +45,21 @@ def print_explanation(
 
 
 def explanation_json(explanation: Explanation, check: NumericCheck | None) -> dict[str, Any]:
-    """Return the explanation as one object for programs."""
+    """Return the explanation as one object for programs.
+
+    Costs are modelled microseconds: ``cost_original_us`` of the model as it was given,
+    ``cost_before_us`` once equal nodes are one (``shared``: their values' names, the one that stays
+    first), ``cost_after_us`` of the extracted graph. ``cheaper``: a run prefers that to the original.
+    ``operators…``: how many operators run at inference.
+
+    Each of ``steps`` is one application of one rule: ``step`` (from 1), ``rule``, ``law``, ``backward``
+    (the law is read from right to left), ``at`` (what is replaced: ``tensor``, and for a tensor that the
+    model does not have, ``near``, the nearest of the model's that is computed from it), ``found`` and
+    ``built`` (operators before and after), ``cost_us`` and ``operators`` of the graph after the step.
+
+    ``checked`` is null without ``--check``: else ``ok``, ``tensors`` (how many were compared),
+    ``max_relative_error``, ``tolerance`` and ``failures`` (one line each).
+    """
     return {
         "model": explanation.model,
         "cost_original_us": explanation.cost_original_us,
