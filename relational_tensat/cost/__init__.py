@@ -1,18 +1,44 @@
-"""What a graph costs: the interface of cost models, and the analytic roofline, the default."""
+"""What a graph costs: analytic profiles, devices that are measured, recorded tables.
 
+``open_source`` opens what ``--cost`` names; ``CostModel`` is the interface of one's own models.
+"""
+
+from relational_tensat.cost.analytic import AnalyticSource, as_source
+from relational_tensat.cost.device import (
+    Configuration,
+    Device,
+    DeviceKey,
+    Sample,
+    Unmeasurable,
+)
 from relational_tensat.cost.graph import count_inference_ops, graph_cost_us, weight_only_values
 from relational_tensat.cost.model import CostModel
+from relational_tensat.cost.opening import open_device, open_source, table_names
 from relational_tensat.cost.profile import Profile, profile_names
 from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.cost.roofline import kernel_time_us
+from relational_tensat.cost.source import CostCounts, CostSource, ask_for_graph
 
 __all__ = [
+    "AnalyticSource",
+    "Configuration",
+    "CostCounts",
     "CostModel",
+    "CostSource",
+    "Device",
+    "DeviceKey",
     "Profile",
+    "Sample",
+    "Unmeasurable",
+    "as_source",
+    "ask_for_graph",
     "count_inference_ops",
     "graph_cost_us",
     "kernel_time_us",
     "load_profile",
+    "open_device",
+    "open_source",
     "profile_names",
+    "table_names",
     "weight_only_values",
 ]

@@ -1,12 +1,19 @@
 """What is measured, on what, and with which result: the words that all measured costs share.
 
 A device measures operator configurations one by one; it knows nothing of graphs, e-graphs or caches.
+
+How a device plugs in: ``relational_tensat.cost.cpu`` and ``relational_tensat.cost.cuda`` each have a
+function ``open_device() -> Device``, imported when ``--cost cpu`` or ``--cost cuda`` is asked for. It
+raises ``MissingDependencyError`` where a package or a driver is missing, and says what to install.
+``MeasuredSource`` (cost/measured.py) does the rest: it asks a device only for configurations that the
+cache does not have, each once, and stores every result before it takes the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from relational_tensat.graph import AttrValue, ValueType
@@ -15,6 +22,8 @@ from relational_tensat.graph import AttrValue, ValueType
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """One application of an operator as a device sees it: what decides how long its kernel takes.
+
+    Make them with ``cost.key.configuration_of``: equal applications give equal configurations.
 
     Attributes:
         op: the operator's name.
@@ -31,7 +40,10 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What measuring one configuration gave: microseconds of one kernel, over ``samples`` runs."""
+    """What measuring one configuration gave: microseconds of one kernel, over ``samples`` runs.
+
+    All three times are 0 where the device runs no kernel.
+    """
 
     median_us: float
     p10_us: float
@@ -47,14 +59,40 @@ class Unmeasurable:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuringProtocol:
+    """How one kind of device is measured.
+
+    Attributes:
+        version: raised whenever times of before can no longer be compared with those of now.
+        statistic: which of a sample's figures is the cost: ``median_us`` or ``p10_us``.
+        free: the kernels (``ops.base.KERNELS``) that take no time and are never asked for.
+    """
+
+    version: int
+    statistic: str
+    free: frozenset[str]
+
+
+#: By kind of device. CPUs: thread CPU time, whose noise only adds, and a view is a call like any other;
+#: GPUs: events around launches, and a view launches nothing.
+PROTOCOLS: Mapping[str, MeasuringProtocol] = MappingProxyType(
+    {
+        "cpu": MeasuringProtocol(1, "p10_us", frozenset({"nothing"})),
+        "cuda": MeasuringProtocol(1, "median_us", frozenset({"nothing", "view"})),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceKey:
     """What must be the same for a time to be used again.
 
     Attributes:
-        kind: ``cpu`` or ``cuda``.
+        kind: ``cpu`` or ``cuda``, a key of ``PROTOCOLS``.
         name: what the maker calls the device.
         driver: its version; for a CPU, the instruction sets that matter.
-        libraries: the versions of what ran the kernels, by name.
+        libraries: the versions of what ran the kernels, by name; also the modes that change times
+            (e.g. ``{"onnxruntime": "1.31.1", "optimizations": "off"}``).
         protocol: how was measured; another number, and older times do not count.
     """
 
@@ -82,4 +120,5 @@ class Device(Protocol):
         """Measure each configuration; hand each result over as soon as it is there.
 
         Whoever asks stores a result before asking for the next: killing it loses one at most.
+        Operators whose kernel is free under the kind's protocol are never asked for.
         """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from relational_tensat.cost.model import CostModel
-from relational_tensat.graph import Graph, ValueType
+from relational_tensat.graph import Graph, Node, ValueType
 
 
 def weight_only_values(graph: Graph) -> frozenset[str]:
@@ -27,14 +28,19 @@ def graph_cost_us(graph: Graph, cost_model: CostModel) -> float:
 
     Those are computed once, before inference, in every graph alike.
     """
-    constant = weight_only_values(graph)
     total = 0.0
-    for node in graph.nodes:
-        if node.outputs[0] in constant:
-            continue
-        inputs = tuple(graph.types[name] for name in node.inputs)
-        total += cost_model.cost_us(node.op, inputs, _result_type(graph, node.outputs), node.attrs)
+    for node, inputs, output in costed_nodes(graph):
+        total += cost_model.cost_us(node.op, inputs, output, node.attrs)
     return total
+
+
+def costed_nodes(graph: Graph) -> Iterator[tuple[Node, tuple[ValueType, ...], ValueType]]:
+    """Yield the nodes that run at inference, with the types of their operands and result."""
+    constant = weight_only_values(graph)
+    for node in graph.nodes:
+        if node.outputs[0] not in constant:
+            inputs = tuple(graph.types[name] for name in node.inputs)
+            yield node, inputs, _result_type(graph, node.outputs)
 
 
 def count_inference_ops(graph: Graph) -> dict[str, int]:

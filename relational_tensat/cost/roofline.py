@@ -23,12 +23,23 @@ def kernel_time_us(
     Raises:
         UsageError: there is no operator of that name.
     """
-    operator = get_operator(op)
-    if operator.free or op in profile.free:
+    if get_operator(op).free or op in profile.free:
         return 0.0
+    return max(roofline_us(profile, op, inputs, output, attrs)) + profile.launch_us
+
+
+def roofline_us(
+    profile: Profile, op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs
+) -> tuple[float, float]:
+    """Return ``flops / peak`` and ``bytes / bandwidth`` of one kernel, in microseconds.
+
+    Raises:
+        UsageError: there is no operator of that name.
+    """
+    operator = get_operator(op)
     complete = operator.canonical(inputs, attrs)
     parts = tensors_of(output)
     peak = profile.peak_for(parts[0].dtype if parts else "")
     compute_s = operator.flops(inputs, output, complete) / peak
     memory_s = operator.bytes_moved(inputs, output, complete) / profile.bandwidth_bytes_per_s
-    return max(compute_s, memory_s) * 1e6 + profile.launch_us
+    return compute_s * 1e6, memory_s * 1e6

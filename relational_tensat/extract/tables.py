@@ -11,6 +11,8 @@ from relational_tensat.cost.model import CostModel
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.extract.building import ChosenNode, build_chosen
+from relational_tensat.extract.costing import fill_costs
+from relational_tensat.extract.greedy_sql import InTables
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem
 from relational_tensat.graph.ir import Graph
 
@@ -26,11 +28,15 @@ class TableProblem:
     problem: ExtractionProblem
     enodes: NDArray[np.int32]
 
+    def in_tables(self, egraph: EGraph) -> InTables:
+        """Return where the problem came from, for extraction in SQL."""
+        return InTables(egraph.database, self.enodes)
+
 
 def extraction_problem(egraph: EGraph, cost: CostModel) -> TableProblem:
     """Fill the cost table for new signatures and return the e-graph's extraction problem."""
-    _fill_costs(egraph, cost)
     _mark_weight_only(egraph)
+    fill_costs(egraph, cost)
     rows = egraph.database.columns("extraction_nodes")
     classes, node_class = np.unique(rows["class"], return_inverse=True)
     children = np.stack([rows[f"c{i}"] for i in range(CHILD_COLUMNS)], axis=1)
@@ -89,20 +95,6 @@ def chosen_graph(egraph: EGraph) -> Graph:
 def rules_of_chosen(egraph: EGraph) -> dict[str, int]:
     """Return the rules that made the chosen e-nodes, and how many each made."""
     return {str(name): int(count) for name, count in egraph.database.run("rules_of_chosen")}
-
-
-def _fill_costs(egraph: EGraph, cost: CostModel) -> None:
-    catalogue = egraph.catalogue
-    signatures = [int(row[0]) for row in egraph.database.run("uncosted")]
-    costs = []
-    for signature in signatures:
-        symbol = catalogue.symbol_of(signature)
-        operands, result = catalogue.operand_types(signature), catalogue.type_of(signature)
-        costs.append(cost.cost_us(symbol.op, operands, result, dict(symbol.attrs)))
-    egraph.database.insert(
-        "cost",
-        {"signature": signatures, "cost_us": costs, "source": [cost.name] * len(signatures)},
-    )
 
 
 def _mark_weight_only(egraph: EGraph) -> None:

@@ -27,6 +27,14 @@ from relational_tensat.ops.field import Field
 #: The activations that conv, matmul and pool operators can have fused.
 ACTIVATIONS = ("none", "relu", "sigmoid", "tanh")
 
+#: What runs when an operator is applied:
+#: nothing: what is there is used as it is (leaves, tuples and their parts, identities);
+#: view: the same memory under another shape, free on every device;
+#: copy: elements move to a tensor of their own, which costs its bytes. No consumer reads a split, slice
+#: or transpose in place: all operands are contiguous (a profile may say otherwise, see ``free`` there);
+#: compute: a kernel that computes.
+KERNELS = ("nothing", "view", "copy", "compute")
+
 #: What operators' methods take: the operands' types, their values, their names in an ONNX graph.
 Types: TypeAlias = tuple[ValueType, ...]
 Values: TypeAlias = Sequence[Any]
@@ -126,13 +134,18 @@ class Operator(ABC):
     attrs: ClassVar[tuple[Attr, ...]] = ()
     #: Whether the result is a tuple whose parts are separate values of a graph (split, opaque).
     multi_output: ClassVar[bool] = False
-    #: Whether it never launches a kernel: leaves, parts of tuples, identities.
-    free: ClassVar[bool] = False
+    #: What runs when it is applied, one of ``KERNELS``.
+    kernel: ClassVar[str] = "compute"
     #: The ONNX operators (default domain) that ``from_onnx`` reads.
     onnx: ClassVar[tuple[str, ...]] = ()
     #: The first version of ONNX's operators in which ``to_onnx`` writes this operator as one node,
     #: where it takes many before.
     onnx_since: ClassVar[int] = 1
+
+    @property
+    def free(self) -> bool:
+        """Whether it never launches a kernel, whatever the device: nothing runs, or it is a view."""
+        return self.kernel in ("nothing", "view")
 
     @abstractmethod
     def infer(self, inputs: Types, attrs: Attrs) -> ValueType:
@@ -157,6 +170,14 @@ class Operator(ABC):
         """Return the bytes read and written; every operand and result once unless overridden."""
         parts = [part for value in (*inputs, output) for part in tensors_of(value)]
         return sum(part.nbytes for part in parts)
+
+    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
+        """Return which operands are parameters of a network wherever it is run, by their numbers.
+
+        A device measures an operator with these known before inference, as kernels may arrange them
+        once. None unless overridden.
+        """
+        return ()
 
     def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
         """As ``evaluate``, for operators whose meaning needs the operands' declared types."""

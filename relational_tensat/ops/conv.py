@@ -123,6 +123,10 @@ class Conv(Operator):
         size = sum(part.size for part in tensors_of(output))
         return size * (2 * math.prod(w.shape[1:]) + (len(inputs) == 3))
 
+    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
+        """The filters and the bias."""
+        return tuple(range(1, len(inputs)))
+
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         x, w = input_type(node, 0), input_type(node, 1)
         sizes, kernel = x.shape[2:], w.shape[2:]
@@ -174,6 +178,7 @@ class Enlarge(Operator):
     """
 
     name = "enlarge"
+    kernel = "copy"
     arity = (2, 2)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
@@ -220,6 +225,7 @@ class Merge(Operator):
     """
 
     name = "merge"
+    kernel = "copy"
     attrs = (Attr("count", "int"), Attr("groups", "int"))
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:

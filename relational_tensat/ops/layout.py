@@ -39,7 +39,9 @@ from relational_tensat.ops.shapes import NUMBER_DTYPES, front_axis, one_dtype
 
 
 class Copy(Operator):
-    """An operator that moves elements without computing."""
+    """An operator that moves elements without computing; its result is a tensor of its own."""
+
+    kernel = "copy"
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """None: it moves bytes only."""
@@ -84,6 +86,7 @@ class Reshape(Copy):
     """The same elements in the same row-major order under another shape, given in full."""
 
     name = "reshape"
+    kernel = "view"
     attrs = (Attr("shape", "ints"),)
     onnx = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,11 @@ class Matmul(Operator):
         size = sum(part.size for part in tensors_of(output))
         return size * (2 * tensor(inputs[0], self.name).shape[-1] + (len(inputs) == 3))
 
+    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
+        """The bias, and a right matrix that is not one of a batch: products of activations are batched."""
+        bias = tuple(range(2, len(inputs)))
+        return (1, *bias) if tensor(inputs[1], self.name).rank == 2 else bias
+
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         return _read_gemm(node) if node.op_type == "Gemm" else _read_matmul(node)
 
@@ -81,13 +87,18 @@ class Matmul(Operator):
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
         kinds = operands(self.name, types)
-        if len(kinds) == 3 and all(kind.rank <= 2 for kind in kinds) and kinds[0].is_float:
+        if is_gemm(kinds):
             product = emitter.emit("Gemm", list(inputs))[0]
         else:
             product = emitter.emit("MatMul", list(inputs[:2]))[0]
             if len(kinds) == 3:
                 product = emitter.emit("Add", [product, inputs[2]])[0]
         return emit_activation(emitter, product, str_of(attrs, "act"))
+
+
+def is_gemm(kinds: Sequence[TensorType]) -> bool:
+    """Whether a product is written as one Gemm, bias included, not as MatMul and Add."""
+    return len(kinds) == 3 and all(kind.rank <= 2 for kind in kinds) and kinds[0].is_float
 
 
 def _read_matmul(node: OnnxNode) -> Mapped:

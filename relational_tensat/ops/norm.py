@@ -75,6 +75,10 @@ class BatchNorm(Operator):
         """Two per element: the statistics fold into one factor and one summand per channel."""
         return 2 * sum(part.size for part in tensors_of(output))
 
+    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
+        """All but x."""
+        return (1, 2, 3, 4)
+
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         check_one_output(node)
         if attr_int(node, "training_mode", 0) or not attr_int(node, "spatial", 1):
@@ -133,6 +137,10 @@ class LayerNorm(Operator):
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Per element: mean 1, centring 1, variance 2, division 1, scale 1, bias 1."""
         return (4 + len(inputs)) * sum(part.size for part in tensors_of(output))
+
+    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
+        """Scale and bias (a root-mean-square norm has no bias)."""
+        return tuple(range(1, len(inputs)))
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         check_one_output(node)

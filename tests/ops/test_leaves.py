@@ -92,4 +92,5 @@ def test_what_is_free_computes_and_moves_nothing() -> None:
         operator = get_operator(op)
         kind = operator.check((f32(4),), {})
         assert operator.free
+        assert operator.kernel == "nothing"
         assert operator.flops((f32(4),), kind, {}) == operator.bytes_moved((f32(4),), kind, {}) == 0

@@ -1,0 +1,54 @@
+"""``costs export``: what was measured on one device, as a recorded table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from relational_tensat.cli.costs_show import (
+    add_cache_argument,
+    add_device_argument,
+    cache_of,
+    holdings_of,
+)
+from relational_tensat.cli.parser import Parser
+from relational_tensat.errors import UsageError
+
+HELP = "write what was measured on one device as a table that --cost table:FILE reads"
+
+_SUFFIX = ".parquet"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the flags of ``costs export``."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="the table, NAME.parquet")
+    add_device_argument(parser, "the device, where the cache has several")
+    add_cache_argument(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Write the table."""
+    if args.file.suffix != _SUFFIX:
+        raise UsageError(f"{args.file}: the suffix of a table must be {_SUFFIX}")
+    from relational_tensat.cost.device import PROTOCOLS
+    from relational_tensat.cost.inventory import only_one
+    from relational_tensat.cost.record import describe_device
+    from relational_tensat.cost.table import write_table
+
+    found = only_one(holdings_of(cache_of(args), args.device))
+    if not found.measured:
+        raise UsageError(
+            f"nothing could be measured on {found.key.name}: there is no table to write"
+        )
+    if found.key.protocol != PROTOCOLS[found.key.kind].version:
+        raise UsageError(f"{found.id}: {'; '.join(found.why)}: such a table would be refused")
+    write_table(args.file, found.measured)
+    left_out = (
+        f"; {found.unmeasurable} that cannot be measured left out" if found.unmeasurable else ""
+    )
+    sys.stdout.write(
+        f"{len(found.measured):,} configurations of {describe_device(found.key)} "
+        f"written to {args.file}{left_out}\n"
+    )
+    return 0

@@ -1,0 +1,50 @@
+"""Costs that a formula or one's own ``CostModel`` gives: estimates, all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from relational_tensat.cost.device import Configuration
+from relational_tensat.cost.model import CostModel
+from relational_tensat.cost.source import ESTIMATED, FREE, Answer, CostSource
+
+
+class AnalyticSource(CostSource):
+    """A profile, or any other ``CostModel``, as a source.
+
+    Args:
+        model: is asked for everything, operators that run no kernel included.
+    """
+
+    is_instant = True
+
+    def __init__(self, model: CostModel) -> None:
+        super().__init__(model.name)
+        self._model = model
+
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+        """Ask the model for each."""
+        return {each: self._answer(each) for each in configurations}
+
+    def label(self, origin: str) -> str:
+        """Return the model's name: all is from there."""
+        return self.name
+
+    def _answer(self, configuration: Configuration) -> Answer:
+        origin = FREE if super().is_free(configuration) else ESTIMATED
+        return Answer(self.estimate_us(configuration), origin)
+
+    def is_free(self, configuration: Configuration) -> bool:
+        """Say no: the model itself says what is free."""
+        return False
+
+    def estimate_us(self, configuration: Configuration) -> float:
+        """Return what the model says."""
+        return self._model.cost_us(
+            configuration.op, configuration.inputs, configuration.output, dict(configuration.attrs)
+        )
+
+
+def as_source(cost: CostModel) -> CostSource:
+    """Return a cost model as a source; a source is returned as it is."""
+    return cost if isinstance(cost, CostSource) else AnalyticSource(cost)

@@ -1,0 +1,223 @@
+"""The cost cache: measured times in one DuckDB file, which any number of processes may share.
+
+DuckDB lets one process at a time write to a file, so nobody keeps it open: a batch is looked up in one
+query, and each result is written by itself (attach, insert, detach: some 10 ms against the tenths of a
+second that measuring takes). Who finds the file locked waits for those milliseconds. A result that has been
+written is there for good, whatever happens to the process: DuckDB commits through its log. A folder of
+small files would need no lock, and would have to be tidied up; this is one file, open to anyone's SQL.
+
+A row is used for exactly the device, driver, libraries and protocol that it was measured with.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import platformdirs
+
+from relational_tensat.cost.device import Configuration, DeviceKey, Sample, Unmeasurable
+from relational_tensat.cost.key import configuration_text
+from relational_tensat.cost.postponed import Postponed
+from relational_tensat.cost.record import TIME_COLUMNS, Record, device_columns, now
+from relational_tensat.errors import InputError
+from relational_tensat.resources import sql
+
+#: Where caches are kept, instead of the platform's folder for them.
+CACHE_VARIABLE = "RELATIONAL_TENSAT_CACHE"
+#: Another process holds the file for milliseconds; one that does so for longer is stuck.
+_LOCK_WAIT_S = 30.0
+_LOCK_RETRY_S = (0.005, 0.025)
+
+
+def default_cache() -> Path:
+    """Return the cost cache of the user who runs this."""
+    folder = os.environ.get(CACHE_VARIABLE)
+    base = Path(folder) if folder else Path(platformdirs.user_cache_dir("relational-tensat"))
+    return base / "costs.duckdb"
+
+
+class CostCache:
+    """A cost cache; the file is made when the first row is written.
+
+    All methods raise ``InputError`` where the file cannot be used: it is no cost cache, cannot be read or
+    written, or another process keeps it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def find(
+        self, key: DeviceKey, configurations: Sequence[Configuration]
+    ) -> dict[Configuration, Sample | Unmeasurable]:
+        """Return what is known of a batch of configurations under exactly this key, in one query."""
+        if not self.path.exists():
+            return {}
+        by_text = {configuration_text(each): each for each in configurations}
+        with self._opened() as connection:
+            rows = connection.execute(
+                sql("cost_cache_find"), {**device_columns(key), "configurations": [*by_text]}
+            ).fetchall()
+        return {by_text[text]: _result(*columns) for text, *columns in rows}
+
+    def count_outdated(self, key: DeviceKey, configurations: Sequence[Configuration]) -> int:
+        """Return of how many configurations there are times of this device under another key only."""
+        if not self.path.exists():
+            return 0
+        texts = [configuration_text(each) for each in configurations]
+        with self._opened() as connection:
+            ((count,),) = connection.execute(
+                sql("cost_cache_outdated"), {**device_columns(key), "configurations": texts}
+            ).fetchall()
+        return int(count)
+
+    def keep(
+        self, key: DeviceKey, configuration: Configuration, result: Sample | Unmeasurable
+    ) -> None:
+        """Write one result; when this returns, it is there for good."""
+        self.add([Record(configuration_text(configuration), key, result, now())])
+
+    def add(self, records: Sequence[Record]) -> int:
+        """Write rows; where there is one already, it stays. Return how many are new."""
+        if not records:
+            return 0
+        columns: dict[str, list[Any]] = {}
+        for record in records:
+            for name, value in _columns(record).items():
+                columns.setdefault(name, []).append(value)
+        with self._opened() as connection:
+            ((count,),) = connection.execute(sql("cost_cache_add"), columns).fetchall()
+        return int(count)
+
+    def rows(self) -> list[Record]:
+        """Return everything."""
+        if not self.path.exists():
+            return []
+        with self._opened() as connection:
+            rows = connection.execute(sql("cost_cache_rows")).fetchall()
+        return [
+            Record(
+                text,
+                DeviceKey(kind, device, driver, json.loads(libraries), protocol),
+                _result(*result),
+                date,
+            )
+            for text, kind, device, driver, libraries, protocol, *result, date in rows
+        ]
+
+    def forget(self, key: DeviceKey) -> int:
+        """Delete the rows of one key; return how many there were."""
+        if not self.path.exists():
+            return 0
+        with self._opened() as connection:
+            ((count,),) = connection.execute(
+                sql("cost_cache_forget"), device_columns(key)
+            ).fetchall()
+        return int(count)
+
+    @contextmanager
+    def _opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Attach the file for one statement; make it, and its table, where they are missing."""
+        with Postponed() as interruption, _ENGINE_LOCK:
+            engine = _engine()
+            self._attach(engine, interruption)
+            try:
+                engine.execute("USE attached")
+                self._check(engine)
+                yield engine
+            except duckdb.Error as error:
+                raise InputError(f"{self.path}: {_first_line(error)}") from error
+            finally:
+                engine.execute("USE memory")
+                engine.execute("DETACH attached")
+
+    def _attach(self, engine: duckdb.DuckDBPyConnection, interruption: Postponed) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(f"{self.path.parent}: cannot be made: {reason}") from error
+        quoted = str(self.path).replace("'", "''")
+        give_up = time.monotonic() + _LOCK_WAIT_S
+        while True:
+            try:
+                engine.execute(f"ATTACH '{quoted}' AS attached (TYPE duckdb)")
+                return
+            except duckdb.Error as error:
+                if not _is_lock(error):
+                    raise InputError(
+                        f"{self.path}: cannot be used as a cost cache: {_first_line(error)}"
+                    ) from error
+                if time.monotonic() > give_up:
+                    raise InputError(
+                        f"{self.path}: another process has kept it for {_LOCK_WAIT_S:.0f} s; "
+                        "name another file with --cost-cache"
+                    ) from error
+            interruption.check()
+            time.sleep(random.uniform(*_LOCK_RETRY_S))
+
+    def _check(self, engine: duckdb.DuckDBPyConnection) -> None:
+        """Make the table in a new file; refuse databases of something else."""
+        found = {str(name) for (name,) in engine.execute("SHOW TABLES").fetchall()}
+        if found and "measured_cost" not in found:
+            raise InputError(
+                f"{self.path}: a database with the tables {', '.join(sorted(found))}, expected a cost cache"
+            )
+        if not found:
+            engine.execute(sql("cost_cache_schema"))
+
+
+#: One thread at a time has a cache attached: DuckDB's locks are between processes.
+_ENGINE_LOCK = threading.Lock()
+
+
+@cache
+def _engine() -> duckdb.DuckDBPyConnection:
+    """Return the DuckDB that files are attached to: starting one takes longer than writing a row."""
+    return duckdb.connect(":memory:", config={"threads": 1})
+
+
+def _columns(record: Record) -> Mapping[str, Any]:
+    return {
+        "configuration": record.configuration,
+        **device_columns(record.key),
+        **_result_columns(record.result),
+        "date": record.date,
+    }
+
+
+def _result_columns(result: Sample | Unmeasurable) -> Mapping[str, Any]:
+    if isinstance(result, Unmeasurable):
+        return {**dict.fromkeys((*TIME_COLUMNS, "samples")), "reason": result.reason}
+    return {
+        "median_us": result.median_us,
+        "p10_us": result.p10_us,
+        "p90_us": result.p90_us,
+        "samples": result.samples,
+        "reason": None,
+    }
+
+
+def _result(
+    median_us: float, p10_us: float, p90_us: float, samples: int, reason: str | None
+) -> Sample | Unmeasurable:
+    if reason is not None:
+        return Unmeasurable(reason)
+    return Sample(median_us, p10_us, p90_us, samples)
+
+
+def _is_lock(error: duckdb.Error) -> bool:
+    return isinstance(error, duckdb.IOException) and "lock" in str(error).lower()
+
+
+def _first_line(error: duckdb.Error) -> str:
+    return str(error).strip().splitlines()[0]

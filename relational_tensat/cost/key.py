@@ -1,0 +1,174 @@
+"""Configurations and devices as text: what caches and recorded tables are keyed by.
+
+A configuration's text is a JSON object without spaces. The result's type is not in it, for it follows
+from the rest; nor is the name under which an e-graph or a model knows the application:
+
+    {"op":"transpose","attrs":{"perm":[1,0]},"inputs":["float32[64,1024]"],"layout":"row-major"}
+
+An operand that is a tuple of tensors is an array of their types.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from relational_tensat.cost.device import Configuration
+from relational_tensat.errors import InputError, RelationalTensatError, nearest
+from relational_tensat.graph import Attrs, AttrValue, TensorType, ValueType, tensors_of
+from relational_tensat.load.json_check import Place
+from relational_tensat.load.json_values import decode_attr, encode_attr
+from relational_tensat.ops import get_operator
+
+#: How all operands and results lie in memory.
+LAYOUT = "row-major"
+
+_FIELDS = ("op", "attrs", "inputs", "layout")
+#: What tells nodes apart and changes no time: the names of random and stateful operators, and numbers
+#: that a kernel only computes with. One stands for all: measured each, their noise would look like a gain.
+_EPSILON = {"epsilon": 1e-5}
+_NOT_TIMED: Mapping[str, Mapping[str, AttrValue]] = {
+    "opaque": {"key": ""},
+    "smul": {"value": 0.5},
+    "pad": {"value": 0.0},
+    "batch_norm": _EPSILON,
+    "layer_norm": _EPSILON,
+    "rms_norm": _EPSILON,
+}
+
+
+def configuration_of(
+    op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs
+) -> Configuration:
+    """Return the configuration of one application of an operator.
+
+    Args:
+        attrs: those left out have their defaults; canonical or not.
+
+    Raises:
+        UsageError: there is no such operator.
+        ShapeError: the operator does not take these attributes.
+    """
+    operator = get_operator(op)
+    complete = {**operator.canonical(inputs, attrs), **_NOT_TIMED.get(op, {})}
+    kinds = {attr.name: attr.kind for attr in operator.attrs}
+    items = tuple((name, _one_form(value, kinds[name])) for name, value in complete.items())
+    result = tensors_of(output) if operator.multi_output else output  # a graph names single parts
+    return Configuration(op, inputs, result, items)
+
+
+def configuration_text(configuration: Configuration) -> str:
+    """Return the canonical text of a configuration; see the module."""
+    content = {
+        "op": configuration.op,
+        "attrs": {name: encode_attr(value) for name, value in configuration.attrs},
+        "inputs": [_type_json(kind) for kind in configuration.inputs],
+        "layout": LAYOUT,
+    }
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+
+
+def parse_configuration(text: str, where: str = "configuration") -> Configuration:
+    """Return the configuration of a text; its result's type is inferred.
+
+    Args:
+        where: file and row, for messages.
+
+    Raises:
+        InputError: it is no such text, or no operator takes these operands and attributes.
+    """
+    content = _fields(text, where)
+    if content["layout"] != LAYOUT:
+        raise InputError(f"{where}: layout {content['layout']!r}, expected {LAYOUT!r}")
+    try:
+        operator = get_operator(str(content["op"]))
+        place = Place(content["inputs"], where, "inputs")
+        inputs = tuple(_parse_type(item) for item in place.items())
+        attrs = _parse_attrs(content["attrs"], operator.name, where)
+        operator.check_arity(len(inputs))
+        complete = operator.canonical(inputs, attrs)
+        output = operator.infer(inputs, complete)
+        return configuration_of(operator.name, inputs, output, complete)
+    except RelationalTensatError as error:
+        message = str(error)
+        raise InputError(message if where in message else f"{where}: {message}") from error
+
+
+def libraries_text(libraries: Mapping[str, str]) -> str:
+    """Return the versions of a device's libraries as one canonical text: JSON, sorted by name."""
+    return json.dumps(dict(sorted(libraries.items())), separators=(",", ":"), ensure_ascii=False)
+
+
+def parse_libraries(text: str, where: str) -> dict[str, str]:
+    """Return the versions by name that ``libraries_text`` wrote.
+
+    Raises:
+        InputError: it is no such text.
+    """
+    try:
+        content = json.loads(text)
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or not all(isinstance(v, str) for v in content.values()):
+        raise InputError(f"{where}: libraries {text!r}, expected a JSON object of versions by name")
+    return content
+
+
+def _one_form(value: AttrValue, kind: str) -> AttrValue:
+    """Return the one spelling of equal numbers: 1 and 1.0, 0.0 and -0.0."""
+    if kind == "float" and isinstance(value, int | float):
+        return float(value) + 0.0
+    if kind == "floats" and isinstance(value, tuple):
+        return tuple(_one_form(item, "float") for item in value)
+    return value
+
+
+def _type_json(kind: ValueType) -> Any:
+    return str(kind) if isinstance(kind, TensorType) else [str(part) for part in kind]
+
+
+def _fields(text: str, where: str) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{where}: not a configuration: {error}") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{where}: not a configuration: expected a JSON object")
+    for name in content:
+        if name not in _FIELDS:
+            raise InputError(f"{where}: unknown key {name!r}{nearest(name, _FIELDS)}")
+    for name in _FIELDS:
+        if name not in content:
+            raise InputError(f"{where}: the key {name!r} is missing")
+    return content
+
+
+def _parse_attrs(content: object, op: str, where: str) -> dict[str, AttrValue]:
+    if not isinstance(content, dict):
+        raise InputError(f"{where}: attrs {content!r}, expected an object")
+    kinds = {attr.name: attr.kind for attr in get_operator(op).attrs}
+    return {
+        name: decode_attr(Place(value, where, f"attrs.{name}"), kinds.get(name, "any"))
+        for name, value in content.items()
+    }
+
+
+def _parse_type(place: Place) -> ValueType:
+    if isinstance(place.value, list):
+        return tuple(_parse_tensor(item) for item in place.items())
+    return _parse_tensor(place)
+
+
+def _parse_tensor(place: Place) -> TensorType:
+    """Read what ``str(TensorType)`` wrote; an element type may have brackets of its own."""
+    text = place.text()
+    dtype, bracket, sizes = text.removesuffix("]").rpartition("[")
+    parts = sizes.split(",") if sizes else []
+    if not text.endswith("]") or not bracket or not dtype or not all(map(_is_size, parts)):
+        place.expected("a type like float32[2,3]")
+    return TensorType(dtype, tuple(map(int, parts)))
+
+
+def _is_size(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and int(text) > 0

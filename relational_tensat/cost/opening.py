@@ -1,0 +1,123 @@
+"""``--cost``: what may be written there, and the source that it names.
+
+    analytic:PROFILE   a profile by name, or a .toml file; PROFILE alone means the same
+    cpu                this machine's processor, measured through onnxruntime, a graph run as it is
+    cpu:all            the same, with all of onnxruntime's own graph optimizations
+    cuda               this machine's NVIDIA GPU, measured through PyCUDA
+    table:TABLE        a recorded table that ships, by name, or a .parquet file; TABLE alone, too
+
+A name alone is a device first, then a profile, then a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relational_tensat.cost.analytic import AnalyticSource
+from relational_tensat.cost.device import PROTOCOLS, Device
+from relational_tensat.cost.profile import profile_names
+from relational_tensat.cost.profile_file import load_profile
+from relational_tensat.cost.source import CostSource
+from relational_tensat.errors import UsageError, nearest
+
+if TYPE_CHECKING:
+    from relational_tensat.cost.table import RecordedTable
+
+#: Where the tables that ship are.
+TABLE_DIR = Path(__file__).resolve().parent / "tables"
+
+_ANALYTIC, _TABLE = "analytic:", "table:"
+#: What is measured here: a kind of device, or a kind and a mode.
+_DEVICES = (*PROTOCOLS, "cpu:all")
+
+
+def table_names() -> tuple[str, ...]:
+    """Return the names of the recorded tables that ship, sorted."""
+    return tuple(sorted(path.stem for path in TABLE_DIR.glob("*.parquet")))
+
+
+def open_device(name: str) -> Device:
+    """Return this machine's device: ``cpu`` or ``cuda``, or ``cpu:all``.
+
+    Raises:
+        MissingDependencyError: a package or a driver is missing; says what to install.
+    """
+    kind, _, mode = name.partition(":")
+    module = import_module(f"relational_tensat.cost.{kind}")
+    device: Device = module.open_device(mode) if mode else module.open_device()
+    return device
+
+
+def open_source(
+    text: str,
+    *,
+    cache: Path | None = None,
+    watch: Callable[[int, int], None] | None = None,
+) -> CostSource:
+    """Return the source of costs that ``--cost`` names; nothing is measured yet.
+
+    Args:
+        text: see the module.
+        cache: the cost cache of ``cpu`` and ``cuda``; None for the user's own.
+        watch: is told how many of how many configurations have been measured.
+
+    Raises:
+        UsageError: there is no such source; names the nearest.
+        InputError: a profile or table is malformed.
+        MissingDependencyError: what a device needs is not installed.
+    """
+    if text in _DEVICES:
+        return _measured(text, cache, watch)
+    if text.startswith(_TABLE):
+        return _recorded(text.removeprefix(_TABLE))
+    if text.startswith(_ANALYTIC):
+        return AnalyticSource(load_profile(text.removeprefix(_ANALYTIC)))
+    if text.endswith(".parquet") or text in table_names():
+        return _recorded(text)
+    if text in profile_names() or text.endswith(".toml") or "/" in text:
+        return AnalyticSource(load_profile(text))
+    known = (*_DEVICES, *profile_names(), *table_names())
+    raise UsageError(
+        f"unknown cost profile {text!r}, expected analytic:PROFILE, cpu, cpu:all, cuda, "
+        f"table:TABLE or one of "
+        f"{', '.join((*profile_names(), *table_names()))}{nearest(text, known)}"
+    )
+
+
+def load_table(name_or_path: str) -> RecordedTable:
+    """Return a recorded table that ships, by name, or one's own, by the path of its file.
+
+    Raises:
+        UsageError: no such table ships; names the nearest.
+        InputError: the file is missing or cannot be believed.
+    """
+    from relational_tensat.cost.table import read_table
+
+    if name_or_path in table_names():
+        return read_table(TABLE_DIR / f"{name_or_path}.parquet", name_or_path)
+    if name_or_path.endswith(".parquet") or "/" in name_or_path:
+        return read_table(Path(name_or_path))
+    known = ", ".join((*table_names(), "a .parquet file"))
+    raise UsageError(
+        f"unknown table of costs {name_or_path!r}, expected {known}"
+        f"{nearest(name_or_path, table_names())}"
+    )
+
+
+def _measured(
+    name: str, cache: Path | None, watch: Callable[[int, int], None] | None
+) -> CostSource:
+    from relational_tensat.cost.cache import CostCache, default_cache
+    from relational_tensat.cost.measured import MeasuredSource
+
+    return MeasuredSource(name, open_device(name), CostCache(cache or default_cache()), watch)
+
+
+def _recorded(name_or_path: str) -> CostSource:
+    from relational_tensat.cost.recorded import RecordedSource
+
+    table = load_table(name_or_path)
+    return RecordedSource(f"{_TABLE}{table.name}", table)

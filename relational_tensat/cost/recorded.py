@@ -1,0 +1,56 @@
+"""Costs from a recorded table: a device's times, wherever the program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from relational_tensat.cost.calibration import Calibration, base_profile, calibrate
+from relational_tensat.cost.device import PROTOCOLS, Configuration
+from relational_tensat.cost.source import ESTIMATED, RECORDED, Answer, CostSource
+from relational_tensat.cost.table import RecordedTable
+from relational_tensat.ops import get_operator
+
+
+class RecordedSource(CostSource):
+    """A recorded table; what it lacks is estimated by the analytic profile, calibrated on the table."""
+
+    def __init__(self, name: str, table: RecordedTable) -> None:
+        super().__init__(name)
+        self._table = table
+        self._times_us = table.times_us()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How many configurations the table lacks, and what estimates them."""
+        count = self.counts.estimated
+        if not count:
+            return ()
+        asked = count + self.counts.recorded
+        return (
+            f"{count} of {asked} configurations are not in {self.name}: estimated by "
+            f"{self.calibration.describe()}",
+        )
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """The profile that estimates what the table lacks."""
+        return calibrate(base_profile(self._table.key), self._times_us)
+
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+        """Join a batch with the table."""
+        return {each: self._answer(each) for each in configurations}
+
+    def is_free(self, configuration: Configuration) -> bool:
+        """Whether the protocol of the table's kind of device says so."""
+        return get_operator(configuration.op).kernel in PROTOCOLS[self._table.key.kind].free
+
+    def estimate_us(self, configuration: Configuration) -> float:
+        """Return the table's time where it has one, else the calibrated profile's."""
+        return self._answer(configuration).cost_us
+
+    def _answer(self, configuration: Configuration) -> Answer:
+        time_us = self._times_us.get(configuration)
+        if time_us is not None:
+            return Answer(time_us, RECORDED)
+        return Answer(self.calibration.cost_us(configuration), ESTIMATED)

@@ -1,0 +1,135 @@
+"""Sources of costs: they answer for many configurations at once, each once.
+
+``CostSource`` is the interface of all four: analytic profiles (cost/analytic.py), devices with their
+cache (cost/measured.py) and recorded tables (cost/recorded.py). Every source is a ``CostModel``, too.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from relational_tensat.cost.device import Configuration
+from relational_tensat.cost.graph import costed_nodes
+from relational_tensat.cost.key import configuration_of
+from relational_tensat.graph import Attrs, Graph, ValueType
+from relational_tensat.ops import get_operator
+
+#: Where a cost may come from; what no kernel runs for comes from nowhere ("free").
+MEASURED, CACHED, RECORDED, ESTIMATED = ORIGINS = ("measured", "cached", "recorded", "estimated")
+FREE = "free"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a configuration costs, in microseconds, and where that is from.
+
+    Attributes:
+        origin: one of ``ORIGINS``, or ``FREE``.
+    """
+
+    cost_us: float
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class CostCounts:
+    """How many distinct configurations were asked for, by where their costs are from."""
+
+    measured: int = 0
+    cached: int = 0
+    recorded: int = 0
+    estimated: int = 0
+
+
+class CostSource(ABC):
+    """Answers in batches and forgets nothing: no configuration is looked up or measured twice.
+
+    Attributes:
+        measuring_s: wall seconds spent on measuring so far.
+        is_instant: asking costs nothing, so that what no result depends on may be asked for, too.
+    """
+
+    is_instant: ClassVar[bool] = False
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.measuring_s = 0.0
+        self._answers: dict[Configuration, Answer] = {}
+
+    @property
+    def name(self) -> str:
+        """How reports call this source of costs."""
+        return self._name
+
+    @property
+    def counts(self) -> CostCounts:
+        """How many configurations were asked for so far, by origin."""
+        found = [answer.origin for answer in self._answers.values()]
+        return CostCounts(*(found.count(origin) for origin in ORIGINS))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of a report should know beside the figures, one sentence each."""
+        return ()
+
+    def ask(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
+        """Return what configurations cost; those not asked for before are found in one batch.
+
+        Raises:
+            InputError: the cache cannot be used.
+            KeyboardInterrupt: measuring was interrupted; its text says what is kept.
+        """
+        wanted = dict.fromkeys(configurations)
+        new = [each for each in wanted if each not in self._answers]
+        asked = []
+        for each in new:
+            if self.is_free(each):
+                self._answers[each] = Answer(0.0, FREE)
+            else:
+                asked.append(each)
+        if asked:
+            self._answers.update(self.find(asked))
+        return {each: self._answers[each] for each in wanted}
+
+    def peek_us(self, configuration: Configuration) -> float:
+        """Return a cost without asking for it: the known one, else an estimate.
+
+        For what no result depends on: nothing is measured, and nothing counted.
+        """
+        if configuration in self._answers:
+            return self._answers[configuration].cost_us
+        return 0.0 if self.is_free(configuration) else self.estimate_us(configuration)
+
+    def cost_us(
+        self, op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs
+    ) -> float:
+        """Return the microseconds of one kernel, as every ``CostModel``; ask in batches instead."""
+        configuration = configuration_of(op, inputs, output, attrs)
+        return self.ask([configuration])[configuration].cost_us
+
+    def label(self, origin: str) -> str:
+        """Return what the e-graph's table ``cost`` says of where an answer is from."""
+        return f"{self.name}: {origin}"
+
+    def is_free(self, configuration: Configuration) -> bool:
+        """Whether a configuration takes no time: unless overridden, no kernel runs on any device."""
+        return get_operator(configuration.op).free
+
+    @abstractmethod
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+        """Answer for configurations, distinct, new and not free, each."""
+
+    @abstractmethod
+    def estimate_us(self, configuration: Configuration) -> float:
+        """Return what a configuration that is not free would cost, without finding out."""
+
+
+def ask_for_graph(source: CostSource, graph: Graph) -> None:
+    """Ask in one batch for all that ``graph_cost_us`` of this graph will need."""
+    source.ask(
+        configuration_of(node.op, inputs, output, node.attrs)
+        for node, inputs, output in costed_nodes(graph)
+    )

@@ -1,0 +1,170 @@
+"""Recorded tables: measured times of one device in a Parquet file; cost/tables/README.md has the columns.
+
+A table is refused as a whole, with the row and the reason: a wrong time would be believed silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, Sample
+from relational_tensat.cost.key import parse_configuration, parse_libraries
+from relational_tensat.cost.record import (
+    Record,
+    describe_device,
+    device_columns,
+    sample_fault,
+)
+from relational_tensat.errors import InputError, nearest
+from relational_tensat.files import write_aside
+
+#: The columns of a table and their types.
+COLUMNS: Mapping[str, str] = {
+    "configuration": "string",
+    "kind": "string",
+    "device": "string",
+    "driver": "string",
+    "libraries": "string",
+    "protocol": "int32",
+    "median_us": "double",
+    "p10_us": "double",
+    "p90_us": "double",
+    "samples": "int32",
+    "date": "string",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedTable:
+    """The content of a table.
+
+    Attributes:
+        name: how messages call it.
+        samples: what was measured, by configuration.
+    """
+
+    name: str
+    key: DeviceKey
+    samples: Mapping[Configuration, Sample]
+    records: Sequence[Record]
+
+    def times_us(self) -> dict[Configuration, float]:
+        """Return what each configuration costs: the figure that its device's protocol names."""
+        statistic = PROTOCOLS[self.key.kind].statistic
+        return {each: float(getattr(sample, statistic)) for each, sample in self.samples.items()}
+
+
+def read_table(path: Path, name: str = "") -> RecordedTable:
+    """Return a recorded table, every row checked.
+
+    Raises:
+        InputError: it cannot be read, lacks columns or rows, or a row cannot be believed; names the row.
+    """
+    rows = _read_rows(path)
+    samples: dict[Configuration, Sample] = {}
+    records = []
+    first: DeviceKey | None = None
+    for number, row in enumerate(rows, start=1):
+        where = f"{path}: row {number}"
+        key = _device(row, where)
+        first = first or key
+        if device_columns(key) != device_columns(first):
+            raise InputError(
+                f"{where}: of the device {describe_device(key)}, but row 1 is of "
+                f"{describe_device(first)}: a table has the times of one"
+            )
+        configuration, sample = _measured(row, where)
+        if configuration in samples:
+            raise InputError(f"{where}: the configuration {row['configuration']} a second time")
+        samples[configuration] = sample
+        records.append(Record(str(row["configuration"]), key, sample, str(row["date"])))
+    if first is None:
+        raise InputError(f"{path}: the table has no rows")
+    return RecordedTable(name or path.stem, first, samples, records)
+
+
+def write_table(path: Path, records: Sequence[Record]) -> None:
+    """Write a table of what could be measured, in the order of its configurations.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [
+        {
+            "configuration": record.configuration,
+            **device_columns(record.key),
+            "median_us": record.result.median_us,
+            "p10_us": record.result.p10_us,
+            "p90_us": record.result.p90_us,
+            "samples": record.result.samples,
+            "date": record.date,
+        }
+        for record in sorted(records, key=lambda record: record.configuration)
+        if isinstance(record.result, Sample)
+    ]
+    schema = pa.schema([(name, getattr(pa, _ARROW[kind])()) for name, kind in COLUMNS.items()])
+    with write_aside(path) as folder:
+        pq.write_table(
+            pa.Table.from_pylist(rows, schema), str(folder / path.name), compression="zstd"
+        )
+
+
+#: Arrow's functions that make these types.
+_ARROW = {"string": "string", "int32": "int32", "double": "float64"}
+
+
+def _read_rows(path: Path) -> list[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.is_file():
+        raise InputError(f"{path}: no such file, expected a table of costs (Parquet)")
+    try:
+        table = pq.read_table(str(path))
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path}: cannot be read as a table of costs: {reason}") from error
+    found = table.column_names
+    missing = [name for name in COLUMNS if name not in found]
+    if missing:
+        hint = nearest(missing[0], found)
+        raise InputError(f"{path}: the column {missing[0]!r} is missing{hint}")
+    for name, kind in COLUMNS.items():
+        if str(table.schema.field(name).type) != kind:
+            given = table.schema.field(name).type
+            raise InputError(f"{path}: the column {name!r} is of type {given}, expected {kind}")
+    rows: list[dict[str, Any]] = table.select(list(COLUMNS)).to_pylist()
+    for number, row in enumerate(rows, start=1):
+        empty = next((name for name, value in row.items() if value is None), None)
+        if empty is not None:
+            raise InputError(f"{path}: row {number}: {empty} is NULL, expected a value")
+    return rows
+
+
+def _device(row: Mapping[str, Any], where: str) -> DeviceKey:
+    kind, protocol = str(row["kind"]), int(row["protocol"])
+    if kind not in PROTOCOLS:
+        known = " or ".join(PROTOCOLS)
+        raise InputError(f"{where}: kind {kind!r}, expected {known}{nearest(kind, PROTOCOLS)}")
+    expected = PROTOCOLS[kind].version
+    if protocol != expected:
+        raise InputError(
+            f"{where}: measured by version {protocol} of the protocol for {kind}, expected "
+            f"{expected}: its times cannot be compared with those of now"
+        )
+    libraries = parse_libraries(str(row["libraries"]), where)
+    return DeviceKey(kind, str(row["device"]), str(row["driver"]), libraries, protocol)
+
+
+def _measured(row: Mapping[str, Any], where: str) -> tuple[Configuration, Sample]:
+    sample = Sample(row["median_us"], row["p10_us"], row["p90_us"], row["samples"])
+    fault = sample_fault(sample)
+    if fault:
+        raise InputError(f"{where}: {fault}")
+    return parse_configuration(str(row["configuration"]), where), sample

@@ -1,0 +1,50 @@
+"""The table ``cost``: what is new in an e-graph is asked for once, in one batch, and joined back."""
+
+from __future__ import annotations
+
+from relational_tensat.cost.analytic import as_source
+from relational_tensat.cost.device import Configuration
+from relational_tensat.cost.key import configuration_of
+from relational_tensat.cost.model import CostModel
+from relational_tensat.egraph.egraph import EGraph
+
+
+def fill_costs(egraph: EGraph, cost: CostModel) -> None:
+    """Give every signature a cost; rows that are there hold, whoever put them there.
+
+    Classes must be marked weight-only already: what no result depends on is not asked for, but
+    estimated, since measuring takes time.
+    """
+    source = as_source(cost)
+    provisional = f"{source.name}: estimated, not asked for"
+    rows = egraph.database.run("uncosted", provisional=provisional)
+    if not rows:
+        return
+    signatures = {int(number): _configuration(egraph, int(number)) for number, _ in rows}
+    matter = {
+        int(number)
+        for number, matters in rows
+        if matters or source.is_instant or source.is_free(signatures[int(number)])
+    }
+    answers = source.ask(signatures[number] for number in signatures if number in matter)
+    costs, labels = [], []
+    for number, configuration in signatures.items():
+        if number in matter:
+            costs.append(answers[configuration].cost_us)
+            labels.append(source.label(answers[configuration].origin))
+        else:
+            costs.append(source.peek_us(configuration))
+            labels.append(provisional)
+    egraph.database.run("drop_provisional", provisional=provisional, signatures=[*signatures])
+    egraph.database.insert("cost", {"signature": [*signatures], "cost_us": costs, "source": labels})
+
+
+def _configuration(egraph: EGraph, signature: int) -> Configuration:
+    catalogue = egraph.catalogue
+    symbol = catalogue.symbol_of(signature)
+    return configuration_of(
+        symbol.op,
+        catalogue.operand_types(signature),
+        catalogue.type_of(signature),
+        dict(symbol.attrs),
+    )

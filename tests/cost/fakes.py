@@ -1,0 +1,91 @@
+"""A device that is made up: its times are a formula, and it writes down what it was asked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from relational_tensat.cost import Configuration, DeviceKey, Sample, Unmeasurable
+from relational_tensat.cost.device import PROTOCOLS
+from relational_tensat.cost.key import configuration_of
+from relational_tensat.errors import MissingDependencyError
+from relational_tensat.graph import AttrValue, ValueType
+from relational_tensat.ops import get_operator
+from tests.graphs import f32
+
+if TYPE_CHECKING:
+    import pytest
+
+CPU = DeviceKey("cpu", "Fake 9000", "avx512", {"onnxruntime": "1.31.1", "numpy": "2.4"}, 1)
+
+
+def configuration(op: str, *inputs: ValueType, **attrs: AttrValue) -> Configuration:
+    """Return the configuration of an operator on operands."""
+    operator = get_operator(op)
+    output = operator.infer(inputs, operator.canonical(inputs, attrs))
+    return configuration_of(op, inputs, output, attrs)
+
+
+def products(count: int) -> list[Configuration]:
+    """Return so many different matrix products."""
+    return [configuration("matmul", f32(8, 16), f32(16, n)) for n in range(1, count + 1)]
+
+
+def flat_us(each: Configuration) -> float:
+    """One microsecond, and one more per million bytes of the operands."""
+    return 1.0 + sum(part.nbytes for kind in each.inputs for part in _parts(kind)) / 1e6
+
+
+@dataclass
+class FakeDevice:
+    """Takes ``time_us`` for a configuration's p10, and cannot run the operators in ``unable``.
+
+    Attributes:
+        asked: every batch.
+        interrupt_after: so many results are handed over before Ctrl-C; None for all.
+    """
+
+    key: DeviceKey = CPU
+    statistic: str = "p10_us"
+    time_us: Callable[[Configuration], float] = flat_us
+    unable: frozenset[str] = frozenset()
+    interrupt_after: int | None = None
+    asked: list[list[Configuration]] = field(default_factory=list)
+
+    def measure(
+        self, configurations: Sequence[Configuration]
+    ) -> Iterator[tuple[Configuration, Sample | Unmeasurable]]:
+        """Hand over the formula's times."""
+        self.asked.append(list(configurations))
+        for count, each in enumerate(configurations):
+            if count == self.interrupt_after:
+                raise KeyboardInterrupt
+            if each.op in self.unable:
+                yield each, Unmeasurable(f"no kernel for {each.op}")
+                continue
+            time_us = self.time_us(each)
+            yield each, Sample(time_us * 1.1, time_us, time_us * 1.5, 30)
+
+
+def _parts(kind: ValueType) -> tuple[ValueType, ...]:
+    return kind if isinstance(kind, tuple) else (kind,)
+
+
+def plug_in(monkeypatch: pytest.MonkeyPatch, device: FakeDevice) -> FakeDevice:
+    """Make a device this machine's, as ``--cost cpu`` or ``--cost cuda`` opens it; it has no other."""
+    for kind in PROTOCOLS:
+        module = ModuleType(f"relational_tensat.cost.{kind}")
+        opened = device if kind == device.key.kind else None
+        monkeypatch.setattr(module, "open_device", partial(_open, kind, opened), raising=False)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    return device
+
+
+def _open(kind: str, device: FakeDevice | None) -> FakeDevice:
+    if device is None:
+        raise MissingDependencyError(f"no {kind} device here; install one")
+    return device
