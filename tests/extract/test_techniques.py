@@ -19,17 +19,6 @@ def test_every_reduction_has_a_meaning() -> None:
     assert REDUCTIONS.keys() <= REDUCTION_MEANINGS.keys()
 
 
-@pytest.mark.parametrize("name", TECHNIQUES)
-@settings(max_examples=15, deadline=None, derandomize=True)
-@given(seed=SEEDS)
-def test_the_optimum_is_found_without_any_one(name: str, seed: int) -> None:
-    problem = random_problem(seed)
-    found = extract(problem, without=[name])
-    assert found.optimal
-    assert found.cost_us == pytest.approx(brute_force_us(problem))
-    assert name not in found.reductions
-
-
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=SEEDS, without=st.sets(st.sampled_from(TECHNIQUES)))
 def test_the_optimum_is_found_without_some(seed: int, without: set[str]) -> None:

@@ -1,0 +1,110 @@
+"""Algorithm 2 of the TENSAT+MCTS paper (Hartmann et al., 2024): greedy with a memory of sharing.
+
+As its code has it (``new_greedy`` of the paper's repository): egg's extractor, which visits class
+after class until no class gets cheaper, with another cost of an e-node. Every class remembers a
+*history*, the classes that its best e-node is built from and what each was charged. Of an e-node's
+children, the first is charged in full; a later one is free if it is in the history already, else it
+is charged its cost less the dearest thing that its own history shares with it. The state depends on
+the order of the visits and need not converge to anything: that is the algorithm, not this file.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from relational_tensat.errors import NoSolutionError
+from relational_tensat.extract.index import children_by_node, nodes_by_class
+from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
+
+History = dict[int, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Algorithm2Result:
+    """What the algorithm came to.
+
+    Attributes:
+        choice: per class, the chosen e-node, or ``UNUSED``. Not checked: it may be cyclic.
+        passes: how often all classes were visited.
+        finished: whether it ended by itself, and not at the time limit.
+    """
+
+    choice: Ints
+    passes: int
+    finished: bool
+
+
+def algorithm_2(problem: ExtractionProblem, time_limit_s: float) -> Algorithm2Result:
+    """Run the algorithm.
+
+    Args:
+        problem: the e-graph; its classes are visited by number, children in order of their number.
+        time_limit_s: wall seconds; what was chosen until then is returned.
+
+    Raises:
+        NoSolutionError: there is no choice for the root (within the time).
+    """
+    deadline = time.monotonic() + time_limit_s
+    members, children = nodes_by_class(problem), children_by_node(problem)
+    own_cost = problem.cost_us.tolist()
+    costs: list[float | None] = [None] * problem.n_classes
+    histories: list[History] = [{} for _ in range(problem.n_classes)]
+    choice = np.full(problem.n_classes, UNUSED, dtype=np.int32)
+    passes, moved = 0, True
+    while moved and time.monotonic() < deadline:
+        moved = False
+        passes += 1
+        for klass in range(problem.n_classes):
+            if klass % 256 == 0 and time.monotonic() >= deadline:
+                break
+            best, best_node, best_history = None, UNUSED, _NOTHING
+            for node in members[klass]:
+                found = _charge(own_cost[node], children[node], costs, histories)
+                if found is not None and (best is None or found[0] < best):
+                    best, best_history, best_node = *found, node
+            if best is None:
+                continue
+            if best_history:
+                histories[klass] = best_history
+            known = costs[klass]
+            if known is None or best < known:
+                costs[klass], choice[klass] = best, best_node
+                moved = True
+    if choice[problem.root] == UNUSED:
+        raise NoSolutionError("Algorithm 2 came to no choice for the root")
+    return Algorithm2Result(choice, passes, finished=not moved)
+
+
+_NOTHING: History = {}
+
+
+def _charge(
+    own: float, children: list[int], costs: list[float | None], histories: list[History]
+) -> tuple[float, History] | None:
+    """Return an e-node's cost and history; None while a child has no cost yet."""
+    total = own
+    history: History = {}
+    for child in children:
+        cost = costs[child]
+        if cost is None:
+            return None
+        if not history:
+            charged = cost
+            history = dict(histories[child])
+        elif child in history:
+            continue
+        else:
+            shared = 0.0
+            for key, value in histories[child].items():
+                if key in history:
+                    shared = max(shared, value)
+                else:
+                    history[key] = value
+            charged = max(cost - shared, 0.0)
+        if charged > 0.0:
+            history[child] = charged
+        total += charged
+    return total, history

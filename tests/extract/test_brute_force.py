@@ -1,0 +1,81 @@
+"""Every extractor against brute force, on 1,000 small e-graphs of every kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+
+from bench.extract_check import chosen_cost
+from relational_tensat.extract import Extraction, ExtractionProblem, dag_cost_us, extract
+from tests.extract.instances import brute_force_us
+from tests.extract.small_egraphs import (
+    FEATURES,
+    cheapest_choice,
+    egraphs,
+    features,
+    small_problem,
+)
+
+COUNT = 1_000
+BLOCKS = 4
+
+
+def assert_checked(problem: ExtractionProblem, found: Extraction) -> None:
+    """Cost and acyclicity, re-computed from the choice by other code."""
+    assert chosen_cost(problem, found.choice) == pytest.approx(found.cost_us)
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_the_optimum_is_found_and_proven(block: int) -> None:
+    for seed in range(block, COUNT, BLOCKS):
+        problem = small_problem(seed)
+        found = extract(problem)
+        assert found.cost_us == pytest.approx(brute_force_us(problem)), seed
+        assert found.optimal and found.gap == 0.0, seed
+        assert found.bound_us == found.cost_us, seed
+        assert_checked(problem, found)
+
+
+def test_the_e_graphs_are_of_every_kind() -> None:
+    seeds = range(0, COUNT, 5)
+    counted = Counter(each for seed in seeds for each in features(small_problem(seed)))
+    assert set(counted) == set(FEATURES)
+    assert min(counted.values()) > len(seeds) / 5
+    assert max(counted[each] for each in ("cyclic", "several roots", "original")) < len(seeds)
+
+
+@pytest.mark.parametrize("cycles", ["real", "int", "none"])
+def test_the_papers_forms_find_it(cycles: str) -> None:
+    solved = 0
+    for seed in range(100):
+        problem = small_problem(seed)
+        found = extract(problem, cycles=cycles)
+        solved += "HiGHS" in found.note
+        assert found.cost_us == pytest.approx(brute_force_us(problem)), seed
+        assert found.optimal, seed
+        assert_checked(problem, found)
+    assert solved > 30
+
+
+def test_greedy_choices_are_graphs_and_not_below_the_optimum() -> None:
+    above = Counter[str]()
+    for seed in range(200):
+        problem = small_problem(seed)
+        optimum = brute_force_us(problem)
+        tree, dag = extract(problem, "greedy"), extract(problem, "greedy-dag")
+        for found in (tree, dag):
+            assert_checked(problem, found)
+            assert found.cost_us >= optimum - 1e-9, seed
+            above[found.method] += found.cost_us > optimum + 1e-9
+        assert dag.cost_us <= tree.cost_us, seed
+        if problem.has_original:
+            assert dag.cost_us <= dag_cost_us(problem, problem.original), seed
+    assert 0 < above["greedy-dag"] < above["greedy"]  # they can miss it, and the better one less
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=egraphs(max_classes=4))
+def test_brute_force_is_right(problem: ExtractionProblem) -> None:
+    assert brute_force_us(problem) == pytest.approx(cheapest_choice(problem)[0])

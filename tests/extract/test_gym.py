@@ -1,0 +1,40 @@
+"""The known optima of TENSAT's own e-graphs, where extraction-gym's data are given.
+
+``EXTRACTION_GYM=/path/to/extraction-gym python -m pytest tests/extract/test_gym.py``: the folder is a
+checkout of https://github.com/egraphs-good/extraction-gym, or any that has ``tensat/*.json`` below.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bench.extract_check import chosen_cost
+from relational_tensat.extract import extract
+from relational_tensat.interchange import read_egraph_json
+
+VARIABLE = "EXTRACTION_GYM"
+
+#: Least costs in ms, proven (TENSAT's costs on its GPU); the first two and the last are cyclic.
+OPTIMA_MS = {"vgg": 4.850757, "resnet50": 4.385795, "bert_acyclic": 0.708439, "bert": 0.704720}
+
+
+def gym_file(name: str) -> Path:
+    folder = os.environ.get(VARIABLE)
+    if folder is None:
+        pytest.skip(f"extraction-gym's data are not given: set {VARIABLE} to its folder")
+    found = sorted(Path(folder).rglob(f"tensat/{name}.json"))
+    if not found:
+        pytest.skip(f"{folder} has no tensat/{name}.json")
+    return found[0]
+
+
+@pytest.mark.parametrize("name", OPTIMA_MS)
+def test_the_optimum_is_reproduced(name: str) -> None:
+    problem = read_egraph_json(gym_file(name)).problem
+    found = extract(problem, time_limit_s=300.0)
+    assert found.cost_us == pytest.approx(OPTIMA_MS[name], abs=1e-6)
+    assert found.optimal
+    assert chosen_cost(problem, found.choice) == pytest.approx(found.cost_us)
