@@ -1,0 +1,257 @@
+"""Where a rule's sources stand in a graph.
+
+A graph has one entry per value, so a pattern matches at a value in one way or in none: a pattern is
+a list of steps, each of which looks at one operand. Patterns that differ in the names of their
+variables only are matched once per graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bench.backtracking.state import State
+from bench.backtracking.universe import Universe
+from relational_tensat.graph.ir import AttrItems
+from relational_tensat.ops import get_operator
+from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
+
+
+class Found(NamedTuple):
+    """A match of one source.
+
+    Attributes:
+        nodes: the value of each operator node of the pattern in pre-order; equal sub-terms once.
+        bound: the value of each variable, by first occurrence.
+    """
+
+    nodes: tuple[int, ...]
+    bound: tuple[int, ...]
+
+
+class _Step(NamedTuple):
+    """Looks at an operand of a node: it is a new node, one seen before, or a variable.
+
+    Attributes:
+        parent, position: which operand of which node.
+        symbols: of a node, those that fit; None for a variable.
+        known: number of the node or variable that this must equal; None where it is a new one.
+    """
+
+    parent: int
+    position: int
+    symbols: set[int] | None
+    known: int | None
+
+
+class Pattern:
+    """A source that is ready to be matched.
+
+    Its operator nodes are numbered as ``distinct_nodes`` has them, its variables by first occurrence.
+    """
+
+    def __init__(self, universe: Universe, source: Apply) -> None:
+        self._op = source.op
+        self._terms: list[Apply] = []
+        self._variables: list[str] = []
+        self._steps: list[_Step] = []
+        self._universe = universe
+        self._root = self._node(source)
+
+    def matches(self, state: State) -> Iterator[Found]:
+        """Yield the matches in a graph, in the order of its values."""
+        entries, root_symbols, steps = state.entries, self._root, self._steps
+        for root in state.by_op.get(self._op, ()):
+            if entries[root][0] not in root_symbols:
+                continue
+            nodes, bound = [root], []
+            for parent, position, symbols, known in steps:
+                value = entries[nodes[parent]][position]
+                if symbols is None:
+                    if known is None:
+                        bound.append(value)
+                    elif bound[known] != value:
+                        break
+                elif known is not None:
+                    if nodes[known] != value:
+                        break
+                elif entries[value][0] in symbols:
+                    nodes.append(value)
+                else:
+                    break
+            else:
+                if len(set(nodes)) == len(nodes):
+                    yield Found(tuple(nodes), tuple(bound))
+
+    def _node(self, term: Apply) -> set[int]:
+        """Add a node and the steps below it; return the symbols that fit it."""
+        number = len(self._terms)
+        self._terms.append(term)
+        literals = _literals(term)
+        symbols: set[int] = set()
+
+        def consider(symbol: int) -> None:
+            op, attrs = self._universe.symbols[symbol]
+            given = dict(attrs)
+            if op == term.op and all(given[key] == value for key, value in literals):
+                symbols.add(symbol)
+
+        self._universe.watch(consider)
+        for position, child in enumerate(term.children, start=1):
+            self._child(number, position, child)
+        return symbols
+
+    def _child(self, parent: int, position: int, child: Term) -> None:
+        if isinstance(child, Var):
+            known = self._variables.index(child.name) if child.name in self._variables else None
+            if known is None:
+                self._variables.append(child.name)
+            self._steps.append(_Step(parent, position, None, known))
+        elif child in self._terms:
+            self._steps.append(_Step(parent, position, set(), self._terms.index(child)))
+        else:
+            place = len(self._steps)
+            self._steps.append(_Step(parent, position, set(), None))
+            self._steps[place] = _Step(parent, position, self._node(child), None)
+
+
+class Match(NamedTuple):
+    """A match of all of a rule's sources.
+
+    Attributes:
+        roots: the value that each source computes.
+        nodes: per distinct operator node of the sources, its value.
+        bound: per tensor variable of the rule.
+    """
+
+    roots: tuple[int, ...]
+    nodes: tuple[int, ...]
+    bound: tuple[int, ...]
+
+
+class Matcher:
+    """Matches rules on graphs; each pattern once per graph, until ``forget``."""
+
+    def __init__(self, universe: Universe) -> None:
+        self._universe = universe
+        self._numbers: dict[Apply, int] = {}
+        self._patterns: list[Pattern] = []
+        self._found: dict[int, list[Found]] = {}
+
+    def prepare(self, rule: Rule) -> list[int]:
+        """Return, per source, the number of its pattern: the same for all that are alike."""
+        numbers = []
+        for source in rule.sources:
+            alike = _renamed(source, {})
+            if alike not in self._numbers:
+                self._numbers[alike] = len(self._patterns)
+                self._patterns.append(Pattern(self._universe, alike))
+            numbers.append(self._numbers[alike])
+        return numbers
+
+    def forget(self) -> None:
+        """Forget what was found: another graph comes."""
+        self._found.clear()
+
+    def found(self, number: int, state: State) -> list[Found]:
+        """Return the matches of a pattern in the graph."""
+        if number not in self._found:
+            self._found[number] = list(self._patterns[number].matches(state))
+        return self._found[number]
+
+
+class RuleMatcher:
+    """Finds where one rule applies.
+
+    Attributes:
+        terms: the operator nodes of the rule's sources, one source after the other, equal ones once.
+    """
+
+    def __init__(self, matcher: Matcher, rule: Rule) -> None:
+        self._matcher = matcher
+        self._numbers = matcher.prepare(rule)
+        terms = [distinct_nodes(source) for source in rule.sources]
+        self.terms = tuple(dict.fromkeys(term for each in terms for term in each))
+        self._places = [[self.terms.index(term) for term in each] for each in terms]
+        if len(rule.sources) > 1:
+            first, second = (_variables(source) for source in rule.sources)
+            self._shared = [(first.index(n), second.index(n)) for n in second if n in first]
+            self._extra = [second.index(n) for n in second if n not in first]
+
+    def matches(self, state: State) -> Iterator[Match]:
+        """Yield the matches of the rule."""
+        if len(self._numbers) == 1:
+            for found in self._matcher.found(self._numbers[0], state):
+                yield Match(found.nodes[:1], found.nodes, found.bound)
+        else:
+            yield from self._pairs(state)
+
+    def _pairs(self, state: State) -> Iterator[Match]:
+        firsts, seconds = (self._matcher.found(n, state) for n in self._numbers)
+        by_shared: dict[tuple[int, ...], list[Found]] = {}
+        for found in seconds:
+            by_shared.setdefault(tuple(found.bound[j] for _, j in self._shared), []).append(found)
+        total = len(self.terms)
+        separate = total == len(self._places[0]) + len(self._places[1])
+        for first in firsts:
+            key = tuple(first.bound[i] for i, _ in self._shared)
+            for second in by_shared.get(key, ()):
+                if separate:
+                    nodes = first.nodes + second.nodes
+                else:
+                    joined = self._joined(first, second)
+                    if joined is None:
+                        continue
+                    nodes = joined
+                if len(set(nodes)) == total:
+                    bound = first.bound + tuple(second.bound[j] for j in self._extra)
+                    yield Match((first.nodes[0], second.nodes[0]), nodes, bound)
+
+    def _joined(self, first: Found, second: Found) -> tuple[int, ...] | None:
+        """Return the nodes of a pair with equal sub-terms; None where they are not the same."""
+        values: dict[int, int] = {}
+        for places, found in zip(self._places, (first, second), strict=True):
+            for place, value in zip(places, found.nodes, strict=True):
+                if values.setdefault(place, value) != value:
+                    return None
+        return tuple(values[place] for place in range(len(self.terms)))
+
+
+def distinct_nodes(term: Apply) -> list[Apply]:
+    """Return the operator nodes of a term in pre-order, equal ones once."""
+    found = {term: None}
+    for child in term.children:
+        if isinstance(child, Apply):
+            found.update(dict.fromkeys(distinct_nodes(child)))
+    return list(found)
+
+
+def _variables(term: Apply) -> list[str]:
+    """Return the names of a term's tensor variables, by first occurrence."""
+    found: dict[str, None] = {}
+    for child in term.children:
+        names = [child.name] if isinstance(child, Var) else _variables(child)
+        found.update(dict.fromkeys(names))
+    return list(found)
+
+
+def _literals(term: Apply) -> AttrItems:
+    """Return the attributes that a node of a source must have."""
+    written = dict(term.attrs)
+    asked = []
+    for attr in get_operator(term.op).attrs:
+        expected = written.get(attr.name, Literal(attr.default))
+        if isinstance(expected, Literal):
+            asked.append((attr.name, expected.value))
+    return tuple(asked)
+
+
+def _renamed(term: Apply, names: dict[str, str]) -> Apply:
+    """Return a term with its tensor variables numbered by first occurrence."""
+    children: list[Term] = []
+    for child in term.children:
+        if isinstance(child, Var):
+            children.append(Var(names.setdefault(child.name, f"v{len(names)}")))
+        else:
+            children.append(_renamed(child, names))
+    return Apply(term.op, tuple(children), term.attrs)

@@ -1,0 +1,169 @@
+"""The search itself: a queue of graphs, the cheapest first."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.backtracking.loading import Loaded
+from bench.backtracking.matching import Matcher
+from bench.backtracking.rewriting import Candidate, Rewriter
+from bench.backtracking.state import State
+from bench.backtracking.universe import PS_PER_US
+from relational_tensat.cost.model import CostModel
+from relational_tensat.graph import Graph
+from relational_tensat.rules.model import Rule
+
+#: TASO: "2 * maxNumOps" in ``Graph::optimize``.
+_GROWTH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """How far the search was when it had rewritten so many graphs.
+
+    Attributes:
+        rewritten: graphs taken out of the queue and rewritten.
+        cpu_s: CPU seconds since the search began.
+        best_us: the cheapest graph taken out by then.
+    """
+
+    rewritten: int
+    cpu_s: float
+    best_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the search found.
+
+    Attributes:
+        graph: the cheapest.
+        cost_us: what it costs, ``best_us`` of the last moment.
+        moments: the first, each at which something cheaper was found, those that were asked for, and
+            the last.
+        queued: graphs that were put into the queue, the original included.
+        stop_reason: ``budget`` (n graphs were rewritten), ``exhausted`` (none was left) or ``time``.
+    """
+
+    graph: Graph
+    cost_us: float
+    moments: tuple[Moment, ...]
+    queued: int
+    stop_reason: str
+
+    def after(self, rewritten: int) -> Moment | None:
+        """Return how a search of so many graphs would have ended; None where it is not known.
+
+        A search of n graphs is the first part of one of more. It is known where this one had no more
+        graphs, or noted how far it was then: ``rewritten`` is its budget, or one of ``moments_at``.
+        """
+        exact = [each for each in self.moments if each.rewritten == rewritten]
+        if exact:
+            return exact[-1]
+        last = self.moments[-1]
+        return last if self.stop_reason == "exhausted" and last.rewritten < rewritten else None
+
+    def found_at(self, rewritten: int | None = None) -> Moment:
+        """Return the moment at which the best was found, of all or of a shorter search."""
+        upto = [each for each in self.moments if rewritten is None or each.rewritten <= rewritten]
+        best_us = upto[-1].best_us
+        return next(each for each in upto if each.best_us == best_us)
+
+
+def search(
+    graph: Graph,
+    rules: Sequence[Rule],
+    cost: CostModel,
+    *,
+    alpha: float = 1.0,
+    budget: int = 100,
+    time_limit_s: float | None = None,
+    moments_at: Sequence[int] = (),
+) -> Outcome:
+    """Search as TASO does.
+
+    Args:
+        alpha: what costs alpha times the best so far, or more, is not looked at.
+        budget: n, how many graphs are rewritten at most.
+        time_limit_s: CPU seconds after which no further rule is tried; None for no limit.
+        moments_at: after so many graphs it is noted how far it is.
+    """
+    return _Search(graph, rules, cost, alpha, budget, time_limit_s).run(frozenset(moments_at))
+
+
+class _Search:
+    def __init__(
+        self,
+        graph: Graph,
+        rules: Sequence[Rule],
+        cost: CostModel,
+        alpha: float,
+        budget: int,
+        time_limit_s: float | None,
+    ) -> None:
+        self._began_s = time.process_time()
+        self._deadline_s = None if time_limit_s is None else self._began_s + time_limit_s
+        self._alpha, self._budget = alpha, budget
+        self._loaded = Loaded(graph, cost)
+        first = self._loaded.state
+        self._matcher = Matcher(first.universe)
+        self._rewriters = [Rewriter(first.universe, self._matcher, rule) for rule in rules]
+        self._most_operators = _GROWTH * first.operators
+        self._best = first
+        self._queue: list[tuple[int, int, Candidate | State]] = [(first.cost_ps, 0, first)]
+        self._seen = {first.mark}
+        self._moments: list[Moment] = []
+
+    def run(self, moments_at: frozenset[int]) -> Outcome:
+        rewritten = 0
+        reason = "exhausted"
+        while self._queue:
+            state = self._take()
+            is_better = state.cost_ps < self._best.cost_ps
+            if is_better:
+                self._best = state
+            if is_better or rewritten in moments_at or not self._moments:
+                self._note(rewritten)
+            if rewritten == self._budget:
+                reason = "budget"
+                break
+            if not self._rewrite(state):
+                reason = "time"
+                break
+            rewritten += 1
+        self._note(rewritten)
+        return Outcome(
+            self._loaded.graph(self._best),
+            self._best.cost_ps / PS_PER_US,
+            tuple(self._moments),
+            len(self._seen),
+            reason,
+        )
+
+    def _take(self) -> State:
+        found = heapq.heappop(self._queue)[2]
+        return found if isinstance(found, State) else found.state()
+
+    def _rewrite(self, state: State) -> bool:
+        """Queue what the rules make of a graph; return False where time is over before the end."""
+        self._matcher.forget()
+        limit_ps = self._alpha * self._best.cost_ps
+        for rewriter in self._rewriters:
+            if self._deadline_s is not None and time.process_time() > self._deadline_s:
+                return False
+            for candidate in rewriter.candidates(state):
+                if (
+                    candidate.cost_ps < limit_ps
+                    and candidate.operators < self._most_operators
+                    and candidate.mark not in self._seen
+                ):
+                    self._seen.add(candidate.mark)
+                    heapq.heappush(self._queue, (candidate.cost_ps, len(self._seen), candidate))
+        return True
+
+    def _note(self, rewritten: int) -> None:
+        cpu_s = time.process_time() - self._began_s
+        self._moments.append(Moment(rewritten, cpu_s, self._best.cost_ps / PS_PER_US))

@@ -1,0 +1,91 @@
+"""The points of the paper's figures 6 and 7, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from bench.paper import published
+from bench.paper.cells import ALPHAS, K_VALUES, Cell, saturate, sequential
+from bench.paper.reading import (
+    Results,
+    exploration_s,
+    percent,
+    proof,
+    saved,
+    seconds,
+    total_s,
+)
+from bench.paper.running import Result
+from bench.paper.table import Table, Value, columns
+
+#: k_multi of the curves of figure 6.
+CURVES = (1, 2)
+
+
+def figures_of(names: Sequence[str], models: Sequence[str], results: Results) -> list[Table]:
+    """Return the points of the figures among these names."""
+    return [_FIGURES[name](models, results) for name in names if name in _FIGURES]
+
+
+def _figure_6(models: Sequence[str], results: Results) -> Table:
+    rows: list[tuple[Value, ...]] = []
+    for model in models:
+        cells = [(f"ours, k_multi={k}", Cell("anytime", model, k)) for k in CURVES]
+        cells += [(f"sequential, alpha={a:g}", sequential(model, a)) for a in ALPHAS]
+        for series, cell in cells:
+            rows += [(model, series, *point) for point in curve(results[cell])]
+    note = (
+        "Speed-up of the cheapest graph known after so many CPU seconds. Ours extracts after every"
+        " iteration of exploration (--extract-every 1); each curve ends where the run did. The paper's"
+        " figure is of Inception-v3 only, and has no numbers."
+    )
+    title = "Figure 6: speed-up over optimization time"
+    header = columns("model", "series", ("s", 3), "%")
+    return Table("figure6", title, header, tuple(rows), note, listed=False)
+
+
+def curve(result: Result) -> list[tuple[float, float]]:
+    """Return (CPU seconds, speed-up in percent) of a run: one point a step, and where it ended."""
+    if "error" in result:
+        return []
+    before_us = result["cost_before_us"]
+    points = [(0.0, 0.0)]
+    for moment in result["moments"]:
+        gained = percent(before_us, min(before_us, moment["best_us"]))
+        if gained > points[-1][1]:
+            points.append((moment["cpu_s"], gained))
+    return [*points, (result["moments"][-1]["cpu_s"], points[-1][1])]
+
+
+def _figure_7(models: Sequence[str], results: Results) -> Table:
+    known, late = published.by_model("table_1"), published.timed_out_at_3()
+    rows: list[tuple[Value, ...]] = []
+    for model in models:
+        for k_multi in K_VALUES:
+            ours = results[saturate(model, k_multi)]
+            said: Value = None
+            if k_multi == (2 if model == "inception_v3" else 1) and model in known:
+                said = known[model]["tensat_percent"]
+            elif k_multi == 3 and model in late:
+                said = "time-out"
+            rows.append((
+                model, k_multi, said,
+                saved(ours),
+                exploration_s(ours), seconds(ours, "ours"), total_s(ours),
+                ours.get("e_nodes"), proof(ours), ours.get("stop_reason"),
+            ))  # fmt: skip
+    header = columns(
+        "model", "k_multi", ("TENSAT published %", 1), ("%", 1), "exploration s", "extraction s",
+        "s", "e-nodes", "proof", "exploration ended",
+    )  # fmt: skip
+    note = (
+        "k_multi: in how many iterations the multi-pattern rules take part. TASO's rules as they are. The"
+        " paper plots its values without numbers; 'time-out' is its extraction's limit of an hour."
+    )
+    return Table("figure7", "Figure 7: the effect of k_multi", header, tuple(rows), note)
+
+
+_FIGURES: dict[str, Callable[[Sequence[str], Results], Table]] = {
+    "figure6": _figure_6,
+    "figure7": _figure_7,
+}

@@ -1,0 +1,205 @@
+"""How each kind of cell is run; what comes out is plain JSON."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+from bench.backtracking.search import search
+from bench.extract_methods import run_method
+from bench.measure import stopwatch
+from bench.paper.cells import BUDGETS, Cell
+from relational_tensat.anytime import AnytimeExtractor
+from relational_tensat.cost import Profile, graph_cost_us, load_profile
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import Exploration, Limits, explore
+from relational_tensat.extract.problem import ExtractionProblem
+from relational_tensat.extract.tables import extraction_problem
+from relational_tensat.graph import Graph
+from relational_tensat.models import TENSAT_MODELS
+from relational_tensat.options import Options
+from relational_tensat.progress import Silent
+from relational_tensat.rules.library import load_rules, taso_rules
+from relational_tensat.rules.model import Rule
+
+Result: TypeAlias = dict[str, Any]
+
+#: The extractors of table 4; the last is exact.
+EXTRACTORS = ("greedy", "greedy-dag", "ours")
+#: The integer programs of table 5, by cycle filter: without one the e-graph is cyclic.
+PROGRAMS = {"efficient": ("paper-none", "ours"), "none": ("paper-real", "paper-int", "ours")}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all cells share; with other values a kept result does not count.
+
+    Attributes:
+        time_limit_s: of each exploration and each extraction in wall seconds, of each sequential search
+            in CPU seconds.
+        cost: name of a cost profile.
+        iterations, node_limit: the paper's.
+    """
+
+    time_limit_s: float = 60.0
+    cost: str = "tensat_t4"
+    iterations: int = 15
+    node_limit: int = 50_000
+
+
+def run_cell(cell: Cell, settings: Settings) -> Result:
+    """Run a cell with one thread; what met the time limit says so in ``stop_reason`` or ``status``."""
+    gc.collect()  # what earlier runs left behind is not this one's
+    graph = TENSAT_MODELS[cell.model]()
+    profile = load_profile(settings.cost)
+    result = _KINDS[cell.kind](cell, graph, profile, settings)
+    return {"cost_before_us": graph_cost_us(graph, profile), **result}
+
+
+def rules_of(cell: Cell) -> Sequence[Rule]:
+    """Return the rules of a cell: TASO's as they are, or those that ship."""
+    return load_rules() if cell.variant == "shipped" else taso_rules()
+
+
+def _saturate(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> Result:
+    with _explored(cell, graph, settings) as (egraph, result):
+        problem = extraction_problem(egraph, profile).problem
+        return {**result, "answers": _answers(problem, EXTRACTORS, settings)}
+
+
+def _solve(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> Result:
+    with _explored(cell, graph, settings, cell.variant) as (egraph, result):
+        problem = extraction_problem(egraph, profile).problem
+        return {**result, "answers": _answers(problem, PROGRAMS[cell.variant], settings)}
+
+
+def _explore(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> Result:
+    with _explored(cell, graph, settings, cell.variant) as (_, result):
+        return result
+
+
+def _anytime(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> Result:
+    """Extract after every iteration, and note when each cheaper graph comes."""
+    options = Options(
+        extract_every=1,
+        cost=settings.cost,
+        time_limit_s=settings.time_limit_s,
+        extract_time_limit_s=settings.time_limit_s,
+    )
+    watch = _Watch()
+    with closing(EGraph.create(graph, None, threads=1)) as egraph:
+        extractor = AnytimeExtractor(egraph, profile, options, watch)
+        done = explore(egraph, rules_of(cell), _limits(cell, settings), after=extractor.after)
+        found = extractor.finish(done.iterations)
+        moments = [
+            *watch.moments,
+            {"cpu_s": watch.elapsed_s(), "best_us": extractor.log[-1].best_us},
+        ]
+        return {**_sizes(egraph, done), "moments": moments, "gap": found.gap}
+
+
+def _sequential(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> Result:
+    alpha = float(cell.variant.removeprefix("alpha"))
+    found = search(
+        graph,
+        rules_of(cell),
+        profile,
+        alpha=alpha,
+        budget=max(BUDGETS),
+        time_limit_s=settings.time_limit_s,
+        moments_at=BUDGETS,
+    )
+    shorter = {}
+    for budget in BUDGETS:
+        reached = found.after(budget)
+        shorter[str(budget)] = None if reached is None else {
+            **asdict(reached), "found": asdict(found.found_at(budget))
+        }  # fmt: skip
+    return {
+        "alpha": alpha,
+        "stop_reason": found.stop_reason,
+        "queued": found.queued,
+        "budgets": shorter,
+        "moments": [asdict(moment) for moment in found.moments],
+        "recomputed_us": graph_cost_us(found.graph, profile),
+    }
+
+
+_KINDS: dict[str, Callable[[Cell, Graph, Profile, Settings], Result]] = {
+    "saturate": _saturate,
+    "solve": _solve,
+    "explore": _explore,
+    "anytime": _anytime,
+    "sequential": _sequential,
+}
+
+
+@contextmanager
+def _explored(
+    cell: Cell, graph: Graph, settings: Settings, cycle_filter: str = "efficient"
+) -> Iterator[tuple[EGraph, Result]]:
+    with stopwatch() as watch:
+        egraph = EGraph.create(graph, None, threads=1)
+        done = explore(egraph, rules_of(cell), _limits(cell, settings), cycle_filter=cycle_filter)
+    try:
+        seconds = {"explore_cpu_s": watch.cpu_s, "explore_wall_s": watch.wall_s}
+        yield egraph, {**_sizes(egraph, done), **seconds}
+    finally:
+        egraph.close()
+
+
+def _sizes(egraph: EGraph, done: Exploration) -> Result:
+    e_nodes, e_classes = egraph.counts()
+    return {
+        "e_nodes": e_nodes,
+        "e_classes": e_classes,
+        "iterations": done.iterations,
+        "stop_reason": done.stop_reason,
+    }
+
+
+def _answers(
+    problem: ExtractionProblem, methods: Sequence[str], settings: Settings
+) -> dict[str, Result]:
+    found = {}
+    for method in methods:
+        answer = run_method(problem, method, settings.time_limit_s)
+        found[method] = {
+            "status": answer.status,
+            "cost_us": answer.cost,
+            "gap": answer.gap,
+            "cpu_s": answer.cpu_s,
+            "wall_s": answer.wall_s,
+        }
+    return found
+
+
+def _limits(cell: Cell, settings: Settings) -> Limits:
+    return Limits(
+        iterations=settings.iterations,
+        multi_iterations=cell.k_multi,
+        multi_schedule="first",  # TENSAT's
+        e_nodes=settings.node_limit,
+        seconds=settings.time_limit_s,
+    )
+
+
+class _Watch(Silent):
+    """Remembers when each cheaper graph came, in CPU seconds since it was made."""
+
+    def __init__(self) -> None:
+        self._began_s = time.process_time()
+        self.moments: list[Result] = []
+
+    def elapsed_s(self) -> float:
+        """Return the CPU seconds since then."""
+        return time.process_time() - self._began_s
+
+    def extraction(self, incumbent_us: float, bound_us: float) -> None:
+        """Remember a graph, if it is a cheaper one."""
+        if not self.moments or incumbent_us < self.moments[-1]["best_us"]:
+            self.moments.append({"cpu_s": self.elapsed_s(), "best_us": incumbent_us})

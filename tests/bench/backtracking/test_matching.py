@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from bench.backtracking.loading import Loaded
+from bench.backtracking.matching import Matcher, RuleMatcher
+from bench.backtracking.state import State
+from relational_tensat.cost import load_profile
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.library import taso_rules
+from tests.bench.backtracking.slow_matcher import slow_matches
+from tests.bench.backtracking.small_graphs import GRAPHS
+
+
+def _state(name: str) -> State:
+    return Loaded(GRAPHS[name](), load_profile("tensat_t4")).state
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_finds_what_the_slow_matcher_finds(name: str) -> None:
+    state = _state(name)
+    matcher = Matcher(state.universe)
+    some = 0
+    for rule in taso_rules():
+        found = [(m.roots, m.bound) for m in RuleMatcher(matcher, rule).matches(state)]
+        assert len(set(found)) == len(found), rule.name
+        assert set(found) == slow_matches(state, rule), rule.name
+        some += len(found)
+    assert some > 0
+
+
+def test_another_graph_is_matched_anew_once_the_last_is_forgotten() -> None:
+    (rule,) = parse_rules('(rule r (law "x") (from (tanh ?x)) (to (tanh ?x)))', "r.rules")
+    state = _state("chain")
+    matcher = Matcher(state.universe)
+    found = RuleMatcher(matcher, rule)
+    assert len(list(found.matches(state))) == 2
+    smaller = State(state.universe, state.entries, state.by_op["tanh"][:1])
+    matcher.forget()
+    assert len(list(found.matches(smaller))) == 1
+
+
+def test_symbols_that_come_later_are_matched_too() -> None:
+    text = '(rule r (law "x") (from (transpose ?x :perm ?p)) (to (transpose ?x :perm ?p)))'
+    state = _state("chain")
+    matcher = RuleMatcher(Matcher(state.universe), parse_rules(text, "r.rules")[0])
+    universe = state.universe
+    entry = (universe.symbol("transpose", (("perm", (1, 0)),)), state.outputs[0])
+    value = universe.value(entry, universe.type_of[state.outputs[0]])
+    turned = State(universe, {**state.entries, value: entry}, [value])
+    assert [match.roots for match in matcher.matches(turned)] == [(value,)]
