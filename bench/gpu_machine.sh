@@ -1,0 +1,66 @@
+#!/bin/sh
+# Runs `python -m bench gpu` on a machine with a GPU that cannot download anything.
+#
+#   sh bench/gpu_machine.sh fetch WHEELS 3.12   with a network: wheels for that Python, PyCUDA's source
+#   sh bench/gpu_machine.sh build WHEELS SITE   on the machine: installs them into SITE, builds PyCUDA
+#   sh bench/gpu_machine.sh run WHEELS OUT      on the machine: build, GPU tests, bench gpu --save
+#
+# The machine needs Python with its headers, pip, NumPy, a C++ compiler and CUDA's toolkit (nvcc). What
+# is not carried must be there: cuda-bindings, NVRTC, hypothesis, pyarrow, rich; cuBLAS and cuDNN may be.
+# `run` leaves in OUT the figures, what has been measured (costs.duckdb, gpu-runs.json) and PyCUDA's wheel.
+# Copy the last three into WHEELS, and the next `run` goes on from there. It begins nothing new after
+# LIMIT_S seconds (300).
+set -eu
+
+PYCUDA=2026.1
+PACKAGES="duckdb highspy platformdirs pytools mako markupsafe siphash24 typing-extensions"
+
+fetch() {
+    wheels=$1 version=$2 platforms=
+    for n in 39 35 34 31 28 27 24 17; do platforms="$platforms --platform manylinux_2_${n}_x86_64"; done
+    # shellcheck disable=SC2086 # lists of words
+    python3 -m pip download --no-deps --only-binary=:all: --python-version "$version" \
+        --implementation cp $platforms --platform manylinux2014_x86_64 -d "$wheels" $PACKAGES
+    python3 -m pip download --no-deps --no-binary pycuda -d "$wheels" "pycuda==$PYCUDA"
+}
+
+build() {
+    wheels=$(cd "$1" && pwd) site=$2
+    ls "$wheels"/pycuda-*.whl >/dev/null 2>&1 || build_pycuda "$wheels"
+    python3 -m pip install -q --no-index --no-deps --no-compile --upgrade --target "$site" "$wheels"/*.whl
+}
+
+# The driver's library is libcuda.so.1; the linker asks for libcuda.so.
+build_pycuda() {
+    place=$(mktemp -d)
+    driver=$(ldconfig -p | awk '/libcuda\.so\.1 / { print $NF; exit }')
+    ln -s "${driver:-/usr/local/nvidia/lib64/libcuda.so.1}" "$place/libcuda.so"
+    root=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
+    tar xzf "$1"/pycuda-*.tar.gz -C "$place"
+    (
+        cd "$place"/pycuda-*
+        export CUDA_ROOT="$root" PATH="$root/bin:$PATH" CFLAGS="-O1 -g0"
+        python3 configure.py --cuda-root="$root" --no-cuda-enable-curand --cudadrv-lib-dir="$place"
+        python3 -m pip wheel -q --no-deps --no-index --no-build-isolation -w "$1" .
+    )
+    rm -r "$place"
+}
+
+run() {
+    wheels=$1 out=$2 site=$(mktemp -d)
+    mkdir -p "$out"
+    for kept in costs.duckdb gpu-runs.json; do
+        if [ -f "$wheels/$kept" ]; then cp "$wheels/$kept" "$out"; fi
+    done
+    build "$wheels" "$site"
+    cp "$wheels"/pycuda-*.whl "$out"
+    PYTHONPATH="$site" && export PYTHONPATH
+    python3 -m pytest -m gpu tests/gpu -p no:cacheprovider || echo "GPU TESTS FAILED"
+    python3 -m bench gpu --save --out "$out" --cost-cache "$out/costs.duckdb" \
+        --runs "$out/gpu-runs.json" --limit-s "${LIMIT_S:-300}"
+}
+
+case "${1:-}" in
+fetch | build | run) "$@" ;;
+*) sed -n '2,13s/^# \{0,1\}//p' "$0" && exit 2 ;;
+esac

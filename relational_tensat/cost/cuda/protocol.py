@@ -1,0 +1,202 @@
+"""How kernels are timed: interleaved, in windows between two looks at the clock, in batches.
+
+Everything here is arithmetic over a ``Stopwatch``: it runs against a simulated device as well.
+
+1. Every subject is warmed up, then timed roughly.
+2. What takes less than 20 µs is timed in batches, back to back, so that launch gaps do not count.
+3. Samples are taken in windows, all subjects in turn (A B A B, never A A B B), each warm and cold.
+4. A fixed product is timed before and after each window; windows in which it moved are dropped.
+5. Sampling ends when 50 samples are kept and their median is known to 1 %, or with 200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from relational_tensat.cost.cuda.drift import TOLERANCE, steady
+from relational_tensat.cost.cuda.statistics import noise_floor, summarize, uncertainty
+from relational_tensat.cost.device import Sample, Unmeasurable
+
+Subject = TypeVar("Subject")
+Timed = TypeVar("Timed", contravariant=True)
+
+#: Whether what a sample reads lies in the L2 cache: all but the weights, or nothing.
+WARM, COLD = MODES = ("warm", "cold")
+
+
+class Stopwatch(Protocol[Timed]):
+    """Times work on a device."""
+
+    def time_us(self, subject: Timed, mode: str, batch: int) -> float:
+        """Return the microseconds of ``batch`` launches, one behind the other, all together.
+
+        Args:
+            mode: one of ``MODES``: what the cache holds when they begin.
+        """
+
+    def reference_us(self) -> float:
+        """Return the microseconds of a fixed product: how fast the clock is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The figures of the protocol; another value of one of them is another protocol.
+
+    Attributes:
+        short_us: what takes less is timed in batches.
+        batch_us: how long a batch takes, about.
+        fewest_batch, most_batch: launches in a batch.
+        warm_up_us: how long each subject runs before it is timed.
+        window: samples of each subject, in each mode, between two looks at the clock.
+        fewest, most: samples that are kept, of each subject in each mode.
+        precision: the median's standard error, as a fraction, that is good enough.
+        tolerance: how far the reference may move, as a fraction.
+        most_windows: then sampling ends, whatever is kept.
+        modes: what is timed of each subject.
+    """
+
+    short_us: float = 20.0
+    batch_us: float = 200.0
+    fewest_batch: int = 20
+    most_batch: int = 40
+    warm_up_us: float = 25_000.0
+    window: int = 10
+    fewest: int = 50
+    most: int = 200
+    precision: float = 0.01
+    tolerance: float = TOLERANCE
+    most_windows: int = 60
+    modes: tuple[str, ...] = MODES
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What was found out about one subject.
+
+    Attributes:
+        samples: by mode.
+        batch: launches a sample.
+        noise: how much the medians of the even and the odd windows differ, as a fraction.
+        windows, dropped: how many were taken, and how many of them the clock moved in.
+        reference_us: the fixed product's median, in the windows that were kept.
+    """
+
+    samples: dict[str, Sample]
+    batch: int
+    noise: float
+    windows: int
+    dropped: int
+    reference_us: float
+
+
+@dataclass(slots=True)
+class _Windows(Generic[Subject]):
+    """What has been timed so far: per window the reference before and after, and the samples."""
+
+    references_us: list[tuple[float, float]] = field(default_factory=list)
+    #: Per window, subject and mode: microseconds of one launch.
+    times_us: list[dict[tuple[int, str], list[float]]] = field(default_factory=list)
+
+    def kept(self, key: tuple[int, str], tolerance: float) -> list[list[float]]:
+        """Return the samples of one subject in one mode, window by window."""
+        counted = steady(self.references_us, tolerance)
+        return [window[key] for window, good in zip(self.times_us, counted, strict=True) if good]
+
+
+def observe(
+    subjects: Sequence[Subject], stopwatch: Stopwatch[Subject], settings: Settings | None = None
+) -> list[Observation | Unmeasurable]:
+    """Time subjects, interleaved.
+
+    Returns:
+        One per subject; ``Unmeasurable`` where the clock moved in too many windows.
+    """
+    chosen = settings or Settings()
+    batches = [_prepare(subject, stopwatch, chosen) for subject in subjects]
+    windows: _Windows[Subject] = _Windows()
+    while len(windows.times_us) < chosen.most_windows and not _enough(
+        windows, len(subjects), chosen
+    ):
+        before_us = stopwatch.reference_us()
+        times = _sample(subjects, batches, stopwatch, chosen)
+        windows.references_us.append((before_us, stopwatch.reference_us()))
+        windows.times_us.append(times)
+    return [_conclude(windows, number, batches[number], chosen) for number in range(len(subjects))]
+
+
+def _prepare(subject: Subject, stopwatch: Stopwatch[Subject], settings: Settings) -> int:
+    """Warm a subject up; return how many launches make a sample of it."""
+    spent_us, took_us = 0.0, 1.0
+    while took_us > 0:
+        took_us = stopwatch.time_us(subject, settings.modes[0], settings.fewest_batch)
+        spent_us += took_us
+        if spent_us >= settings.warm_up_us:
+            break
+    each_us = took_us / settings.fewest_batch
+    if each_us >= settings.short_us:
+        return 1
+    wanted = int(settings.batch_us / max(each_us, 1e-3))
+    return min(max(wanted, settings.fewest_batch), settings.most_batch)
+
+
+def _sample(
+    subjects: Sequence[Subject],
+    batches: Sequence[int],
+    stopwatch: Stopwatch[Subject],
+    settings: Settings,
+) -> dict[tuple[int, str], list[float]]:
+    """Take one window: every subject in every mode, in turn, several times."""
+    times: dict[tuple[int, str], list[float]] = {
+        (number, mode): [] for number in range(len(subjects)) for mode in settings.modes
+    }
+    for _ in range(settings.window):
+        for number, mode in times:
+            batch = batches[number]
+            taken_us = stopwatch.time_us(subjects[number], mode, batch)
+            times[number, mode].append(taken_us / batch)
+    return times
+
+
+def _enough(windows: _Windows[Subject], count: int, settings: Settings) -> bool:
+    """Whether all subjects have samples enough in all modes."""
+    for number in range(count):
+        for mode in settings.modes:
+            times = _flat(windows.kept((number, mode), settings.tolerance))
+            if len(times) < settings.fewest:
+                return False
+            if len(times) < settings.most and uncertainty(times) > settings.precision:
+                return False
+    return True
+
+
+def _conclude(
+    windows: _Windows[Subject], number: int, batch: int, settings: Settings
+) -> Observation | Unmeasurable:
+    kept = {mode: windows.kept((number, mode), settings.tolerance) for mode in settings.modes}
+    first = kept[settings.modes[0]]
+    total = len(windows.times_us)
+    dropped = total - len(first)
+    if len(_flat(first)) < settings.fewest:
+        percent = f"{settings.tolerance:.0%}"
+        return Unmeasurable(f"the clock moved by over {percent} in {dropped} of {total} windows")
+    counted = steady(windows.references_us, settings.tolerance)
+    references = [
+        time_us
+        for window, good in zip(windows.references_us, counted, strict=True)
+        if good
+        for time_us in window
+    ]
+    return Observation(
+        samples={mode: summarize(_flat(times)) for mode, times in kept.items()},
+        batch=batch,
+        noise=noise_floor(_flat(first[::2]), _flat(first[1::2])),
+        windows=total,
+        dropped=dropped,
+        reference_us=summarize(references).median_us,
+    )
+
+
+def _flat(windows: Sequence[Sequence[float]]) -> list[float]:
+    return [time_us for window in windows for time_us in window]

@@ -1,0 +1,167 @@
+"""One configuration on the GPU, with copies of its operands, ready to be checked and timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from relational_tensat.cost.cuda.checking import fault
+from relational_tensat.cost.cuda.single import draw, graph_of, weight_inputs
+from relational_tensat.cost.device import Configuration
+from relational_tensat.errors import InputError
+from relational_tensat.gpu.calls import Ref
+from relational_tensat.gpu.cuda.library import CudaLibrary
+from relational_tensat.gpu.elements import decode, encode
+from relational_tensat.gpu.library import BoundCall
+from relational_tensat.gpu.plan import Plan, plan_graph
+from relational_tensat.graph import Array, Graph
+from relational_tensat.verify.outputs import compute_outputs
+
+#: All copies of a configuration's operands take no more; then there are fewer of them.
+_MOST_BYTES = 16 << 30
+
+
+@dataclass(slots=True)
+class Subject:
+    """A configuration's calls, bound to several copies of its memory.
+
+    Copy 0 holds the activations of warm runs. Every launch of a sample has weights of its own, which
+    are not in the cache; in cold runs, everything of its own.
+
+    Attributes:
+        weights: buffers of operands that are parameters of a network.
+        copies: addresses of whole copies of the plan's memory.
+        first: the calls on copy 0; empty where no kernel runs.
+        warm, cold: per further copy, the calls of one launch.
+        choices: per call, which candidate of the library it is.
+    """
+
+    library: CudaLibrary
+    plan: Plan
+    weights: frozenset[str]
+    copies: list[int] = field(default_factory=list)
+    first: list[BoundCall] = field(default_factory=list)
+    warm: list[list[BoundCall]] = field(default_factory=list)
+    cold: list[list[BoundCall]] = field(default_factory=list)
+    choices: list[int] = field(default_factory=list)
+    workspace: int = 0
+
+    @property
+    def implementations(self) -> tuple[str, ...]:
+        """Which library runs each of its calls."""
+        return tuple(call.implementation for call in self.first)
+
+    def start(self, calls: list[BoundCall]) -> None:
+        """Enqueue one launch."""
+        for call in calls:
+            call.start(self.workspace)
+
+    def close(self) -> None:
+        """Give all memory back."""
+        for calls in (self.first, *self.warm, *self.cold):
+            for call in calls:
+                call.close()
+        for address in (*self.copies, *((self.workspace,) if self.workspace else ())):
+            self.library.free(address)
+        self.copies, self.workspace = [], 0
+
+
+def make_subject(
+    library: CudaLibrary, configuration: Configuration, math: str, launches: int
+) -> Subject:
+    """Put a configuration on the GPU, computed once and found right.
+
+    Args:
+        launches: at most so many make a sample, each with a copy of its own.
+
+    Raises:
+        InputError: there is no kernel for it, it does not fit, or what it computes is wrong.
+    """
+    graph = graph_of(configuration)
+    plan = plan_graph(graph, math)
+    weights = frozenset(f"in:{name}" for name in weight_inputs(configuration))
+    subject = Subject(library, plan, weights)
+    if not plan.steps:
+        return subject
+    count = min(launches + 1, _MOST_BYTES // max(plan.total_bytes, 1))
+    if count < 2:
+        raise InputError(f"{configuration.op}: two copies of its operands take too much memory")
+    try:
+        _check(subject, graph, math)
+        _copy(subject, count)
+    except BaseException:
+        subject.close()
+        raise
+    return subject
+
+
+def _check(subject: Subject, graph: Graph, math: str) -> None:
+    """Run the configuration once, in poisoned memory.
+
+    Raises:
+        InputError: the result is not what float64 gives.
+    """
+    library, plan = subject.library, subject.plan
+    inputs = draw(graph, seed=0)
+    exact = compute_outputs(graph, inputs, {})
+    address = _allocate(subject)
+    for step in plan.steps:
+        choice, bound = library.choose(step.call, _resolver(plan, lambda _: address))
+        subject.choices.append(choice)
+        subject.first.append(bound)
+    needed = max(call.workspace_bytes for call in subject.first)
+    subject.workspace = library.allocate(needed) if needed else 0
+    library.poison(address, plan.total_bytes)
+    library.synchronize()
+    for name, tensor in plan.inputs.items():
+        place = address + plan.offsets[tensor.ref.buffer]
+        library.write(place, encode(inputs[name], tensor.type.dtype))
+    subject.start(subject.first)
+    found = [_read(library, plan, address, number) for number in range(len(plan.outputs))]
+    wrong = fault(found, exact, graph.output_types(), math)
+    if wrong:
+        names = "+".join(subject.implementations)
+        raise InputError(f"{graph.name} on {names}: {wrong}")
+
+
+def _read(library: CudaLibrary, plan: Plan, address: int, number: int) -> Array:
+    tensor = plan.outputs[number]
+    place = address + plan.offsets[tensor.ref.buffer] + tensor.ref.offset_bytes
+    return decode(library.read(place, tensor.type.nbytes), tensor.type)
+
+
+def _copy(subject: Subject, count: int) -> None:
+    """Copy the memory, inputs and all, and bind the calls to each copy."""
+    library, plan, first = subject.library, subject.plan, subject.copies[0]
+    while len(subject.copies) < count:
+        here = _allocate(subject)
+        library.gpu.driver.memcpy_dtod(here, first, plan.total_bytes)
+        bases = {
+            "warm": lambda buffer, here=here: here if buffer in subject.weights else first,
+            "cold": lambda buffer, here=here: here,
+        }
+        subject.warm.append(_bind_again(subject, bases["warm"]))
+        subject.cold.append(_bind_again(subject, bases["cold"]))
+
+
+def _allocate(subject: Subject) -> int:
+    address = subject.library.allocate(subject.plan.total_bytes)
+    subject.copies.append(address)
+    return address
+
+
+def _bind_again(subject: Subject, base: Callable[[str], int]) -> list[BoundCall]:
+    resolve = _resolver(subject.plan, base)
+    return [
+        subject.library.bind_again(step.call, resolve, choice)
+        for step, choice in zip(subject.plan.steps, subject.choices, strict=True)
+    ]
+
+
+def _resolver(plan: Plan, base: Callable[[str], int]) -> Callable[[Ref], int]:
+    """Return what gives a place its address, where ``base`` says where a buffer's copy begins."""
+
+    def resolve(ref: Ref) -> int:
+        return base(ref.buffer) + plan.offsets[ref.buffer] + ref.offset_bytes
+
+    return resolve

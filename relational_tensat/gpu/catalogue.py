@@ -1,0 +1,126 @@
+"""Which kernels there are: files under kernels/, for which types each is compiled, its parameters.
+
+Parameters are read off the sources, the one place where they are written down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+from relational_tensat.errors import UsageError, nearest
+from relational_tensat.gpu.codes import FLOAT_TYPES, MOVED_TYPES
+
+KERNEL_DIR = Path(__file__).resolve().parent / "kernels"
+
+_FLOATS = tuple(FLOAT_TYPES.values())
+_MOVED = tuple(MOVED_TYPES.values())
+_NUMBERS = _MOVED[:-1]  # what a 64-bit number can be written into
+_NO_TYPES = ("",)
+
+#: Per file, the types that each of its kernels is compiled for; a file is one translation unit.
+UNITS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "map.cu": dict.fromkeys(("unary", "binary", "batch_norm"), _FLOATS),
+        "move.cu": {
+            **dict.fromkeys(("strided_copy", "transpose", "concat", "split", "gather"), _MOVED),
+            **dict.fromkeys(("pad", "fill"), _NUMBERS),
+            "cast": _NO_TYPES,
+        },
+        "rows.cu": dict.fromkeys(
+            ("reduce_rows", "reduce_columns", "softmax", "layer_norm", "rms_norm"), _FLOATS
+        ),
+        "window.cu": dict.fromkeys(("pool", "depthwise"), _FLOATS),
+        "product.cu": dict.fromkeys(("gemm_simt", "gemm_mma"), _FLOATS),
+        "convolution.cu": dict.fromkeys(("conv_simt", "conv_mma"), _FLOATS),
+    }
+)
+#: What the units include.
+HEADERS = ("common.cuh", "tiles.cuh")
+
+_KERNEL = re.compile(
+    r"__global__\s+void\s+(?:__launch_bounds__\(\d+\)\s+)?(\w+)\(([^)]*)\)", re.MULTILINE
+)
+_PARAMETER = re.compile(
+    r"(?:const )?(?P<type>\w+)(?:<(?P<count>\d+)>)?\s*(?P<pointer>\*?)\s*(?P<name>\w+)"
+)
+_FORMATS = {"i64": "q", "u64": "Q", "f64": "d", "Sizes": "q", "Pointers": "Q"}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a kernel.
+
+    Attributes:
+        format: ``struct``'s letter of one number: Q for addresses, q for integers, d for floats.
+        count: how many numbers it is; None for a single one.
+    """
+
+    name: str
+    format: str
+    count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A kernel's parameters, in order, and the file that it is in."""
+
+    name: str
+    unit: str
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def format(self) -> str:
+        """All parameters as ``struct`` packs them; each is of 8 bytes, so nothing is padded."""
+        return "".join(each.format * (each.count or 1) for each in self.parameters)
+
+
+def read_source(file: str) -> str:
+    """Return the text of a file under kernels/."""
+    return (KERNEL_DIR / file).read_text(encoding="utf-8")
+
+
+@cache
+def signatures() -> Mapping[str, Signature]:
+    """Return the signature of every kernel in ``UNITS``, by name without its type."""
+    found = {}
+    for unit in UNITS:
+        for name, parameters in _KERNEL.findall(read_source(unit)):
+            texts = re.sub(r"\s+", " ", parameters).split(",")
+            found[name] = Signature(name, unit, tuple(_parameter(text) for text in texts))
+    return MappingProxyType(found)
+
+
+def signature_of(kernel: str) -> Signature:
+    """Return the signature of a kernel by its full name, e.g. ``unary<float>``.
+
+    Raises:
+        UsageError: there is no such kernel; names the nearest.
+    """
+    known = signatures()
+    name = kernel.partition("<")[0]
+    if name not in known or kernel not in instances(known[name].unit):
+        every = [each for unit in UNITS for each in instances(unit)]
+        raise UsageError(f"there is no kernel {kernel!r}{nearest(kernel, every)}")
+    return known[name]
+
+
+@cache
+def instances(unit: str) -> tuple[str, ...]:
+    """Return the full names of all kernels of a unit."""
+    return tuple(
+        f"{name}<{kind}>" if kind else name for name, kinds in UNITS[unit].items() for kind in kinds
+    )
+
+
+def _parameter(text: str) -> Parameter:
+    match = _PARAMETER.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"a kernel's parameter {text.strip()!r} cannot be read")
+    kind = "Pointers" if match["pointer"] else match["type"]
+    count = int(match["count"]) if match["count"] else None
+    return Parameter(match["name"], _FORMATS[kind], count)

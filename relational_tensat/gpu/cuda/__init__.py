@@ -1,0 +1,13 @@
+"""Kernels on a real GPU.
+
+PyCUDA owns device, memory, modules, streams and events, in the primary context, which the libraries
+share. Products go to cuBLASLt, convolutions and pools to cuDNN, through ``ctypes`` on their shared
+libraries (see ``shared.py`` for why); what they refuse, and all else, runs on kernels of our own.
+"""
+
+from __future__ import annotations
+
+from relational_tensat.gpu.cuda.gpu import Gpu, open_gpu
+from relational_tensat.gpu.cuda.library import CudaLibrary
+
+__all__ = ["CudaLibrary", "Gpu", "open_gpu"]

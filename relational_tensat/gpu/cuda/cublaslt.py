@@ -1,0 +1,228 @@
+"""Products through cuBLASLt: bias per column and relu fused, the algorithm by its own heuristic."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any
+
+from relational_tensat.errors import InputError
+from relational_tensat.gpu.calls import Product
+from relational_tensat.gpu.cuda.gpu import Gpu
+from relational_tensat.gpu.cuda.modules import OWN, BoundLaunch, Modules
+from relational_tensat.gpu.cuda.shared import (
+    INT,
+    INT64,
+    POINTER,
+    SIZE,
+    Objects,
+    SharedLibrary,
+    find_library,
+)
+from relational_tensat.gpu.library import Resolve
+from relational_tensat.gpu.routing import BlasProduct, blas_product
+
+NAME = "cublasLt"
+#: What cuBLAS asks for on Hopper.
+_WORKSPACE_BYTES = 32 << 20
+
+# Values of cublasLt.h, cublas_api.h and library_types.h.
+_DTYPES = {"float32": 0, "float16": 2, "bfloat16": 14}
+_COMPUTE_FLOAT32, _COMPUTE_TF32 = 68, 77
+_DESC_EPILOGUE, _DESC_BIAS_POINTER, _DESC_BIAS_TYPE = 7, 8, 26
+_EPILOGUE_DEFAULT, _EPILOGUE_RELU, _EPILOGUE_BIAS = 1, 2, 4
+_LAYOUT_BATCH_COUNT, _LAYOUT_BATCH_STRIDE = 5, 6
+_PREFERENCE_WORKSPACE = 1
+
+_UINT64 = ctypes.c_uint64
+_FUNCTIONS: dict[str, list[Any]] = {
+    "cublasLtCreate": [POINTER],
+    "cublasLtMatmulDescCreate": [POINTER, INT, INT],
+    "cublasLtMatmulDescSetAttribute": [POINTER, INT, POINTER, SIZE],
+    "cublasLtMatmulDescDestroy": [POINTER],
+    "cublasLtMatrixLayoutCreate": [POINTER, INT, _UINT64, _UINT64, INT64],
+    "cublasLtMatrixLayoutSetAttribute": [POINTER, INT, POINTER, SIZE],
+    "cublasLtMatrixLayoutDestroy": [POINTER],
+    "cublasLtMatmulPreferenceCreate": [POINTER],
+    "cublasLtMatmulPreferenceSetAttribute": [POINTER, INT, POINTER, SIZE],
+    "cublasLtMatmulPreferenceDestroy": [POINTER],
+    "cublasLtMatmulAlgoGetHeuristic": [POINTER] * 7 + [INT, POINTER, POINTER],
+    "cublasLtMatmul": [POINTER] * 14 + [SIZE, POINTER],
+}  # fmt: skip
+
+
+class _Heuristic(ctypes.Structure):
+    """``cublasLtMatmulHeuristicResult_t``."""
+
+    _fields_ = (
+        ("algorithm", ctypes.c_uint64 * 8),
+        ("workspace_bytes", ctypes.c_size_t),
+        ("state", ctypes.c_int),
+        ("waves", ctypes.c_float),
+        ("reserved", ctypes.c_int * 4),
+    )
+
+
+class CublasLt:
+    """A handle of the library.
+
+    Args:
+        handle: what ``ctypes.CDLL`` returns.
+    """
+
+    def __init__(self, gpu: Gpu, modules: Modules, handle: Any) -> None:
+        handle.cublasLtGetStatusName.restype = ctypes.c_char_p
+        handle.cublasLtGetVersion.restype = ctypes.c_size_t
+        self.library = SharedLibrary(
+            handle, _FUNCTIONS, lambda status: handle.cublasLtGetStatusName(status).decode()
+        )
+        self.version = str(handle.cublasLtGetVersion())
+        self._gpu = gpu
+        self._modules = modules
+        self._handle = self.library.create("cublasLtCreate")
+
+    def bind(self, call: Product, resolve: Resolve) -> BoundProduct:
+        """Prepare a product.
+
+        Raises:
+            InputError: cuBLASLt does not have it.
+        """
+        product = blas_product(call)
+        if product is None:
+            raise InputError("cuBLASLt takes batches of one stride only")
+        objects = Objects(self.library)
+        try:
+            return self._bind(call, product, resolve, objects)
+        except InputError:
+            objects.close()
+            raise
+
+    def _bind(
+        self, call: Product, product: BlasProduct, resolve: Resolve, objects: Objects
+    ) -> BoundProduct:
+        dtype, count = _DTYPES[call.dtype], product.count
+        rows, columns, depth = product.rows, product.columns, product.depth
+        description = self._describe(call, product, dtype, resolve, objects)
+        layouts = (
+            self._layout(objects, dtype, rows, depth, count, product.b_stride),
+            self._layout(objects, dtype, depth, columns, count, product.a_stride),
+            self._layout(objects, dtype, rows, columns, count, product.c_stride),
+        )
+        found = self._choose(description, layouts)
+        rest = None if product.rest is None else self._modules.bind(product.rest, resolve)
+        return BoundProduct(
+            library=self.library,
+            objects=objects,
+            handle=self._handle,
+            stream=self._gpu.stream.handle,
+            description=description,
+            layouts=layouts,
+            addresses=(resolve(call.b), resolve(call.a), resolve(call.c)),
+            heuristic=found,
+            rest=rest,
+        )
+
+    def _describe(
+        self, call: Product, product: BlasProduct, dtype: int, resolve: Resolve, objects: Objects
+    ) -> int:
+        tf32 = call.dtype == "float32" and call.math == "tf32"
+        compute = _COMPUTE_TF32 if tf32 else _COMPUTE_FLOAT32
+        description = objects.create("cublasLtMatmulDescCreate", compute, _DTYPES["float32"])
+        epilogue = (_EPILOGUE_RELU if product.relu else 0) | (_EPILOGUE_BIAS if product.bias else 0)
+        setter = "cublasLtMatmulDescSetAttribute"
+        number = ctypes.c_uint32(epilogue or _EPILOGUE_DEFAULT)
+        self._set(setter, description, _DESC_EPILOGUE, number)
+        if product.bias and call.bias is not None:
+            address = ctypes.c_void_p(resolve(call.bias))
+            self._set(setter, description, _DESC_BIAS_POINTER, address)
+            self._set(setter, description, _DESC_BIAS_TYPE, ctypes.c_int32(dtype))
+        return description
+
+    def _layout(
+        self, objects: Objects, dtype: int, rows: int, columns: int, count: int, stride: int
+    ) -> int:
+        layout = objects.create("cublasLtMatrixLayoutCreate", dtype, rows, columns, rows)
+        if count > 1:
+            setter = "cublasLtMatrixLayoutSetAttribute"
+            self._set(setter, layout, _LAYOUT_BATCH_COUNT, ctypes.c_int32(count))
+            self._set(setter, layout, _LAYOUT_BATCH_STRIDE, ctypes.c_int64(stride))
+        return layout
+
+    def _choose(self, description: int, layouts: tuple[int, int, int]) -> _Heuristic:
+        """Return the algorithm that cuBLASLt thinks best.
+
+        Raises:
+            InputError: it has none.
+        """
+        objects = Objects(self.library)
+        preference = objects.create("cublasLtMatmulPreferenceCreate")
+        setter = "cublasLtMatmulPreferenceSetAttribute"
+        self._set(setter, preference, _PREFERENCE_WORKSPACE, ctypes.c_uint64(_WORKSPACE_BYTES))
+        found, count = _Heuristic(), ctypes.c_int()
+        b, a, c = layouts
+        try:
+            self.library.call(
+                "cublasLtMatmulAlgoGetHeuristic", self._handle, description, b, a, c, c,
+                preference, 1, ctypes.byref(found), ctypes.byref(count),
+            )  # fmt: skip
+        finally:
+            objects.close()
+        if not count.value or found.state:
+            raise InputError("cuBLASLt has no algorithm for this product")
+        return found
+
+    def _set(self, function: str, target: int, attribute: int, value: Any) -> None:
+        size = ctypes.sizeof(value)
+        self.library.call(function, target, attribute, ctypes.byref(value), size)
+
+
+@dataclass(slots=True)
+class BoundProduct:
+    """A product with its addresses; B' A' is what cuBLAS computes."""
+
+    library: SharedLibrary
+    objects: Objects
+    handle: int
+    stream: int
+    description: int
+    layouts: tuple[int, int, int]
+    addresses: tuple[int, int, int]
+    heuristic: _Heuristic
+    rest: BoundLaunch | None
+    alpha: Any = field(default_factory=lambda: ctypes.c_float(1.0))
+    beta: Any = field(default_factory=lambda: ctypes.c_float(0.0))
+
+    @property
+    def implementation(self) -> str:
+        """What runs it: cuBLASLt, perhaps with an epilogue of ours."""
+        return NAME if self.rest is None else f"{NAME}+{OWN}"
+
+    @property
+    def workspace_bytes(self) -> int:
+        """As the algorithm says."""
+        return int(self.heuristic.workspace_bytes)
+
+    def start(self, workspace: int) -> None:
+        """Enqueue it.
+
+        Raises:
+            InputError: cuBLASLt refuses.
+        """
+        (b, a, c), (b_layout, a_layout, c_layout) = self.addresses, self.layouts
+        self.library.call(
+            "cublasLtMatmul", self.handle, self.description, ctypes.byref(self.alpha),
+            b, b_layout, a, a_layout, ctypes.byref(self.beta), c, c_layout, c, c_layout,
+            ctypes.byref(self.heuristic), workspace, self.workspace_bytes, self.stream,
+        )  # fmt: skip
+        if self.rest is not None:
+            self.rest.start(workspace)
+
+    def close(self) -> None:
+        """Give cuBLASLt's descriptions back."""
+        self.objects.close()
+
+
+def open_cublaslt(gpu: Gpu, modules: Modules) -> CublasLt | None:
+    """Return the library, None where it is not installed."""
+    handle = find_library(NAME)
+    return None if handle is None else CublasLt(gpu, modules, handle)

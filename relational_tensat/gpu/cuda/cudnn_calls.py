@@ -1,0 +1,139 @@
+"""Convolutions and pools of cuDNN with their addresses, ready to be started."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any
+
+from relational_tensat.gpu.calls import Launch, Ref
+from relational_tensat.gpu.cuda.modules import OWN, BoundLaunch, Modules
+from relational_tensat.gpu.cuda.shared import Objects, SharedLibrary
+from relational_tensat.gpu.library import Resolve
+
+#: How calls are called in ``implementation``; also the library's name.
+NAME = "cudnn"
+#: Stands for the workspace, where a padded operand goes.
+WORKSPACE = Ref("workspace")
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptors:
+    """cuDNN's descriptions of a convolution's operands, result and windows."""
+
+    x: int
+    w: int
+    y: int
+    bias: int
+    convolution: int
+
+
+class BoundPad:
+    """The launch that pads an operand into the workspace, whose address is known when it starts."""
+
+    def __init__(self, modules: Modules, pad: Launch, resolve: Resolve) -> None:
+        self._modules = modules
+        self._pad = pad
+        self._resolve = resolve
+        self._bound: dict[int, BoundLaunch] = {}
+
+    def start(self, target: int) -> None:
+        """Enqueue it; ``target`` is where the padded operand goes."""
+        if target not in self._bound:
+            self._bound[target] = self._modules.bind(
+                self._pad, lambda ref: target if ref is WORKSPACE else self._resolve(ref)
+            )
+        self._bound[target].start(0)
+
+
+@dataclass(slots=True)
+class BoundConvolution:
+    """A convolution with its addresses; the padded operand, if there is one, lies in the workspace."""
+
+    library: SharedLibrary
+    objects: Objects
+    handle: int
+    descriptors: Descriptors
+    algorithm: int
+    x: int
+    w: int
+    y: int
+    bias: int
+    activation: int
+    own_bytes: int
+    pad: BoundPad | None
+    padded_bytes: int
+    rest: BoundLaunch | None
+    one: Any = field(default_factory=lambda: ctypes.c_float(1.0))
+    zero: Any = field(default_factory=lambda: ctypes.c_float(0.0))
+
+    @property
+    def implementation(self) -> str:
+        """What runs it: cuDNN, perhaps with a launch of ours before or behind."""
+        return NAME if self.pad is None and self.rest is None else f"{NAME}+{OWN}"
+
+    @property
+    def workspace_bytes(self) -> int:
+        """The padded operand's, then the algorithm's."""
+        return self.padded_bytes + self.own_bytes
+
+    def start(self, workspace: int) -> None:
+        """Enqueue it.
+
+        Raises:
+            InputError: cuDNN refuses.
+        """
+        x = self.x
+        if self.pad is not None:
+            x = workspace
+            self.pad.start(workspace)
+        scratch = workspace + self.padded_bytes
+        one, zero, made = ctypes.byref(self.one), ctypes.byref(self.zero), self.descriptors
+        head = (self.handle, one, made.x, x, made.w, self.w, made.convolution, self.algorithm,
+                scratch, self.own_bytes, zero)  # fmt: skip
+        if self.activation:
+            self.library.call(
+                "cudnnConvolutionBiasActivationForward", *head, made.y, self.y, made.bias,
+                self.bias, self.activation, made.y, self.y,
+            )  # fmt: skip
+        else:
+            self.library.call("cudnnConvolutionForward", *head, made.y, self.y)
+        if self.rest is not None:
+            self.rest.start(workspace)
+
+    def close(self) -> None:
+        """Give cuDNN's descriptions back."""
+        self.objects.close()
+
+
+@dataclass(slots=True)
+class BoundPool:
+    """A pool with its addresses."""
+
+    library: SharedLibrary
+    objects: Objects
+    handle: int
+    pool: int
+    x_type: int
+    y_type: int
+    x: int
+    y: int
+    one: Any = field(default_factory=lambda: ctypes.c_float(1.0))
+    zero: Any = field(default_factory=lambda: ctypes.c_float(0.0))
+    implementation: str = NAME
+    workspace_bytes: int = 0
+
+    def start(self, workspace: int) -> None:
+        """Enqueue it.
+
+        Raises:
+            InputError: cuDNN refuses.
+        """
+        self.library.call(
+            "cudnnPoolingForward", self.handle, self.pool, ctypes.byref(self.one), self.x_type,
+            self.x, ctypes.byref(self.zero), self.y_type, self.y,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Give cuDNN's descriptions back."""
+        self.objects.close()

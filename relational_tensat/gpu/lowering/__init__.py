@@ -1,0 +1,86 @@
+"""From operators to calls of kernels.
+
+A lowering takes tensors in memory and returns the results' ones: views of the operands where no
+kernel has to run, else tensors in new buffers, together with the calls that fill them. Nothing here
+touches a device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from relational_tensat.errors import InputError
+from relational_tensat.gpu.calls import Tensor
+from relational_tensat.gpu.codes import BINARY_CODES, REDUCTION_CODES, UNARY_CODES
+from relational_tensat.gpu.lowering.elementwise import (
+    lower_batch_norm,
+    lower_binary,
+    lower_cast,
+    lower_unary,
+)
+from relational_tensat.gpu.lowering.emitter import Emitter
+from relational_tensat.gpu.lowering.layout import (
+    lower_enlarge,
+    lower_merge,
+    lower_pad,
+    lower_transpose,
+    lower_view,
+)
+from relational_tensat.gpu.lowering.pieces import (
+    lower_concat,
+    lower_gather,
+    lower_slice,
+    lower_split,
+)
+from relational_tensat.gpu.lowering.products import lower_matmul
+from relational_tensat.gpu.lowering.rows import lower_norm, lower_reduction, lower_softmax
+from relational_tensat.gpu.lowering.windows import lower_conv, lower_pool
+from relational_tensat.graph import Attrs, ValueType, tensors_of
+
+#: (emitter, operator, operands, result's type, attributes) to the result's tensor or tensors.
+_Lowering: TypeAlias = Callable[[Emitter, str, tuple[Tensor, ...], Any, Attrs], Any]
+
+_LOWERINGS: dict[str, _Lowering] = {
+    **dict.fromkeys((op for op in UNARY_CODES if op != "gelu_tanh"), lower_unary),
+    **dict.fromkeys(BINARY_CODES, lower_binary),
+    **dict.fromkeys(REDUCTION_CODES, lower_reduction),
+    **dict.fromkeys(("identity", "dropout", "reshape"), lower_view),
+    **dict.fromkeys(("layer_norm", "rms_norm"), lower_norm),
+    **dict.fromkeys(("max_pool", "avg_pool"), lower_pool),
+    "batch_norm": lower_batch_norm,
+    "cast": lower_cast,
+    "concat": lower_concat,
+    "conv": lower_conv,
+    "enlarge": lower_enlarge,
+    "gather": lower_gather,
+    "matmul": lower_matmul,
+    "merge": lower_merge,
+    "pad": lower_pad,
+    "slice": lower_slice,
+    "softmax": lower_softmax,
+    "split": lower_split,
+    "transpose": lower_transpose,
+}
+
+
+def lower(
+    emitter: Emitter, op: str, inputs: tuple[Tensor, ...], output: ValueType, attrs: Attrs
+) -> tuple[Tensor, ...]:
+    """Add the calls that one operator takes; return the tensors of its result.
+
+    Args:
+        inputs: the operands' tensors; a tuple operand as its parts.
+        attrs: canonical.
+
+    Raises:
+        InputError: there is no kernel for this operator, element type or number of axes.
+    """
+    if op == "noop":
+        return inputs
+    if op not in _LOWERINGS:
+        raise InputError(f"no GPU kernel for the operator {op}")
+    result = _LOWERINGS[op](emitter, op, inputs, output, attrs)
+    tensors: tuple[Tensor, ...] = (result,) if isinstance(result, Tensor) else tuple(result)
+    expected = tensors_of(output)
+    return tuple(Tensor(kind, each.ref) for kind, each in zip(expected, tensors, strict=True))

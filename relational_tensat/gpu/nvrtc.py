@@ -1,0 +1,184 @@
+"""Compiling the kernels with NVRTC: no driver, GPU, toolkit or header is needed.
+
+NVRTC is reached through ``cuda.bindings``, which finds its library in the wheel
+``nvidia-cuda-nvrtc``, in a CUDA toolkit or on the system. What has been compiled is kept in the
+user's cache folder, by the sources, the architecture and NVRTC's version.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from relational_tensat.errors import InputError, MissingDependencyError
+from relational_tensat.files import write_aside
+from relational_tensat.gpu.catalogue import HEADERS, UNITS, instances, read_source
+from relational_tensat.gpu.install import INSTALL
+
+#: Where caches are kept, instead of the platform's folder for them.
+CACHE_VARIABLE = "RELATIONAL_TENSAT_CACHE"
+
+_USED = re.compile(r"Used (\d+) registers")
+_SPILLED = re.compile(r"(\d+) bytes spill stores")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Machine code of one unit.
+
+    Attributes:
+        names: what each kernel is called in the code, by its full name.
+        log: what the compiler says of each kernel: registers, shared memory, spills; "" where the
+            code comes from the cache.
+    """
+
+    unit: str
+    arch: str
+    cubin: bytes
+    names: Mapping[str, str]
+    log: str = ""
+
+    @property
+    def most_registers(self) -> int:
+        """Registers a thread of the hungriest kernel."""
+        return max(map(int, _USED.findall(self.log)), default=0)
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes that did not fit into registers, of all kernels."""
+        return sum(map(int, _SPILLED.findall(self.log)))
+
+
+def nvrtc_version() -> str:
+    """Return NVRTC's version, e.g. ``13.0``.
+
+    Raises:
+        MissingDependencyError: NVRTC, or cuda.bindings, is not installed.
+    """
+    major, minor = _checked(_nvrtc().nvrtcVersion(), "nvrtcVersion")
+    return f"{major}.{minor}"
+
+
+def compile_unit(unit: str, arch: str) -> Compiled:
+    """Compile one file of kernels, e.g. for ``sm_90``.
+
+    Raises:
+        MissingDependencyError: NVRTC, or cuda.bindings, is not installed.
+        InputError: it does not compile, or NVRTC knows no such architecture; gives the first error.
+    """
+    nvrtc = _nvrtc()
+    headers = [read_source(name).encode() for name in HEADERS]
+    (program,) = _checked(
+        nvrtc.nvrtcCreateProgram(
+            read_source(unit).encode(), unit.encode(), len(headers), headers,
+            [name.encode() for name in HEADERS],
+        ),
+        "nvrtcCreateProgram",
+    )  # fmt: skip
+    try:
+        kernels = instances(unit)
+        for name in kernels:
+            _checked(nvrtc.nvrtcAddNameExpression(program, name.encode()), name)
+        options = [
+            f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"--ptxas-options=-v",
+        ]  # fmt: skip
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+        log = _text(nvrtc, program)
+        if status.value:
+            lines = [line for line in log.splitlines() if "error" in line] or [status.name]
+            raise InputError(f"{unit}: does not compile for {arch}: {lines[0].strip()}")
+        names = {
+            name: _checked(nvrtc.nvrtcGetLoweredName(program, name.encode()), name)[0].decode()
+            for name in kernels
+        }
+        (size,) = _checked(nvrtc.nvrtcGetCUBINSize(program), "nvrtcGetCUBINSize")
+        cubin = b" " * size
+        _checked(nvrtc.nvrtcGetCUBIN(program, cubin), "nvrtcGetCUBIN")
+        return Compiled(unit, arch, cubin, names, log)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def cached_unit(unit: str, arch: str) -> Compiled:
+    """Return a unit compiled, from the cache if it is there.
+
+    A file in the cache that cannot be read is compiled anew.
+
+    Raises:
+        MissingDependencyError, InputError: as ``compile_unit``.
+    """
+    path = _cache_file(unit, arch)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return Compiled(unit, arch, base64.b64decode(content["cubin"]), content["names"])
+    except (OSError, ValueError, KeyError, TypeError):
+        compiled = compile_unit(unit, arch)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    encoded = base64.b64encode(compiled.cubin).decode()
+    with write_aside(path) as folder:
+        (folder / path.name).write_text(
+            json.dumps({"names": dict(compiled.names), "cubin": encoded}), encoding="utf-8"
+        )
+    return compiled
+
+
+def sources_hash() -> str:
+    """Return eight digits that stand for all kernels' sources."""
+    digest = hashlib.sha256()
+    for name in (*HEADERS, *UNITS):
+        digest.update(read_source(name).encode())
+    return digest.hexdigest()[:8]
+
+
+def _cache_file(unit: str, arch: str) -> Path:
+    folder = os.environ.get(CACHE_VARIABLE)
+    base = Path(folder) if folder else Path(platformdirs.user_cache_dir("relational-tensat"))
+    digest = hashlib.sha256("\0".join((unit, *instances(unit), arch, nvrtc_version())).encode())
+    for name in (*HEADERS, unit):
+        digest.update(read_source(name).encode())
+    return base / "cubins" / f"{digest.hexdigest()[:32]}.json"
+
+
+def _nvrtc() -> Any:
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError:
+        raise MissingDependencyError(
+            f"compiling GPU kernels needs cuda-bindings: {INSTALL}"
+        ) from None
+    try:
+        nvrtc.nvrtcVersion()
+    except RuntimeError as error:  # cuda.bindings finds the library when it is first called
+        reason = str(error).splitlines()[0]
+        raise MissingDependencyError(
+            f"compiling GPU kernels needs NVRTC ({reason}): {INSTALL}"
+        ) from error
+    return nvrtc
+
+
+def _checked(answer: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+    """Return a call's results.
+
+    Raises:
+        InputError: it failed.
+    """
+    status, *results = answer
+    if status.value:
+        raise InputError(f"NVRTC: {what}: {status.name}")
+    return tuple(results)
+
+
+def _text(nvrtc: Any, program: Any) -> str:
+    (size,) = _checked(nvrtc.nvrtcGetProgramLogSize(program), "nvrtcGetProgramLogSize")
+    log: bytes = b" " * size
+    _checked(nvrtc.nvrtcGetProgramLog(program, log), "nvrtcGetProgramLog")
+    return log.decode(errors="replace").rstrip("\0 \n")

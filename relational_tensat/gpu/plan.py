@@ -1,0 +1,182 @@
+"""A graph as a plan: which kernels run, in which order, on which memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from relational_tensat.errors import InputError, UsageError, nearest
+from relational_tensat.gpu.calls import Call, Ref, Tensor
+from relational_tensat.gpu.codes import MATH_MODES
+from relational_tensat.gpu.lowering import lower
+from relational_tensat.gpu.lowering.emitter import Emitter, check_size
+from relational_tensat.gpu.memory import Lifetime, Placement, aligned, least_bytes, place
+from relational_tensat.graph import (
+    DTYPE_BYTES,
+    Array,
+    Graph,
+    Node,
+    TensorType,
+    ValueType,
+    tensors_of,
+)
+from relational_tensat.graph.ir import describe
+from relational_tensat.ops.attributes import float_of
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call, and the node of the graph that it is a part of."""
+
+    call: Call
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an executor runs.
+
+    Attributes:
+        inputs: the graph's inputs by name.
+        weights: the tensors known before inference, by name; fills are among them.
+        steps: in order.
+        outputs: the tensors that the graph returns; a tuple as its parts.
+        offsets: where every buffer begins in the one piece of memory.
+        total_bytes: of that memory.
+        least_bytes: the most that is needed at once, which no plan of this order goes below.
+    """
+
+    graph: Graph
+    inputs: Mapping[str, Tensor]
+    weights: Mapping[str, Tensor]
+    steps: tuple[Step, ...]
+    outputs: tuple[Tensor, ...]
+    offsets: Mapping[str, int]
+    total_bytes: int
+    least_bytes: int
+
+    def weight_data(self, name: str) -> Array:
+        """Return the data of a tensor that is known before inference.
+
+        Raises:
+            InputError: the graph has none for it.
+        """
+        kind = self.weights[name].type
+        if name in self.graph.weights:
+            data = self.graph.weights[name].data
+            if data is None:
+                raise InputError(f"the weight {name!r} has no data: it cannot run")
+            return data
+        (node,) = (node for node in self.graph.nodes if name in node.outputs)
+        return np.broadcast_to(np.float64(float_of(node.attrs, "value")), kind.shape)
+
+
+def plan_graph(graph: Graph, math: str = "fp32") -> Plan:
+    """Plan a graph; what depends on weights only should have been folded before (``fold_weights``).
+
+    Args:
+        math: how float32 is multiplied, one of ``MATH_MODES``.
+
+    Raises:
+        InputError: there is no kernel for one of the nodes; says which and why.
+        UsageError: the math mode does not exist.
+    """
+    if math not in MATH_MODES:
+        known = ", ".join(MATH_MODES)
+        raise UsageError(f"unknown math mode {math!r}, expected {known}{nearest(math, MATH_MODES)}")
+    return _Planner(graph, math).plan()
+
+
+class _Planner:
+    """Walks through a graph once; knows the tensors of every value so far."""
+
+    def __init__(self, graph: Graph, math: str) -> None:
+        self.graph = graph
+        self.emitter = Emitter(math)
+        self.values: dict[str, tuple[Tensor, ...]] = {}
+        self.weights: dict[str, Tensor] = {}
+        self.nodes: list[str] = []  # per call, the node that it is of
+        self.permanent: dict[str, int] = {}  # buffers of inputs and weights, with their bytes
+
+    def plan(self) -> Plan:
+        read = {name for node in self.graph.nodes for name in node.inputs} | {*self.graph.outputs}
+        for name, kind in self.graph.inputs.items():
+            self._given(name, kind)
+        for name, weight in self.graph.weights.items():
+            if name in read:
+                self.weights[name] = self._given(name, weight.type)
+        for node in self.graph.nodes:
+            self._add(node)
+        outputs = tuple(each for name in self.graph.outputs for each in self.values[name])
+        placement, least = self._place(outputs)
+        steps = tuple(
+            Step(call, node) for call, node in zip(self.emitter.calls, self.nodes, strict=True)
+        )
+        inputs = {name: self.values[name][0] for name in self.graph.inputs}
+        return Plan(
+            self.graph, inputs, self.weights, steps, outputs,
+            placement.offsets, placement.total_bytes, least,
+        )  # fmt: skip
+
+    def _given(self, name: str, kind: TensorType) -> Tensor:
+        """Give an input or weight a buffer that lives as long as the plan."""
+        if kind.dtype not in DTYPE_BYTES:
+            raise InputError(f"{name!r} is {kind}, which no GPU kernel takes")
+        check_size(kind)
+        buffer = f"in:{name}"
+        self.permanent[buffer] = kind.nbytes
+        tensor = Tensor(kind, Ref(buffer))
+        self.values[name] = (tensor,)
+        return tensor
+
+    def _add(self, node: Node) -> None:
+        if node.op == "fill":
+            (name,) = node.outputs
+            kind = tensors_of(self.graph.types[name])[0]
+            self.weights[name] = self._given(name, kind)
+            return
+        inputs = tuple(tensor for name in node.inputs for tensor in self.values[name])
+        try:
+            results = lower(self.emitter, node.op, inputs, self._output(node), node.attrs)
+        except InputError as error:
+            raise InputError(f"{describe(node)}: {error}") from error
+        label = node.name or node.outputs[0]
+        self.nodes += [label] * (len(self.emitter.calls) - len(self.nodes))
+        if len(node.outputs) == 1:
+            self.values[node.outputs[0]] = results
+        else:
+            self.values |= {n: (t,) for n, t in zip(node.outputs, results, strict=True)}
+
+    def _output(self, node: Node) -> ValueType:
+        kinds = [self.graph.types[name] for name in node.outputs]
+        if len(kinds) == 1 and node.op != "split":
+            return kinds[0]
+        return tuple(part for kind in kinds for part in tensors_of(kind))
+
+    def _place(self, outputs: tuple[Tensor, ...]) -> tuple[Placement, int]:
+        """Place permanent buffers one after the other, the others behind them by lifetime.
+
+        Results stay until the end: they can be read once all steps have run.
+        """
+        offsets, start = {}, 0
+        for name, nbytes in self.permanent.items():
+            offsets[name], start = start, start + aligned(nbytes)
+        lifetimes = self._lifetimes(outputs)
+        rest = place(lifetimes)
+        offsets |= {name: start + offset for name, offset in rest.offsets.items()}
+        least = start + least_bytes(lifetimes)
+        return Placement(offsets, start + rest.total_bytes), least
+
+    def _lifetimes(self, outputs: tuple[Tensor, ...]) -> list[Lifetime]:
+        first: dict[str, int] = {}
+        last: dict[str, int] = {}
+        for step, call in enumerate(self.emitter.calls):
+            for ref in call.refs():
+                first.setdefault(ref.buffer, step)
+                last[ref.buffer] = step
+        last |= {tensor.ref.buffer: len(self.emitter.calls) for tensor in outputs}
+        sizes = self.emitter.sizes_bytes
+        return [Lifetime(name, sizes[name], first[name], last[name]) for name in first
+                if name in sizes]  # fmt: skip

@@ -1,0 +1,188 @@
+"""Which calls NVIDIA's libraries take, in their own terms; pure arithmetic on calls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from relational_tensat.gpu.calls import (
+    Argument,
+    Convolution,
+    Launch,
+    Pooling,
+    Product,
+    Ref,
+    Windows,
+)
+from relational_tensat.gpu.codes import (
+    ACTIVATION_CODES,
+    BINARY_CODES,
+    FLOAT_TYPES,
+    MOVED_TYPES,
+    PAD_MODE_CODES,
+    UNARY_CODES,
+)
+from relational_tensat.gpu.elements import item_bytes
+from relational_tensat.gpu.lowering.emitter import THREADS, blocks_for
+from relational_tensat.gpu.strides import collapse, contiguous, padded
+
+
+@dataclass(frozen=True, slots=True)
+class BlasProduct:
+    """A product as cuBLAS sees it: column-major, so transposed, C' = B' A'.
+
+    Attributes:
+        rows, columns, depth: of C' [n, m]; B' is [n, k], A' is [k, m], each as high as it is long.
+        count: products in the batch.
+        a_stride, b_stride, c_stride: elements from one to the next.
+        bias: whether cuBLAS adds it, a number per row of C'.
+        relu: whether cuBLAS applies it.
+        rest: what is left of bias and activation, for our kernel; None where cuBLAS does it all.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    count: int
+    a_stride: int
+    b_stride: int
+    c_stride: int
+    bias: bool
+    relu: bool
+    rest: Launch | None
+
+
+def blas_product(call: Product) -> BlasProduct | None:
+    """Return a product in cuBLAS's terms, None where its batch has several axes of strides."""
+    sizes, a, b, _ = collapse(call.batches, call.a_strides, call.b_strides, call.bias_strides[:3])
+    if len(sizes) > 1:
+        return None
+    per_column = call.bias is not None and call.bias_strides == (0, 0, 0, 0, 1)
+    fused = (call.bias is None or per_column) and call.act in ("none", "relu")
+    rest = None if fused else product_epilogue(call)
+    return BlasProduct(
+        rows=call.n,
+        columns=call.m,
+        depth=call.k,
+        count=math.prod(call.batches),
+        a_stride=a[0] if a else 0,
+        b_stride=b[0] if b else 0,
+        c_stride=call.m * call.n,
+        bias=fused and call.bias is not None,
+        relu=fused and call.act == "relu",
+        rest=rest,
+    )
+
+
+def product_epilogue(call: Product) -> Launch:
+    """Return the launch that adds a product's bias and applies its activation, in place."""
+    sizes = (*call.batches, call.m, call.n)
+    return _epilogue(call.dtype, call.c, call.bias, sizes, call.bias_strides, call.act)
+
+
+def convolution_epilogue(call: Convolution) -> Launch | None:
+    """Return the launch that adds a convolution's bias and applies its activation, in place."""
+    if call.bias is None and call.act == "none":
+        return None
+    sizes = (call.batch, call.groups * call.filters, math.prod(call.windows.out))
+    return _epilogue(call.dtype, call.y, call.bias, sizes, (0, 1, 0), call.act)
+
+
+def _epilogue(
+    dtype: str, y: Ref, bias: Ref | None, sizes: Sequence[int], strides: Sequence[int], act: str
+) -> Launch:
+    kind, count = FLOAT_TYPES[dtype], math.prod(sizes)
+    grid = blocks_for(count * item_bytes(dtype) // 16 + 1)
+    if bias is None:
+        arguments: dict[str, Argument] = {
+            "dst": y,
+            "src": y,
+            "op": UNARY_CODES[act],
+            "n": count,
+            "low": 0.0,
+            "high": 0.0,
+        }
+        return Launch(f"unary<{kind}>", grid, (THREADS, 1, 1), arguments)
+    shape, left, right = collapse(sizes, contiguous(sizes), strides)
+    return Launch(
+        f"binary<{kind}>",
+        grid if len(shape) <= 1 else blocks_for(count),
+        (THREADS, 1, 1),
+        {
+            "dst": y,
+            "a": y,
+            "b": bias,
+            "op": BINARY_CODES["add"],
+            "act": ACTIVATION_CODES[act],
+            "n": count,
+            "sizes": padded(shape, 5, 1),
+            "a_strides": padded(left, 5, 0),
+            "b_strides": padded(right, 5, 0),
+        },
+    )
+
+
+def even_padding(windows: Windows) -> bool:
+    """Whether padding both ends by ``begins`` gives the windows that there are.
+
+    cuDNN knows no other padding. What is padded beyond the last window is never read, so the ends may
+    differ as long as the number of windows does not.
+    """
+    return all(
+        (size + 2 * begin - (kernel - 1) * dilation - 1) // stride + 1 == out
+        for size, begin, kernel, dilation, stride, out in zip(
+            windows.sizes, windows.begins, windows.kernel, windows.dilation, windows.stride,
+            windows.out, strict=True,
+        )
+    )  # fmt: skip
+
+
+def with_padded_operand(call: Convolution, padded_x: Ref) -> tuple[Launch, Convolution]:
+    """Return the launch that pads the operand, and the convolution without padding that is left.
+
+    Args:
+        padded_x: where the padded operand goes; ``padded_bytes`` says how large it is.
+    """
+    windows = call.windows
+    sizes = _padded_sizes(windows)
+    planes = call.batch * call.groups * call.channels
+    count = planes * math.prod(sizes)
+    pad = Launch(
+        f"pad<{MOVED_TYPES[item_bytes(call.dtype)]}>",
+        blocks_for(count),
+        (THREADS, 1, 1),
+        {
+            "dst": padded_x,
+            "src": call.x,
+            "mode": PAD_MODE_CODES["constant"],
+            "value": 0,
+            "n": count,
+            "dst_sizes": padded((planes, *sizes), 6, 1),
+            "src_sizes": padded((planes, *windows.sizes), 6, 1),
+            "begins": padded(windows.begins, 6, 0),
+        },
+    )
+    bare = replace(windows, sizes=sizes, begins=(0, 0, 0), ends=(0, 0, 0))
+    return pad, replace(call, x=padded_x, windows=bare)
+
+
+def padded_bytes(call: Convolution) -> int:
+    """Return the bytes of a convolution's operand with its padding."""
+    planes = call.batch * call.groups * call.channels
+    return planes * math.prod(_padded_sizes(call.windows)) * item_bytes(call.dtype)
+
+
+def _padded_sizes(windows: Windows) -> tuple[int, int, int]:
+    columns = zip(windows.begins, windows.sizes, windows.ends, strict=True)
+    a, b, c = (begin + size + end for begin, size, end in columns)
+    return a, b, c
+
+
+def cudnn_takes_pool(call: Pooling) -> bool:
+    """Whether cuDNN has this pool: even padding that divides as it does, no dilation, no activation."""
+    windows = call.windows
+    plain = call.act == "none" and windows.dilation == (1, 1, 1)
+    padded_evenly = windows.begins == windows.ends
+    counts_alike = call.op == "max_pool" or not call.include_pad or padded_evenly
+    return plain and counts_alike and even_padding(windows)

@@ -1,0 +1,63 @@
+"""``python -m bench record``: which configurations a table gets, and that what is in is written."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from bench import record
+from bench.__main__ import main
+from relational_tensat.cost.cache import CostCache
+from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.table import read_table
+from relational_tensat.graph import Graph
+from relational_tensat.models import MODELS, GraphBuilder
+from tests.cost.fakes import FakeDevice, plug_in, products
+
+
+def _two_products() -> Graph:
+    builder = GraphBuilder("two")
+    x = builder.input("x", 4, 8)
+    return builder.build(*(builder.op("matmul", x, builder.weight(f"w{n}", 8, 8)) for n in "ab"))
+
+
+def test_a_graph_asks_for_each_configuration_once_and_its_e_graph_for_more() -> None:
+    graph = _two_products()
+    own = record.graph_configurations(graph)
+    assert [each.op for each in own] == ["matmul"]
+    more = record.egraph_configurations(graph)
+    assert set(own) < set(more)
+    assert "split" in {each.op for each in more}  # the products merged
+
+
+def test_all_thirteen_graphs_and_all_files_are_recorded() -> None:
+    known = record.all_models()
+    assert len(known) == 13 + 1 + 14
+    assert {name for name, path in known.items() if path is None} == {*MODELS, "two_products"}
+
+
+def test_recording_ends_with_its_time_and_says_what_is_in(tmp_path: Path) -> None:
+    device, cache = FakeDevice(), CostCache(tmp_path / "costs.duckdb")
+    source = MeasuredSource("cpu", device, cache)
+    wanted = products(20)
+    assert list(record.record(source, wanted, time.perf_counter() - 1)) == []
+    assert list(record.record(source, wanted[:10], time.perf_counter() + 60)) == [8, 10]
+    (found,) = record.coverage(device, cache, {"products": wanted})
+    assert (found.known, found.wanted) == (10, 20)
+
+
+def test_the_table_has_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = plug_in(monkeypatch, FakeDevice())
+    table, cache = tmp_path / "fake.parquet", tmp_path / "costs.duckdb"
+    arguments = ["record", "cpu", str(table), "--models", "nasrnn", "--cost-cache", str(cache)]
+    assert main(arguments) == 0
+    asked = {each for batch in device.asked for each in batch}
+    assert set(read_table(table).samples) == asked
+    assert len(asked) == len(record.graph_configurations(record.load("nasrnn", None)))
+
+
+def test_unknown_models_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["record", "cpu", str(tmp_path / "t.parquet"), "--models", "vgg91"]) == 2
+    assert "did you mean 'vgg19'" in capsys.readouterr().err

@@ -1,0 +1,124 @@
+"""The device measures what is right, refuses what is not, and gives all memory back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from relational_tensat.cost.cuda import device as device_module
+from relational_tensat.cost.cuda import open_device, stopwatch
+from relational_tensat.cost.cuda.device import GROUP, CudaDevice
+from relational_tensat.cost.cuda.protocol import Settings
+from relational_tensat.cost.device import Configuration, Sample, Unmeasurable
+from relational_tensat.errors import MissingDependencyError, UsageError
+from relational_tensat.graph import TensorType
+from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer, off_by
+from tests.cost.cuda.test_single import configuration
+from tests.gpu import numpy_kernels
+from tests.graphs import f32
+
+_FEW = Settings(warm_up_us=0.0, window=2, fewest=2, most=2, fewest_batch=2, most_batch=4)
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[CudaDouble]:
+    monkeypatch.setattr(device_module, "Timer", FakeTimer)
+    monkeypatch.setattr(stopwatch, "record_launches", FakeRecording)
+    double = CudaDouble()
+    yield double
+    assert double.memory.live == 0
+    assert FakeRecording.alive == 0
+
+
+def _measure(library: CudaDouble, *given: Configuration) -> dict[Configuration, Any]:
+    return dict(CudaDevice(library, settings=_FEW).measure(given))  # type: ignore[arg-type]
+
+
+def test_configurations_are_measured(library: CudaDouble) -> None:
+    device = CudaDevice(library, settings=_FEW)  # type: ignore[arg-type]
+    each = configuration("matmul", f32(4, 4), f32(4, 4), act="relu")
+    ((found, sample),) = device.measure([each])
+    assert found is each
+    assert sample == Sample(7.5, 7.5, 7.5, 2)  # four launches a batch, 30 µs together
+    timed = device.seen[each]
+    assert timed.implementations == ("kernels",)
+    assert timed.observation.samples["cold"].median_us == 7.5
+    assert device.key.libraries == {"kernels": "double", "math": "fp32"}
+    assert (device.key.kind, device.key.name, device.key.driver) == ("cuda", "NVIDIA Test", "580.1")
+
+
+def test_results_come_in_the_order_asked_for_group_by_group(library: CudaDouble) -> None:
+    given = [configuration("relu", f32(n)) for n in range(1, 2 * GROUP + 2)]
+    device = CudaDevice(library, settings=_FEW)  # type: ignore[arg-type]
+    results = device.measure(given)
+    assert next(results)[0] is given[0]
+    assert len(device.seen) == GROUP  # the others have not been touched
+    assert [each for each, _ in results] == given[1:]
+
+
+def test_views_take_no_time(library: CudaDouble) -> None:
+    view = configuration("split", f32(1, 8, 4), axis=1, sizes=(4, 4))
+    copy = configuration("split", f32(2, 8, 4), axis=1, sizes=(4, 4))
+    found = _measure(library, view, copy)
+    assert found[view] == Sample(0.0, 0.0, 0.0, 1)
+    assert isinstance(found[copy], Sample) and found[copy].median_us > 0
+
+
+def test_what_has_no_kernel_is_unmeasurable(library: CudaDouble) -> None:
+    whole = TensorType("int64", (4,))
+    each = configuration("add", whole, whole)
+    found = _measure(library, each, configuration("relu", f32(4)))
+    reason = found[each]
+    assert isinstance(reason, Unmeasurable)
+    assert "no GPU kernel for add of int64" in reason.reason
+
+
+def test_wrong_kernels_are_never_timed(
+    library: CudaDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = off_by(1.001, numpy_kernels.unary)
+    monkeypatch.setitem(numpy_kernels.KERNELS, "unary", wrong)
+    each = configuration("tanh", f32(8, 8))
+    reason = _measure(library, each)[each]
+    assert isinstance(reason, Unmeasurable)
+    assert reason.reason.startswith("tanh on kernels: the result is off by 1.0e-03")
+
+
+def test_results_that_were_not_written_are_found(
+    library: CudaDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(numpy_kernels.KERNELS, "unary", lambda memory, kind, arguments: None)
+    each = configuration("tanh", f32(8, 8))
+    reason = _measure(library, each)[each]
+    assert isinstance(reason, Unmeasurable)
+    assert "64 elements that are not finite: not written, or wrong" in reason.reason
+
+
+def test_what_does_not_fit_is_unmeasurable(
+    library: CudaDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from relational_tensat.cost.cuda import subject
+
+    monkeypatch.setattr(subject, "_MOST_BYTES", 1000)
+    each = configuration("relu", f32(1000))
+    reason = _measure(library, each)[each]
+    assert reason == Unmeasurable("relu: two copies of its operands take too much memory")
+
+
+def test_without_pycuda_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pycuda", None)
+    with pytest.raises(MissingDependencyError) as caught:
+        open_device()
+    assert str(caught.value) == (
+        "running on NVIDIA GPUs needs PyCUDA: pip install 'relational-tensat[gpu]'"
+    )
+
+
+def test_an_unknown_math_mode_is_refused() -> None:
+    with pytest.raises(
+        UsageError, match="unknown math mode 'tf23', expected one of fp32, tf32; did"
+    ):
+        open_device("tf23")

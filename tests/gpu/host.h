@@ -1,0 +1,158 @@
+// Enough of CUDA to run kernels on the CPU, one block after the other.
+//
+// The threads of a block are fibers: each runs until it waits, for its warp or its block, and goes on
+// when all of them wait. A wrong barrier shows as a deadlock, which ends the program.
+#include <ucontext.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __noinline__
+#define __launch_bounds__(threads)
+#define __shared__ static
+
+struct Index3 { unsigned x, y, z; };
+static Index3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace host {
+
+enum State { READY, AT_WARP, AT_BLOCK, DONE };
+struct Fiber {
+  ucontext_t context;
+  State state;
+  Index3 index;
+  std::vector<char> stack;
+};
+static std::vector<Fiber> fibers;
+static ucontext_t scheduler;
+static int current;
+static std::function<void()> body;
+
+static void enter() {
+  body();
+  fibers[current].state = DONE;
+  swapcontext(&fibers[current].context, &scheduler);
+}
+
+static void wait(State state) {
+  fibers[current].state = state;
+  swapcontext(&fibers[current].context, &scheduler);
+}
+
+// Lets those go on that wait for each other, if all of them do.
+static bool release(int begin, int end, State state) {
+  for (int i = begin; i < end; ++i)
+    if (fibers[i].state != state && fibers[i].state != DONE) return false;
+  bool any = false;
+  for (int i = begin; i < end; ++i)
+    if (fibers[i].state == state) fibers[i].state = READY, any = true;
+  return any;
+}
+
+static void run_block() {
+  const int count = blockDim.x * blockDim.y * blockDim.z;
+  if ((int)fibers.size() < count) fibers.resize(count);
+  for (int i = 0; i < count; ++i) {
+    Fiber& fiber = fibers[i];
+    fiber.state = READY;
+    fiber.index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
+    fiber.stack.resize(64 << 10);
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.data();
+    fiber.context.uc_stack.ss_size = fiber.stack.size();
+    makecontext(&fiber.context, enter, 0);
+  }
+  for (int done = 0; done < count;) {
+    bool moved = false;
+    for (current = 0; current < count; ++current) {
+      if (fibers[current].state != READY) continue;
+      threadIdx = fibers[current].index;
+      swapcontext(&scheduler, &fibers[current].context);
+      done += fibers[current].state == DONE;
+      moved = true;
+    }
+    for (int warp = 0; warp < count; warp += 32) moved |= release(warp, warp + 32 < count ? warp + 32 : count, AT_WARP);
+    moved |= release(0, count, AT_BLOCK);
+    if (!moved && done < count) std::fprintf(stderr, "deadlock\n"), std::abort();
+  }
+}
+
+static void launch(const unsigned* grid, const unsigned* block, std::function<void()> kernel) {
+  gridDim = {grid[0], grid[1], grid[2]};
+  blockDim = {block[0], block[1], block[2]};
+  body = kernel;
+  for (blockIdx.z = 0; blockIdx.z < grid[2]; ++blockIdx.z)
+    for (blockIdx.y = 0; blockIdx.y < grid[1]; ++blockIdx.y)
+      for (blockIdx.x = 0; blockIdx.x < grid[0]; ++blockIdx.x) run_block();
+}
+
+static int thread() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
+
+template <class To, class From> static To bits_as(From from) {
+  To to;
+  static_assert(sizeof(to) == sizeof(from));
+  std::memcpy(&to, &from, sizeof(to));
+  return to;
+}
+
+static float half(unsigned short bits) { return (float)bits_as<_Float16>(bits); }
+static unsigned short to_half(float x) { return bits_as<unsigned short>((_Float16)x); }
+static unsigned short to_bfloat(float x) {
+  unsigned bits = bits_as<unsigned>(x);
+  if (x != x) return bits >> 16 | 0x40;
+  return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+}
+static unsigned to_tf32(float x) { return (bits_as<unsigned>(x) + 0x1000) & ~0x1FFFu; }
+
+// C += A B of a warp, registers laid out as in PTX's "Matrix Fragments for mma.m16n8k16" (of 16-bit
+// elements) and "… m16n8k8" (tf32): `per` elements to a register, decoded by `decode`.
+template <class Decode> static void multiply(float* c, const unsigned* a, const unsigned* b, int per, Decode decode) {
+  static unsigned left[1024][4], right[1024][2];
+  const int self = thread(), warp = self / 32 * 32, lane = self % 32, depth = 8 * per;
+  std::memcpy(left[self], a, sizeof(left[0]));
+  std::memcpy(right[self], b, sizeof(right[0]));
+  wait(AT_WARP);
+  for (int r = 0; r < 4; ++r) {
+    const int row = lane / 4 + r / 2 * 8, column = lane % 4 * 2 + r % 2;
+    for (int k = 0; k < depth; ++k) {
+      const int half_depth = depth / 2, place = k % half_depth / per, part = k % per;
+      const int high_k = k >= half_depth, high_row = row >= 8;
+      const unsigned x = left[warp + row % 8 * 4 + place][high_row + 2 * high_k];
+      const unsigned y = right[warp + column * 4 + place][high_k];
+      c[r] += decode(x, part) * decode(y, part);
+    }
+  }
+  wait(AT_WARP);
+}
+static float half_of(unsigned word, int part) { return half(word >> 16 * part & 0xFFFF); }
+static float bfloat_of(unsigned word, int part) { return bits_as<float>((word >> 16 * part & 0xFFFF) << 16); }
+static float tf32_of(unsigned word, int) { return bits_as<float>(word); }
+
+// A parameter of 8 bytes: an address of any type, or a number.
+struct Word {
+  unsigned long long bits;
+  template <class T> operator T*() const { return (T*)bits; }
+  operator unsigned long long() const { return bits; }
+};
+
+}  // namespace host
+
+static float __uint_as_float(unsigned x) { return host::bits_as<float>(x); }
+static float __int_as_float(int x) { return host::bits_as<float>(x); }
+static void __syncthreads() { host::wait(host::AT_BLOCK); }
+static float __shfl_xor_sync(unsigned, float x, int step) {
+  static float values[1024];
+  const int self = host::thread();
+  values[self] = x;
+  host::wait(host::AT_WARP);
+  const float other = values[self ^ step];
+  host::wait(host::AT_WARP);
+  return other;
+}

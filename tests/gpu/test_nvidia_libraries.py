@@ -1,0 +1,262 @@
+"""cuBLASLt and cuDNN are called with what their headers declare, and say in one line why not."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from relational_tensat.errors import InputError
+from relational_tensat.gpu.calls import Convolution, Pooling, Product, Ref
+from relational_tensat.gpu.cuda.cublaslt import CublasLt, _Heuristic
+from relational_tensat.gpu.cuda.cudnn import Cudnn
+from relational_tensat.gpu.cuda.cudnn_types import AlgorithmPerformance
+from relational_tensat.gpu.cuda.shared import SharedLibrary
+from relational_tensat.gpu.plan import plan_graph
+from tests.gpu.fake_cuda import FakeHandle, FakeModules, fake_gpu
+from tests.gpu.running import one_node
+from tests.graphs import f32
+
+_ADDRESSES = {"a": 0x10000, "b": 0x20000, "c": 0x30000, "bias": 0x40000, "x": 0x50000,
+              "w": 0x60000, "y": 0x70000}  # fmt: skip
+
+
+def _resolve(ref: Ref) -> int:
+    return _ADDRESSES[ref.buffer] + ref.offset_bytes
+
+
+def _call(graph: Any) -> Any:
+    (step,) = plan_graph(graph).steps
+    return step.call
+
+
+def test_structures_have_the_sizes_of_the_headers() -> None:
+    assert ctypes.sizeof(_Heuristic) == 64 + 8 + 4 + 4 + 16
+    assert ctypes.sizeof(AlgorithmPerformance) == 48
+    assert AlgorithmPerformance.memory.offset == 16
+
+
+def _heuristic(*arguments: Any) -> int:
+    found, count = arguments[-2]._obj, arguments[-1]._obj
+    found.workspace_bytes, found.state, count.value = 4096, 0, 1
+    return 0
+
+
+def _blas(**behaviours: Any) -> tuple[CublasLt, FakeHandle, FakeModules]:
+    behaviours = {
+        "cublasLtGetVersion": lambda: 130100,
+        "cublasLtGetStatusName": lambda status: b"CUBLAS_STATUS_NOT_SUPPORTED",
+        "cublasLtMatmulAlgoGetHeuristic": _heuristic,
+        **behaviours,
+    }
+    handle, modules = FakeHandle(**behaviours), FakeModules()
+    return CublasLt(fake_gpu(), modules, handle), handle, modules  # type: ignore[arg-type]
+
+
+def _product(act: str = "none", bias: tuple[int, ...] | None = None) -> Product:
+    kinds = [f32(3, 4), f32(4, 5)] + ([] if bias is None else [f32(*bias)])
+    call: Product = _call(one_node("matmul", *kinds, act=act))
+    refs: dict[str, Any] = {"a": Ref("a"), "b": Ref("b"), "c": Ref("c")}
+    return replace(call, **refs, bias=None if bias is None else Ref("bias"))
+
+
+def test_a_product_is_handed_over_column_by_column() -> None:
+    blas, handle, modules = _blas()
+    bound = blas.bind(_product("relu", (5,)), _resolve)
+    assert (bound.implementation, bound.workspace_bytes) == ("cublasLt", 4096)
+    shapes = [arguments[2:] for arguments in handle.called("cublasLtMatrixLayoutCreate")]
+    assert shapes == [(5, 4, 5), (4, 3, 4), (5, 3, 5)]
+    attributes = {
+        arguments[1]: arguments[2]._obj.value
+        for arguments in handle.called("cublasLtMatmulDescSetAttribute")
+    }
+    assert attributes == {7: 2 | 4, 8: _ADDRESSES["bias"], 26: 0}
+    bound.start(0x9000)
+    (started,) = handle.called("cublasLtMatmul")
+    assert (started[3], started[5], started[8], started[10]) == (0x20000, 0x10000, 0x30000, 0x30000)
+    assert started[-3:] == (0x9000, 4096, 77)
+    assert modules.started == []
+    bound.close()
+    assert handle.alive == 1  # the library's own handle
+
+
+def test_other_epilogues_are_a_launch_of_ours_behind_it() -> None:
+    blas, _, modules = _blas()
+    bound = blas.bind(_product("tanh", (5,)), _resolve)
+    assert bound.implementation == "cublasLt+kernels"
+    bound.start(0)
+    ((kernel, arguments),) = modules.started
+    assert kernel == "binary<float>"
+    assert (arguments["dst"], arguments["a"], arguments["b"]) == (0x30000, 0x30000, 0x40000)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "math", "compute", "code"),
+    [("float32", "fp32", 68, 0), ("float32", "tf32", 77, 0), ("bfloat16", "tf32", 68, 14)],
+)
+def test_how_numbers_are_multiplied(dtype: str, math: str, compute: int, code: int) -> None:
+    blas, handle, _ = _blas()
+    blas.bind(replace(_product(), dtype=dtype, math=math), _resolve)
+    ((_, given, scale),) = handle.called("cublasLtMatmulDescCreate")
+    assert (given, scale) == (compute, 0)
+    assert {arguments[1] for arguments in handle.called("cublasLtMatrixLayoutCreate")} == {code}
+
+
+def test_what_cublas_refuses_is_said_in_one_line() -> None:
+    blas, _, _ = _blas(cublasLtMatmulAlgoGetHeuristic=lambda *_: 15)
+    with pytest.raises(InputError, match="cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPP"):
+        blas.bind(_product(), _resolve)
+    blas, handle, _ = _blas(cublasLtMatmulAlgoGetHeuristic=lambda *_: 0)
+    with pytest.raises(InputError, match="no algorithm"):
+        blas.bind(_product(), _resolve)
+    assert handle.alive == 1
+    two_axes = _call(one_node("matmul", f32(2, 1, 3, 4), f32(1, 6, 4, 5)))
+    with pytest.raises(InputError, match="batches of one stride"):
+        blas.bind(two_axes, _resolve)
+
+
+def _algorithms(*found: tuple[int, int, int]) -> Any:
+    def fill(*arguments: Any) -> int:
+        count, results = arguments[-2]._obj, arguments[-1]
+        for place, (algorithm, status, memory) in enumerate(found):
+            results[place].algorithm = algorithm
+            results[place].status = status
+            results[place].memory = memory
+        count.value = len(found)
+        return 0
+
+    return fill
+
+
+def _dnn(*found: tuple[int, int, int]) -> tuple[Cudnn, FakeHandle, FakeModules]:
+    handle, modules = (
+        FakeHandle(
+            cudnnGetVersion=lambda: 92800,
+            cudnnGetErrorString=lambda status: b"CUDNN_STATUS_NOT_SUPPORTED",
+            cudnnGetConvolutionForwardAlgorithm_v7=_algorithms(*(found or ((1, 0, 512),))),
+        ),
+        FakeModules(),
+    )
+    gpu = fake_gpu(mem_alloc=lambda nbytes: 0x90000, memset_d8=lambda *_: None)
+    return Cudnn(gpu, modules, handle), handle, modules  # type: ignore[arg-type]
+
+
+def _convolution(
+    *, act: str = "none", bias: bool = False, size: int = 9, **attrs: Any
+) -> Convolution:
+    kinds = [f32(2, 4, size, size), f32(6, 2, 3, 3)] + [f32(6)] * bias
+    given = {"stride": (1, 1), "pad": "same", **attrs}
+    call: Convolution = _call(one_node("conv", *kinds, **given, act=act))
+    refs: dict[str, Any] = {"x": Ref("x"), "w": Ref("w"), "y": Ref("y")}
+    return replace(call, **refs, bias=Ref("bias") if bias else None)
+
+
+def test_a_convolution_with_bias_and_relu_is_one_call() -> None:
+    dnn, handle, modules = _dnn((6, 9, 0), (0, 0, 0), (1, 0, 512))
+    bound = dnn.bind(_convolution(act="relu", bias=True), _resolve, fused=True)
+    assert (bound.implementation, bound.algorithm, bound.workspace_bytes) == ("cudnn", 0, 0)
+    ((_, dtype, layout, rank, sizes),) = handle.called("cudnnSetFilterNdDescriptor")
+    assert (dtype, layout, rank, list(sizes)) == (0, 0, 4, [6, 2, 3, 3])
+    assert handle.called("cudnnSetConvolutionGroupCount")[0][1] == 2
+    tensors = [
+        (list(arguments[3]), list(arguments[4]))
+        for arguments in handle.called("cudnnSetTensorNdDescriptor")
+    ]
+    assert tensors == [
+        ([2, 4, 9, 9], [324, 81, 9, 1]),
+        ([2, 6, 9, 9], [486, 81, 9, 1]),
+        ([1, 6, 1, 1], [6, 1, 1, 1]),
+    ]
+    bound.start(0x9000)
+    (started,) = handle.called("cudnnConvolutionBiasActivationForward")
+    assert (started[3], started[5], started[14], started[17]) == (
+        0x50000,
+        0x60000,
+        0x40000,
+        0x70000,
+    )
+    assert modules.started == []
+
+
+def test_relu_without_bias_adds_zeros() -> None:
+    dnn, handle, _ = _dnn()
+    dnn.bind(_convolution(act="relu"), _resolve, fused=True).start(0)
+    assert handle.called("cudnnConvolutionBiasActivationForward")[0][14] == 0x90000
+
+
+def test_bias_alone_takes_the_algorithm_that_has_it() -> None:
+    dnn, _, _ = _dnn((0, 0, 0), (1, 0, 512))
+    bound = dnn.bind(_convolution(bias=True), _resolve, fused=True)
+    assert (bound.algorithm, bound.workspace_bytes) == (1, 512)
+
+
+def test_what_is_not_fused_is_a_launch_behind_it() -> None:
+    dnn, handle, modules = _dnn()
+    bound = dnn.bind(_convolution(act="tanh", bias=True), _resolve, fused=False)
+    bound.start(0x9000)
+    assert bound.implementation == "cudnn+kernels"
+    assert len(handle.called("cudnnConvolutionForward")) == 1
+    bound.close()
+    assert handle.alive == 1  # the library's own handle
+    assert [kernel for kernel, _ in modules.started] == ["binary<float>"]
+    with pytest.raises(InputError, match="cuDNN fuses relu, or a bias, or both"):
+        dnn.bind(_convolution(act="tanh", bias=True), _resolve, fused=True)
+
+
+def test_uneven_padding_is_written_out_into_the_workspace() -> None:
+    dnn, handle, modules = _dnn()
+    call = _convolution(size=8, stride=(2, 2))
+    bound = dnn.bind(call, _resolve, fused=False)
+    padded = 2 * 4 * 9 * 9 * 4
+    assert bound.workspace_bytes == -(-padded // 256) * 256 + 512
+    bound.start(0x90000)
+    bound.start(0x90000)
+    assert [(kernel, given["src"], given["dst"]) for kernel, given in modules.started] == [
+        ("pad<u32>", 0x50000, 0x90000)
+    ] * 2
+    started = handle.called("cudnnConvolutionForward")[0]
+    assert (started[3], started[8], started[9]) == (0x90000, 0x90000 + bound.padded_bytes, 512)
+
+
+def test_convolutions_over_one_dimension_are_described_with_two() -> None:
+    dnn, handle, _ = _dnn()
+    call = _call(one_node("conv", f32(1, 4, 9), f32(6, 4, 3), stride=(1,), pad="same"))
+    call = replace(call, x=Ref("x"), w=Ref("w"), y=Ref("y"))
+    dnn.bind(call, _resolve, fused=False)
+    ((_, _, _, rank, sizes),) = handle.called("cudnnSetFilterNdDescriptor")
+    assert (rank, list(sizes)) == (4, [6, 4, 1, 3])
+    ((_, spatial, pads, strides, dilations, mode, compute),) = handle.called(
+        "cudnnSetConvolutionNdDescriptor"
+    )
+    assert (spatial, list(pads), list(strides), list(dilations)) == (2, [0, 1], [1, 1], [1, 1])
+    assert (mode, compute) == (1, 0)
+
+
+def test_pools() -> None:
+    dnn, handle, _ = _dnn()
+    attrs: dict[str, Any] = {"kernel": (3, 3), "stride": (2, 2)}
+    call: Pooling = _call(one_node("avg_pool", f32(1, 2, 9, 9), **attrs, pad=(1, 1, 1, 1)))
+    call = replace(call, x=Ref("x"), y=Ref("y"))
+    dnn.bind_pool(call, _resolve).start(0)
+    ((_, mode, nan, rank, window, pads, strides),) = handle.called("cudnnSetPoolingNdDescriptor")
+    assert (mode, nan, rank) == (2, 1, 2)
+    assert (list(window), list(pads), list(strides)) == ([3, 3], [1, 1], [2, 2])
+    assert len(handle.called("cudnnPoolingForward")) == 1
+    with pytest.raises(InputError, match="no such pool"):
+        dnn.bind_pool(replace(call, act="relu"), _resolve)
+
+
+def test_no_algorithm_is_said_in_one_line() -> None:
+    dnn, _, _ = _dnn((0, 9, 0), (7, 0, 1 << 40))
+    with pytest.raises(InputError, match="cuDNN has no algorithm for this convolution"):
+        dnn.bind(_convolution(), _resolve, fused=False)
+
+
+def test_a_failed_call_names_function_and_status() -> None:
+    library = SharedLibrary(
+        FakeHandle(f=lambda *_: 3), {"f": []}, lambda status: f"status {status}"
+    )
+    with pytest.raises(InputError, match=r"^f: status 3$"):
+        library.call("f")
