@@ -6,11 +6,33 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from bench import models, onnx_command, tensat
+from bench import (
+    anytime_command,
+    big_command,
+    cpu_command,
+    extract_command,
+    gpu_command,
+    models,
+    onnx_command,
+    paper_command,
+    record_command,
+    tensat,
+)
 from relational_tensat.errors import RelationalTensatError
 
 #: Modules with ``add_parser``; what it returns runs the command and gives the exit code.
-COMMANDS = (models, tensat, onnx_command)
+COMMANDS = (
+    models,
+    tensat,
+    onnx_command,
+    extract_command,
+    big_command,
+    cpu_command,
+    gpu_command,
+    anytime_command,
+    record_command,
+    paper_command,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

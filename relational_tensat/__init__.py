@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from relational_tensat.api import optimize
+    from relational_tensat.api import optimize, resume
     from relational_tensat.cost import CostModel, Profile, load_profile
     from relational_tensat.errors import (
         InputError,
@@ -53,11 +53,12 @@ __all__ = [
     "load_model",
     "load_profile",
     "optimize",
+    "resume",
     "save_model",
 ]
 
 _HOMES = {
-    "api": ("optimize",),
+    "api": ("optimize", "resume"),
     "cost": ("CostModel", "Profile", "load_profile"),
     "errors": (
         "InputError",

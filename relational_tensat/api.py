@@ -2,49 +2,44 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from relational_tensat.cost import CostModel, graph_cost_us, load_profile
+from relational_tensat.anytime import AnytimeExtractor, ExtractionEntry
+from relational_tensat.checking import check_result
+from relational_tensat.cost import (
+    CostModel,
+    CostSource,
+    as_source,
+    ask_for_graph,
+    graph_cost_us,
+    open_source,
+)
 from relational_tensat.cost.graph import count_inference_ops
 from relational_tensat.egraph import EGraph
 from relational_tensat.errors import VerificationError
 from relational_tensat.explore import Exploration, Limits, explore
-from relational_tensat.extract import Extraction, extract, relative_gap
-from relational_tensat.extract.tables import (
-    choose,
-    chosen_graph,
-    extraction_problem,
-    rules_of_chosen,
-)
-from relational_tensat.fold import fold_weights
-from relational_tensat.graph import Array, Graph
+from relational_tensat.explore.outcome import ended_exploration
+from relational_tensat.extract import Extraction, relative_gap
+from relational_tensat.extract.problem import COST_TOLERANCE
+from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
+from relational_tensat.extract.techniques import Techniques
+from relational_tensat.graph import Graph
 from relational_tensat.graph.sharing import share_equal_weights
 from relational_tensat.load import load_model, save_model
 from relational_tensat.options import Options
 from relational_tensat.paths import check_database, check_output
 from relational_tensat.progress import Progress, Silent
-from relational_tensat.result import Result
+from relational_tensat.result import ExtractionSummary, Result
+from relational_tensat.resuming import FoundModel, RunRecord, StoredRun, read_run, write_record
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.soundness.gate import check_trust
 from relational_tensat.soundness.verdict import Verdict
-from relational_tensat.verify import Verification, not_compared, verify, verify_files
 from relational_tensat.verify.given import load_inputs
-from relational_tensat.verify.reseed import can_reseed, reseed
-from relational_tensat.verify.shrinking import RandomWeights
-
-#: Costs are sums of floats: two graphs closer than this, relatively, cost the same.
-COST_TOLERANCE = 1e-9
-
-_NOT_RESEEDED = (
-    "onnxruntime's comparison proves nothing with the model's own weights, and random ones were "
-    "not tried: they are too large to be written for a check"
-)
 
 
 def optimize(
@@ -61,7 +56,7 @@ def optimize(
         model: a graph, or the path of a ``.json`` or ``.onnx`` model.
         options: rules, limits, extractor, cost profile, …; see ``Options``.
         output: where the optimized model is written, ``.json`` or ``.onnx``; None writes nothing.
-        cost_model: one's own source of costs, instead of the profile in ``options``.
+        cost_model: one's own source of costs, instead of the one in ``options``.
         progress: is told of every step.
 
     Returns:
@@ -74,52 +69,57 @@ def optimize(
         VerificationError: the optimized graph computes something else; nothing is written.
         NoSolutionError: no graph could be extracted within the limits.
         UnsoundRuleError: a rule united two classes of different types.
+        MissingDependencyError: the device that costs are to be measured on is not here.
+        KeyboardInterrupt: Ctrl-C while measuring; what was measured is kept, as its text says.
     """
     run = _Run(options or Options(), progress or Silent())
-    started = time.perf_counter()
     check_database(run.options.db)
-    cost = cost_model or load_profile(run.options.cost)
-    rules = run.load_rules()
-    graph = run.load(model)
-    target = check_output(output, model)
-    given = load_inputs(graph, run.options.inputs)
-    untrusted = run.check_rules(rules)
-    shared = share_equal_weights(graph)
-    found = run.search(shared, rules, cost)
-    chosen, notes = _cheaper(shared, found.graph, cost)
-    folded, verification = run.check(model, shared, chosen, given, target)
-    if verification.failure():
-        raise VerificationError(verification.failure())
-    if target is not None:
-        run.progress.phase("write")
-        save_model(folded, target)
-    run.seconds["total"] = time.perf_counter() - started
-    before, after = graph_cost_us(graph, cost), graph_cost_us(chosen, cost)
-    bound = min(found.extraction.bound_us, after)
-    return Result(
-        model=str(model) if isinstance(model, str | Path) else model.name,
-        graph=folded,
-        original=graph,
-        cost_profile=cost.name,
-        cost_before_us=before,
-        cost_after_us=after,
-        bound_us=bound,
-        gap=relative_gap(after, bound),
-        optimal=found.extraction.optimal,
-        extractor=found.extraction.method,
-        e_nodes=found.e_nodes,
-        e_classes=found.e_classes,
-        iterations=found.exploration.iterations,
-        statements=found.exploration.statements,
-        stop_reason=found.exploration.stop_reason,
-        rules=found.exploration.rules,
-        rules_used={} if chosen is shared else found.rules_used,
-        log=found.exploration.log,
-        seconds=run.seconds,
-        verification=verification,
-        output=target,
-        notes=tuple(filter(None, (*notes, found.extraction.note))),
-        untrusted_rules=untrusted,
+    return run.carry_out(lambda: FoundModel(model, run.load(model)), output, cost_model)
+
+
+def resume(
+    db: str | Path,
+    model: Graph | str | Path | None = None,
+    *,
+    output: str | Path | None = None,
+    time_limit_s: float | None = None,
+    extract_time_limit_s: float | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    cost_model: CostModel | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Take up a run with ``Options.db`` whose process was killed, and bring it to its end.
+
+    It goes on after the last iteration that was complete (or after the multi-pattern rules of the next)
+    to the e-graph that the run would have reached, with the run's own options. A run whose exploration
+    had ended is extracted from.
+
+    Args:
+        db: the run's database.
+        model: where the run's model is now, if not where it was, or the graph that it was.
+        output: where the optimized model is written; None for where the run was to write it.
+        time_limit_s, extract_time_limit_s, memory_limit, threads: instead of the run's. Time is
+            counted from now on.
+        cost_model: the run's own source of costs, if it had one.
+        progress: is told of every step.
+
+    Raises:
+        UsageError, InputError, VerificationError, NoSolutionError, UnsoundRuleError: as ``optimize``.
+        InputError: also, ``db`` is no run's database, another process is using it, the run had not begun
+            to explore, or its rules, its model, or the file that its costs are from have changed since.
+    """
+    stored = read_run(Path(db))
+    options = stored.options(
+        time_limit_s=time_limit_s,
+        extract_time_limit_s=extract_time_limit_s,
+        memory_limit=memory_limit,
+        threads=threads,
+    )
+    stored.check_costs(own=cost_model is not None)
+    run = _Run(options, progress or Silent(), stored)
+    return run.carry_out(
+        lambda: stored.find_model(model, run.load), output or stored.record.output, cost_model
     )
 
 
@@ -133,29 +133,113 @@ class _Found:
     rules_used: Mapping[str, int]
     e_nodes: int
     e_classes: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """What is compared in onnxruntime; ``before`` is the original's file if that is ONNX."""
-
-    original: Graph
-    optimized: Graph
-    folded: Graph
-    before: Path | None
+    extractions: tuple[ExtractionEntry, ...] = ()
 
 
 class _Run:
     """The phases of one run; each is timed under its name."""
 
-    def __init__(self, options: Options, progress: Progress) -> None:
+    def __init__(
+        self, options: Options, progress: Progress, stored: StoredRun | None = None
+    ) -> None:
+        """Prepare a run.
+
+        Args:
+            stored: what another process has done of it.
+        """
+        Techniques(frozenset(options.without))  # names are checked before anything is done
         self.options = options
         self.progress = progress
-        self.seconds = dict.fromkeys(("load", "explore", "extract", "verify", "total"), 0.0)
+        self.stored = stored
+        self.record: RunRecord | None = None  # what another process would need to take this one up
+        self.seconds = dict.fromkeys(
+            ("load", "explore", "extract", "verify", "measure", "total"), 0.0
+        )
+
+    def carry_out(
+        self,
+        find_model: Callable[[], FoundModel],
+        output: str | Path | None,
+        cost_model: CostModel | None,
+    ) -> Result:
+        """Do all phases; see ``optimize`` and ``resume``."""
+        started = time.perf_counter()
+        cost = as_source(cost_model) if cost_model else self.open_costs()
+        rules = self.load_rules()
+        found_model = find_model()
+        model, graph = found_model.model, found_model.graph
+        target = check_output(output, model)
+        given = load_inputs(graph, self.options.inputs)
+        untrusted = self.check_rules(rules)
+        shared = share_equal_weights(graph)
+        ask_for_graph(cost, graph)
+        if self.stored is None and self.options.db is not None:
+            own = cost_model is not None
+            self.record = RunRecord.of(self.options, model, graph, target, own_costs=own)
+        found = self.search(shared, rules, cost)
+        ask_for_graph(cost, found.graph)
+        chosen, notes = _cheaper(shared, found.graph, cost)
+        with self._phase("verify"):
+            source = None if isinstance(model, Graph) else Path(model)
+            folded, verification = check_result(
+                shared, chosen, given, self.options, source=source, target=target
+            )
+        if verification.failure():
+            raise VerificationError(verification.failure())
+        if target is not None:
+            self.progress.phase("write")
+            save_model(folded, target)
+        self.seconds["total"] = time.perf_counter() - started
+        self.seconds["measure"] = cost.measuring_s
+        was = "" if self.stored is None else self.stored.said
+        before, after = graph_cost_us(graph, cost), graph_cost_us(chosen, cost)
+        bound = min(found.extraction.bound_us, after)
+        return Result(
+            model=str(model) if isinstance(model, str | Path) else model.name,
+            graph=folded,
+            original=graph,
+            cost_profile=cost.name,
+            cost_before_us=before,
+            cost_after_us=after,
+            bound_us=bound,
+            gap=relative_gap(after, bound),
+            optimal=found.extraction.optimal,
+            extractor=found.extraction.method,
+            e_nodes=found.e_nodes,
+            e_classes=found.e_classes,
+            iterations=found.exploration.iterations,
+            statements=found.exploration.statements,
+            stop_reason=found.exploration.stop_reason,
+            rules=found.exploration.rules,
+            rules_used={} if chosen is shared else found.rules_used,
+            log=found.exploration.log,
+            extraction=ExtractionSummary.of(found.extraction),
+            extractions=found.extractions,
+            seconds=self.seconds,
+            verification=verification,
+            output=target,
+            notes=tuple(
+                filter(None, (was, found_model.note, *notes, found.extraction.note, *cost.notes))
+            ),
+            resumed_after=None if self.stored is None else self.stored.iteration,
+            untrusted_rules=untrusted,
+            costs=cost.counts,
+        )
+
+    def open_costs(self) -> CostSource:
+        """Open what the options name; nothing is measured yet."""
+        options = self.options
+        return open_source(options.cost, cache=options.cost_cache, watch=self._measuring)
+
+    def _measuring(self, done: int, total: int) -> None:
+        self.progress.measuring(done, total)
 
     def load_rules(self) -> list[Rule]:
         options = self.options
-        return load_rules(options.rules or None, options.only, options.skip)
+        rules = load_rules(options.rules or None, options.only, options.skip)
+        if self.stored is not None:
+            self.stored.check_rules(rules)
+        return rules
 
     def check_rules(self, rules: list[Rule]) -> Mapping[str, str]:
         """Refuse unsound rules, or say why some are not known to be sound, if that is allowed."""
@@ -178,101 +262,60 @@ class _Run:
 
     def search(self, graph: Graph, rules: list[Rule], cost: CostModel) -> _Found:
         """Explore all rewritings in the database, extract the cheapest graph."""
-        options = self.options
         with self._phase("explore"):
-            egraph = EGraph.create(
-                graph, options.db, threads=options.threads, memory_limit=options.memory_limit
-            )
+            egraph = self._open_egraph(graph)
         try:
-            with self._phase("explore"):
-                exploration = explore(
-                    egraph,
-                    rules,
-                    Limits(
-                        iterations=options.iterations,
-                        multi_iterations=options.multi_iterations,
-                        multi_schedule=options.multi_schedule,
-                        e_nodes=options.node_limit,
-                        seconds=options.time_limit_s,
-                    ),
-                    cycle_filter=options.cycle_filter,
-                    semi_naive=options.semi_naive,
-                    progress=self.progress.iteration,
-                )
-            with self._phase("extract"):
-                table = extraction_problem(egraph, cost)
-                extraction = extract(
-                    table.problem,
-                    options.extractor,
-                    cycles=options.ilp_cycles,
-                    time_limit_s=options.extract_time_limit_s,
-                    threads=options.threads,
-                    seed=options.seed,
-                    progress=self.progress.extraction,
-                )
-                choose(egraph, table, extraction.choice)
-                optimized = chosen_graph(egraph)
+            if self.record is not None:
+                write_record(egraph.database, self.record)
+            extractor = AnytimeExtractor(egraph, cost, self.options, self.progress)
+            if self.stored is not None:
+                extractor.go_on()
+            with extractor.interruption.watching():  # exploration has a way of its own
+                with self._phase("explore"):
+                    exploration = self._explore(egraph, rules, extractor)
+                self.seconds["explore"] -= extractor.spent_s
+                self.seconds["extract"] += extractor.spent_s
+                with self._phase("extract"):
+                    extraction = extractor.finish(exploration.iterations)
+                    optimized = chosen_graph(egraph)
             e_nodes, e_classes = egraph.counts()
             used = rules_of_chosen(egraph)
         finally:
             egraph.close()
-        return _Found(optimized, exploration, extraction, used, e_nodes, e_classes)
+        return _Found(
+            optimized, exploration, extraction, used, e_nodes, e_classes, tuple(extractor.log)
+        )
 
-    def check(
-        self,
-        model: Graph | str | Path,
-        original: Graph,
-        optimized: Graph,
-        given: Mapping[str, Array],
-        target: Path | None,
-    ) -> tuple[Graph, Verification]:
-        """Fold the optimized graph, compare it with the original; return both outcomes."""
+    def _open_egraph(self, graph: Graph) -> EGraph:
         options = self.options
-        with self._phase("verify"):
-            folded = fold_weights(optimized)
-            outcome = verify(
-                original,
-                optimized,
-                folded=folded,
-                seed=options.seed,
-                runs=options.verify_runs,
-                inputs=given,
-            )
-            source = None if isinstance(model, Graph) else Path(model)
-            if not outcome.failure() and (_is_onnx(source) or _is_onnx(target)):
-                files = _Files(original, optimized, folded, source if _is_onnx(source) else None)
-                outcome = outcome.joined(self._check_files(files, given, outcome.shrink))
-            return folded, outcome
+        if self.stored is not None:
+            return self.stored.open(graph, options)
+        return EGraph.create(
+            graph, options.db, threads=options.threads, memory_limit=options.memory_limit
+        )
 
-    def _check_files(self, files: _Files, given: Mapping[str, Array], shrink: int) -> Verification:
-        """Compare in onnxruntime; where the model's own weights prove nothing, with random ones."""
-
-        def compare(check: str, graph: Graph, file: Path | None, after: Graph) -> Verification:
-            return verify_files(
-                graph,
-                _saved(graph, folder, "original") if file is None else file,
-                _saved(after, folder, "optimized"),
-                seed=self.options.seed,
-                threads=self.options.threads,
-                inputs=given,
-                shrink=shrink,
-                check=check,
-            )
-
-        with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
-            folder = Path(name)
-            outcome = compare(
-                "onnxruntime, the two files", files.original, files.before, files.folded
-            )
-            proven = any(check.proves_something for check in outcome.outputs)
-            if outcome.failure() or proven or not outcome.runs:
-                return outcome
-            if not can_reseed(files.original):
-                return outcome.joined(not_compared(_NOT_RESEEDED))
-            weights = RandomWeights(files.original, self.options.seed, shrink)
-            optimized = fold_weights(reseed(files.optimized, weights))
-            original = reseed(files.original, weights)
-            return outcome.joined(compare("onnxruntime, random weights", original, None, optimized))
+    def _explore(
+        self, egraph: EGraph, rules: list[Rule], extractor: AnytimeExtractor
+    ) -> Exploration:
+        options, stored = self.options, self.stored
+        if stored is not None and stored.stop_reason is not None:
+            return ended_exploration(egraph.database, stored.checkpoint, stored.stop_reason)
+        return explore(
+            egraph,
+            rules,
+            Limits(
+                iterations=options.iterations,
+                multi_iterations=options.multi_iterations,
+                multi_schedule=options.multi_schedule,
+                e_nodes=options.node_limit,
+                seconds=options.time_limit_s,
+            ),
+            cycle_filter=options.cycle_filter,
+            semi_naive=options.semi_naive,
+            progress=self.progress.iteration,
+            after=extractor.after,
+            start=None if stored is None else stored.checkpoint,
+        )
 
     @contextmanager
     def _phase(self, name: str, told: str = "") -> Iterator[None]:
@@ -283,16 +326,6 @@ class _Run:
             yield
         finally:
             self.seconds[name] += time.perf_counter() - begun
-
-
-def _saved(graph: Graph, folder: Path, name: str) -> Path:
-    path = folder / f"{name}.onnx"
-    save_model(graph, path)
-    return path
-
-
-def _is_onnx(path: Path | None) -> bool:
-    return path is not None and path.suffix.lower() == ".onnx"
 
 
 def _cheaper(original: Graph, optimized: Graph, cost: CostModel) -> tuple[Graph, tuple[str, ...]]:

@@ -12,7 +12,7 @@ from relational_tensat.errors import UsageError, nearest
 
 CYCLE_FILTERS = ("efficient", "vanilla", "none")
 MULTI_SCHEDULES = ("saturated", "first")
-EXTRACTORS = ("ilp", "greedy-dag", "greedy")
+EXTRACTORS = ("ilp", "greedy-dag", "greedy", "greedy-dag-sql", "greedy-sql")
 ILP_CYCLES = ("auto", "real", "int", "none")
 
 _MEMORY = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?B)", re.IGNORECASE)
@@ -39,7 +39,14 @@ class Options:
         extractor: one of ``EXTRACTORS``.
         ilp_cycles: how the ILP is kept acyclic, one of ``ILP_CYCLES``.
         extract_time_limit_s: of extraction.
-        cost: the name of a profile that ships, or the path of a profile file.
+        without: techniques of the ILP (``extract.TECHNIQUES``) to do without, for comparison.
+        extract_every: extract after each so many iterations of exploration as well; 0 for never. These
+            extractions together may take as long as exploration has, and half a second each anyway.
+        stop_unmoved: explore no further when so many of them in a row find nothing cheaper than was
+            known; 0 for never.
+        cost: what costs are from: ``analytic:PROFILE``, ``cpu``, ``cuda``, ``table:TABLE``, or a profile
+            alone; see ``cost.opening``.
+        cost_cache: the file that keeps measured costs; None for the user's own.
         dims: sizes of the model's dynamic dimensions, by name.
         inputs: NumPy files (``.npy``) to verify with, by graph input.
         verify_runs: random inputs per set of weights in verification; None for 2, or 1 for graphs
@@ -67,7 +74,11 @@ class Options:
     extractor: str = "ilp"
     ilp_cycles: str = "auto"
     extract_time_limit_s: float = 60.0
+    without: tuple[str, ...] = ()
+    extract_every: int = 0
+    stop_unmoved: int = 0
     cost: str = "t4"
+    cost_cache: Path | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
     inputs: Mapping[str, Path] = field(default_factory=dict)
     verify_runs: int | None = None
@@ -82,9 +93,14 @@ class Options:
         check_choice("treatment of cycles in the ILP", self.ilp_cycles, ILP_CYCLES)
         for name, least in (
             ("iterations", 0), ("multi_iterations", 0), ("node_limit", 1),
-            ("seed", 0), ("threads", 1),
+            ("seed", 0), ("threads", 1), ("extract_every", 0), ("stop_unmoved", 0),
         ):  # fmt: skip
             _check_at_least(name, getattr(self, name), least)
+        if self.stop_unmoved and not self.extract_every:
+            raise UsageError(
+                f"stop_unmoved = {self.stop_unmoved} without extract_every, expected both: "
+                "what does not move is what is extracted in between"
+            )
         if self.verify_runs is not None:
             _check_at_least("verify_runs", self.verify_runs, 1)
         for name, limit in (

@@ -41,7 +41,8 @@ def check_database(db: Path | None) -> None:
     """Check that a database may be made at ``db``: a run replaces only databases.
 
     Raises:
-        UsageError: the folder does not exist, or another kind of file is there.
+        UsageError: the folder does not exist, or another kind of file is there (an empty one may be
+            what a killed run has left).
     """
     if db is None:
         return
@@ -49,7 +50,7 @@ def check_database(db: Path | None) -> None:
         raise UsageError(f"{db}: the folder {str(db.parent)!r} does not exist")
     if db.is_dir():
         raise UsageError(f"{db}: is a folder, expected a file name")
-    if db.is_file() and not _is_database(db):
+    if db.is_file() and db.stat().st_size and not is_database(db):
         raise UsageError(f"{db}: exists and is not a database, it is not overwritten")
 
 
@@ -59,6 +60,7 @@ def default_output(model: str | Path) -> Path:
     return path.with_name(f"{path.stem}.opt{path.suffix}")
 
 
-def _is_database(path: Path) -> bool:
+def is_database(path: Path) -> bool:
+    """Whether a file begins as DuckDB's do."""
     with path.open("rb") as file:
         return file.read(12)[8:] == _DUCKDB_MAGIC

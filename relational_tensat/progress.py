@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from relational_tensat.anytime import ExtractionEntry
     from relational_tensat.explore import IterationReport
 
 
@@ -20,6 +21,12 @@ class Progress(Protocol):
     def extraction(self, incumbent_us: float, bound_us: float) -> None:
         """The solver has a better graph or a better bound; both in µs, infinite while unknown."""
 
+    def extracted(self, entry: ExtractionEntry) -> None:
+        """An extraction between two iterations of exploration has ended."""
+
+    def measuring(self, done: int, total: int) -> None:
+        """So many of so many configurations have been measured; 0 before the first."""
+
 
 class Silent:
     """Progress that nobody watches."""
@@ -31,4 +38,10 @@ class Silent:
         """Ignore it."""
 
     def extraction(self, incumbent_us: float, bound_us: float) -> None:
+        """Ignore it."""
+
+    def extracted(self, entry: ExtractionEntry) -> None:
+        """Ignore it."""
+
+    def measuring(self, done: int, total: int) -> None:
         """Ignore it."""

@@ -3,16 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from relational_tensat.cost import count_inference_ops
+from relational_tensat.cost import CostCounts, count_inference_ops
 from relational_tensat.graph import Graph
 
 if TYPE_CHECKING:
+    from relational_tensat.anytime import ExtractionEntry
     from relational_tensat.explore import IterationReport, RuleStats
+    from relational_tensat.extract import Extraction
     from relational_tensat.verify import Verification
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionSummary:
+    """What the final extraction had to do.
+
+    Attributes:
+        e_nodes, e_classes: that it chose from: the cycle filter's e-nodes are left out.
+        reduced_e_nodes, reduced_e_classes: that were left of them for the integer program; None where
+            there was none.
+        reductions: e-nodes that each reduction took away.
+        interrupted: Ctrl-C ended it with the best so far.
+    """
+
+    e_nodes: int = 0
+    e_classes: int = 0
+    reduced_e_nodes: int | None = None
+    reduced_e_classes: int | None = None
+    reductions: Mapping[str, int] = field(default_factory=dict)
+    interrupted: bool = False
+
+    @classmethod
+    def of(cls, found: Extraction) -> ExtractionSummary:
+        """Return what is to be said of an extraction."""
+        e_nodes, e_classes, _ = found.size
+        left_nodes, left_classes, _ = found.reduced_size
+        return cls(
+            e_nodes,
+            e_classes,
+            left_nodes if found.was_reduced else None,
+            left_classes if found.was_reduced else None,
+            dict(found.reductions),
+            found.interrupted,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the attributes as an object."""
+        return {**asdict(self), "reductions": dict(self.reductions)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,6 +64,7 @@ class Result:
         graph: the optimized graph as written: what depends on weights only is folded.
         original: the graph that was given.
         cost_profile: the name of the cost model.
+        costs: how many configurations were measured, cached, recorded and estimated.
         cost_before_us, cost_after_us: of one inference; after is never more than before.
         bound_us: no graph in the e-graph costs less; 0 where the extractor gives no bound.
         gap: ``(cost_after - bound) / cost_after``.
@@ -32,14 +73,18 @@ class Result:
         e_nodes, e_classes: of the e-graph, at the end of exploration.
         iterations: of exploration.
         statements: SQL statements that exploration ran.
-        stop_reason: saturated, iterations, nodes, time, memory or interrupted.
+        stop_reason: saturated, iterations, nodes, time, memory, interrupted or unmoved.
         rules: per rule, its matches, how many of them were applied, and its seconds.
         rules_used: per rule, how many e-nodes of the optimized graph it made.
         log: what each iteration did.
-        seconds: per phase: load, explore, extract, verify and total.
+        extraction: what the final extraction had to do.
+        extractions: what each extraction found, those between iterations first.
+        seconds: per phase: load, explore, extract, verify and total; measure is a part of these.
         verification: what was compared, and the errors found.
         output: the file written; None if none was asked for.
         notes: what the reader should know beside the figures, one sentence each.
+        resumed_after: the last complete iteration of the process whose run this one took up; None if it
+            began the run itself.
         untrusted_rules: rules that were let in although they are not known to be sound, and why.
     """
 
@@ -66,6 +111,10 @@ class Result:
     output: Path | None = None
     notes: tuple[str, ...] = ()
     untrusted_rules: Mapping[str, str] = field(default_factory=dict)
+    costs: CostCounts = field(default_factory=CostCounts)
+    extraction: ExtractionSummary = field(default_factory=ExtractionSummary)
+    extractions: tuple[ExtractionEntry, ...] = ()
+    resumed_after: int | None = None
 
     @property
     def saturated(self) -> bool:
@@ -89,6 +138,7 @@ class Result:
             "cost_profile": self.cost_profile,
             "cost_before_us": self.cost_before_us,
             "cost_after_us": self.cost_after_us,
+            "costs": asdict(self.costs),
             "e_nodes": self.e_nodes,
             "e_classes": self.e_classes,
             "iterations": self.iterations,
@@ -96,6 +146,8 @@ class Result:
             "saturated": self.saturated,
             "gap": self.gap,
             "optimal": self.optimal,
+            "extraction": self.extraction.to_json(),
+            "extractions": [asdict(entry) for entry in self.extractions],
             "seconds": dict(self.seconds),
             "verified": {
                 "ok": self.verification.ok,
@@ -111,5 +163,6 @@ class Result:
                 for name, stats in self.rules.items()
             },
             "output": None if self.output is None else str(self.output),
+            "resumed_after": self.resumed_after,
             "untrusted_rules": dict(self.untrusted_rules),
         }

@@ -3,6 +3,9 @@
 
 CREATE TABLE meta (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL);
 
+-- How a run was asked for, so that another process can take it up: see resuming/record.py.
+CREATE TABLE run_record (key VARCHAR NOT NULL, value VARCHAR NOT NULL);
+
 -- Interned: an operator with its attributes (JSON) and its number of children. Foldable: on operands that
 -- are known before inference, so is the result (not so for an input, or for random numbers).
 CREATE TABLE symbol (
@@ -76,6 +79,18 @@ CREATE TABLE iteration_log (
     unions BIGINT NOT NULL, filtered BIGINT NOT NULL, statements BIGINT NOT NULL, seconds DOUBLE NOT NULL
 );
 
+-- Where an exploration is after each of its phases, so that another process can go on from there: see
+-- explore/checkpoint.py. Only in files.
+CREATE TABLE checkpoint (
+    first_rule INTEGER NOT NULL, iteration INTEGER NOT NULL, complete BOOLEAN NOT NULL, stopped VARCHAR NOT NULL,
+    multi_done INTEGER NOT NULL, since_single INTEGER NOT NULL, since_multi INTEGER NOT NULL,
+    quiet BOOLEAN NOT NULL, left_out BOOLEAN NOT NULL, cycles_possible BOOLEAN NOT NULL,
+    next_id INTEGER NOT NULL, clock INTEGER NOT NULL, e_nodes BIGINT NOT NULL, e_classes BIGINT NOT NULL,
+    begun_at INTEGER NOT NULL, matches BIGINT NOT NULL, unions BIGINT NOT NULL, filtered BIGINT NOT NULL,
+    carried_out BOOLEAN NOT NULL, statements BIGINT NOT NULL, seconds DOUBLE NOT NULL,
+    rule_seconds DOUBLE[] NOT NULL
+);
+
 -- The original graph: its e-nodes as they were loaded (children with zeros, as in enode), which value was
 -- computed by which of them, what the graph returns, and the weights that are no parameters but sizes,
 -- indices and the like (elements in C order, of the declared type).
@@ -86,6 +101,20 @@ CREATE TABLE graph_output (position INTEGER NOT NULL, name VARCHAR NOT NULL, cla
 
 -- Microseconds of one application of a signature; replace rows to put in your own costs.
 CREATE TABLE cost (signature INTEGER NOT NULL, cost_us DOUBLE NOT NULL, source VARCHAR NOT NULL);
+
+-- Extractions: after which iteration, what the graph found costs, what the cheapest so far costs, and what no
+-- graph of the e-graph of that time costs less than (0: unknown). The last is the final one.
+CREATE TABLE extraction_log (
+    iteration INTEGER NOT NULL, cost_us DOUBLE NOT NULL, best_us DOUBLE NOT NULL, bound_us DOUBLE NOT NULL,
+    optimal BOOLEAN NOT NULL, seconds DOUBLE NOT NULL, final BOOLEAN NOT NULL
+);
+
+-- The cheapest choice that extractions in between have found, so that it can be found again when the e-graph
+-- has grown: children first, by signature and children, since ids go when e-nodes become equal.
+CREATE TABLE kept_choice (
+    position BIGINT NOT NULL, signature INTEGER NOT NULL,
+    c0 INTEGER NOT NULL, c1 INTEGER NOT NULL, c2 INTEGER NOT NULL, c3 INTEGER NOT NULL, c4 INTEGER NOT NULL
+);
 
 -- The last extraction: the e-node chosen for each class that the result needs.
 CREATE TABLE chosen (class INTEGER NOT NULL, enode INTEGER NOT NULL);

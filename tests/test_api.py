@@ -14,6 +14,7 @@ from relational_tensat.explore import Exploration, IterationReport
 from relational_tensat.extract import Extraction
 from relational_tensat.graph import Graph, Node, Weight, build_graph
 from relational_tensat.load import load_model, save_model
+from relational_tensat.progress import Silent
 from tests.graphs import f32, shared_matmuls, weight
 
 FLAT = Profile("flat", 1e15, 1e15, 1.0)  # every kernel costs its launch: 1 µs
@@ -26,6 +27,7 @@ def found(graph: Graph, *, cost_us: float, bound_us: float) -> api._Found:
         extraction=Extraction(
             np.zeros(1, np.int32), cost_us, bound_us, 0.0, cost_us == bound_us, "ilp", 0.1, ""
         ),
+        extractions=(),
         rules_used={"some-rule": 1},
         e_nodes=3,
         e_classes=2,
@@ -57,7 +59,7 @@ def test_the_cheaper_graph_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert result.verification.ok
     assert result.cost_profile == "flat"
     assert load_model(output).count_ops() == result.graph.count_ops()
-    assert set(result.seconds) == {"load", "explore", "extract", "verify", "total"}
+    assert set(result.seconds) == {"load", "explore", "extract", "verify", "measure", "total"}
 
 
 def test_a_graph_that_costs_more_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +122,7 @@ def test_alike_weights_are_checked_in_onnxruntime_with_random_ones(
     assert "onnxruntime, the two files" not in checks
 
 
-class Watcher:
+class Watcher(Silent):
     """Progress that remembers."""
 
     def __init__(self) -> None:

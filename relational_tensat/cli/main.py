@@ -14,6 +14,10 @@ from collections.abc import Sequence
 from relational_tensat import __version__
 from relational_tensat.cli import (
     convert,
+    costs_clear,
+    costs_export,
+    costs_import,
+    costs_show,
     explain,
     export,
     extract,
@@ -42,6 +46,10 @@ _COMMANDS = {
     "rules verify": rules_verify,
     "rules functions": rules_functions,
     "rules operators": rules_operators,
+    "costs show": costs_show,
+    "costs export": costs_export,
+    "costs import": costs_import,
+    "costs clear": costs_clear,
     "convert": convert,
     "export": export,
     "extract": extract,
@@ -63,8 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:
-        return _fail("interrupted", _INTERRUPTED)
+    except KeyboardInterrupt as interruption:  # its text, if any, says what was kept
+        return _fail(str(interruption) or "interrupted", _INTERRUPTED)
     except RelationalTensatError as error:
         _show_traceback()
         return _fail(str(error), error.exit_code)

@@ -38,6 +38,10 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[Any, list[str]]:
         """Parse, and refuse what is left over with the nearest flag.
 
+        Returns:
+            The arguments; ``flags`` are those that were written, whether or not their values are the
+            defaults.
+
         Raises:
             UsageError: an argument is unknown.
         """
@@ -45,6 +49,9 @@ class Parser(argparse.ArgumentParser):
         if extra:
             hint = nearest(extra[0].partition("=")[0], self.flags)
             self.error(f"unknown argument {extra[0]!r}{hint}")
+        written = {text.partition("=")[0] for text in args or ()}
+        of_command = getattr(known, "flags", [])
+        known.flags = [*of_command, *(flag for flag in self.flags if flag in written)]
         return known, extra
 
 

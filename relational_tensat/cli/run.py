@@ -16,6 +16,8 @@ from relational_tensat.cli.parser import (
     seconds,
     whole_number,
 )
+from relational_tensat.cli.run_resume import WITH_RESUME, resumed
+from relational_tensat.errors import UsageError
 from relational_tensat.options import (
     CYCLE_FILTERS,
     EXTRACTORS,
@@ -25,6 +27,7 @@ from relational_tensat.options import (
 )
 
 if TYPE_CHECKING:
+    from relational_tensat.progress import Progress
     from relational_tensat.result import Result
 
 HELP = "optimize a model: explore its rewritings, extract the cheapest, verify it, write it"
@@ -34,10 +37,18 @@ _DEFAULTS = Options()
 
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``run``."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a .json or .onnx model")
+    parser.add_argument(
+        "model", type=Path, nargs="?", metavar="MODEL",
+        help="a .json or .onnx model; with --resume, where the run's model is now if it was moved",
+    )  # fmt: skip
     parser.add_argument(
         "-o", "--output", type=Path, help="where to write [NAME.opt.SUFFIX beside the model]"
     )
+    parser.add_argument(
+        "--resume", type=Path, metavar="DB",
+        help="take up the killed run whose --db this is, after its last complete iteration and with its "
+        f"options; beside this only {', '.join(WITH_RESUME)} may be given",
+    )  # fmt: skip
     parser.add_argument(
         "--dim", type=dimensions, action="append", default=[], metavar="NAME=SIZE,…",
         help="sizes of the model's dynamic dimensions",
@@ -54,6 +65,12 @@ def add_arguments(parser: Parser) -> None:
         help="random inputs per set of weights [2, or 1 over 5 Gflop]",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+    parser.add_argument(
+        "--json-events", action="store_true",
+        help="instead of progress, print one JSON object a line on standard error: seconds, event "
+        "(phase, iteration, incumbent, bound, extracted, measuring), the phase and iteration it "
+        "belongs to, and its values (incumbent and bound in µs)",
+    )  # fmt: skip
     parser.add_argument(
         "--quiet", action="store_true", help="no progress, and the result in one line"
     )
@@ -95,6 +112,15 @@ def _add_limit_arguments(parser: Parser) -> None:
         "--extract-time-limit", type=seconds, default=_DEFAULTS.extract_time_limit_s, metavar="S",
         help=f"seconds of extraction {default}",
     )  # fmt: skip
+    parser.add_argument(
+        "--extract-every", type=whole_number, default=_DEFAULTS.extract_every, metavar="N",
+        help=f"extract after every N iterations as well, as long as they took; 0: never {default}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stop-unmoved", type=whole_number, default=_DEFAULTS.stop_unmoved, metavar="K",
+        help="explore no further when K such extractions in a row find nothing cheaper; "
+        f"0: never {default}",
+    )  # fmt: skip
     parser.add_argument("--memory-limit", metavar="SIZE", help="of the database, e.g. 2GB")
 
 
@@ -111,8 +137,18 @@ def _add_search_arguments(parser: Parser) -> None:
             metavar="NAME", help=f"{text}: {', '.join(known)} {default}",
         )  # fmt: skip
     parser.add_argument(
-        "--cost", default=_DEFAULTS.cost, metavar="PROFILE",
-        help=f"a cost profile by name, or a .toml file {default}",
+        "--without", action="append", default=[], metavar="TECHNIQUE",
+        help="leave out a reduction or cut of the ILP, for comparison (repeatable)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--cost", default=_DEFAULTS.cost, metavar="SOURCE",
+        help="what costs are from: analytic:PROFILE (a name or a .toml file), cpu or cuda (measured "
+        "here; cpu:all with onnxruntime's own optimizations), "
+        f"table:TABLE (a name or a .parquet file); a profile or table alone, too {default}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--cost-cache", type=Path, metavar="FILE",
+        help="keep measured costs here [in the user's cache folder]",
     )  # fmt: skip
     parser.add_argument("--db", type=Path, metavar="FILE", help="keep the e-graph's database here")
     parser.add_argument(
@@ -129,22 +165,36 @@ def _add_search_arguments(parser: Parser) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Optimize the model and print the result."""
+    """Optimize the model, or take up a run that was killed, and print the result."""
+    result = _optimized(args) if args.resume is None else resumed(args, _progress(args))
+    _print(result, as_json=args.json, quiet=args.quiet)
+    return 0
+
+
+def _optimized(args: argparse.Namespace) -> Result:
+    if args.model is None:
+        raise UsageError("expected MODEL, or --resume DB (see relational-tensat run --help)")
     options = _options(args)
     from relational_tensat.api import optimize
     from relational_tensat.paths import default_output
-    from relational_tensat.progress import Silent
-    from relational_tensat.report.console import stderr_console
-    from relational_tensat.report.watch import ConsoleProgress
 
-    result = optimize(
+    return optimize(
         args.model,
         options,
         output=args.output or default_output(args.model),
-        progress=Silent() if args.quiet else ConsoleProgress(stderr_console()),
+        progress=_progress(args),
     )
-    _print(result, as_json=args.json, quiet=args.quiet)
-    return 0
+
+
+def _progress(args: argparse.Namespace) -> Progress:
+    from relational_tensat.progress import Silent
+    from relational_tensat.report.console import stderr_console
+    from relational_tensat.report.events import RunEvents
+    from relational_tensat.report.watch import ConsoleProgress
+
+    if args.json_events:
+        return RunEvents(sys.stderr)
+    return Silent() if args.quiet else ConsoleProgress(stderr_console())
 
 
 def _options(args: argparse.Namespace) -> Options:
@@ -164,7 +214,11 @@ def _options(args: argparse.Namespace) -> Options:
         extractor=args.extractor,
         ilp_cycles=args.ilp_cycles,
         extract_time_limit_s=args.extract_time_limit,
+        without=tuple(args.without),
+        extract_every=args.extract_every,
+        stop_unmoved=args.stop_unmoved,
         cost=args.cost,
+        cost_cache=args.cost_cache,
         dims=merged(args.dim, "--dim"),
         inputs=merged(args.input, "--input"),
         verify_runs=args.verify_runs,

@@ -7,11 +7,11 @@ operator's shape rule, however many e-nodes have it: that keeps the shape analys
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.database import Database, Interrupted, OutOfMemory
 from relational_tensat.graph.ir import AttrItems, Attrs
 from relational_tensat.graph.types import ValueType
 from relational_tensat.load.json_values import encode_attr
@@ -44,17 +44,21 @@ def no_head(symbol: Symbol) -> int:
     return 0
 
 
-@dataclass
-class _Pending:
-    """Rows interned but not yet in the tables."""
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How many of each are in the tables; their ids are 1, 2, …"""
 
-    symbols: list[int] = field(default_factory=list)
-    types: list[int] = field(default_factory=list)
-    signatures: list[int] = field(default_factory=list)
+    symbols: int = 0
+    types: int = 0
+    signatures: int = 0
 
 
 class Catalogue:
-    """Interns symbols, types and signatures; ``flush`` writes the new ones to the tables."""
+    """Interns symbols, types and signatures; ``flush`` writes the new ones to the tables.
+
+    Attributes:
+        written: what ``flush`` need not write; set back where what it wrote is undone.
+    """
 
     def __init__(self) -> None:
         self.symbols: list[Symbol] = []
@@ -65,7 +69,21 @@ class Catalogue:
         self._symbol_ids: dict[Symbol, int] = {}
         self._type_ids: dict[ValueType, int] = {}
         self._signature_ids: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._pending = _Pending()
+        self.written = Written()
+
+    def restore(
+        self, symbols: list[Symbol], types: list[ValueType], signatures: list[Signature]
+    ) -> None:
+        """Take over all that is in the tables, in the order of its ids; heads are 0 until ``rehead``."""
+        self.symbols, self.types, self.signatures = symbols, types, signatures
+        self.heads = [0] * len(signatures)
+        self._symbol_ids = {symbol: number for number, symbol in enumerate(symbols, start=1)}
+        self._type_ids = {kind: number for number, kind in enumerate(types, start=1)}
+        self._signature_ids = {
+            (signature.symbol, signature.operands): number
+            for number, signature in enumerate(signatures, start=1)
+        }
+        self.written = Written(len(symbols), len(types), len(signatures))
 
     def symbol_of(self, signature: int) -> Symbol:
         """Return the symbol of a signature id."""
@@ -104,17 +122,33 @@ class Catalogue:
         self.heads.append(self.head_of(self.symbols[symbol - 1]))
         number = len(self.signatures)
         self._signature_ids[key] = number
-        self._pending.signatures.append(number)
         return number
+
+    def flush_whole(self, database: Database) -> None:
+        """Flush in a transaction: where that cannot end, it is as if it had not begun.
+
+        Raises:
+            Interrupted: someone interrupted the database.
+            OutOfMemory: it needs more than the memory limit.
+        """
+        written = self.written
+        try:
+            with database.transaction():
+                self.flush(database)
+        except (Interrupted, OutOfMemory):
+            self.written = written
+            raise
 
     def flush(self, database: Database) -> None:
         """Write what was interned since the last flush."""
-        pending, self._pending = self._pending, _Pending()
-        symbols = [self.symbols[i - 1] for i in pending.symbols]
+        written = self.written
+        self.written = Written(len(self.symbols), len(self.types), len(self.signatures))
+        symbols, types = self.symbols[written.symbols :], self.types[written.types :]
+        signatures = self.signatures[written.signatures :]
         database.insert(
             "symbol",
             {
-                "id": pending.symbols,
+                "id": _numbers(written.symbols, self.symbols),
                 "op": [s.op for s in symbols],
                 "attrs": [attrs_text(s.attrs) for s in symbols],
                 "arity": [s.arity for s in symbols],
@@ -124,19 +158,18 @@ class Catalogue:
         database.insert(
             "value_type",
             {
-                "id": pending.types,
-                "type": [type_text(self.types[i - 1]) for i in pending.types],
+                "id": _numbers(written.types, self.types),
+                "type": [type_text(kind) for kind in types],
             },
         )
-        signatures = [self.signatures[i - 1] for i in pending.signatures]
         database.insert(
             "signature",
             {
-                "id": pending.signatures,
+                "id": _numbers(written.signatures, self.signatures),
                 "symbol": [s.symbol for s in signatures],
                 "operands": [list(s.operands) for s in signatures],
                 "type": [s.type for s in signatures],
-                "head": [self.heads[i - 1] for i in pending.signatures],
+                "head": self.heads[written.signatures :],
             },
         )
 
@@ -151,7 +184,6 @@ class Catalogue:
         if found is None:
             self.symbols.append(symbol)
             found = self._symbol_ids[symbol] = len(self.symbols)
-            self._pending.symbols.append(found)
         return found
 
     def _type(self, kind: ValueType) -> int:
@@ -159,8 +191,12 @@ class Catalogue:
         if found is None:
             self.types.append(kind)
             found = self._type_ids[kind] = len(self.types)
-            self._pending.types.append(found)
         return found
+
+
+def _numbers(written: int, interned: Sequence[object]) -> list[int]:
+    """Return the ids of what is not written yet."""
+    return list(range(written + 1, len(interned) + 1))
 
 
 def _is_foldable(symbol: Symbol) -> bool:

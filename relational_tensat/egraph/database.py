@@ -38,7 +38,12 @@ OPTIMIZERS = frozenset(
 MANY_ROWS = 5_000
 
 #: Written into every database; raised when a table changes its meaning.
-FORMAT_VERSION = "2"
+FORMAT_VERSION = "3"
+
+
+#: Files of changes that are not yet in the database's own: DuckDB's, written before and while it
+#: moves them there. Of another database's they would say nothing good.
+_LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 
 
 class Interrupted(Exception):  # noqa: N818  # a control signal, not an error
@@ -53,27 +58,47 @@ class Database:
     """One e-graph's tables. Not thread-safe, except for ``interrupt``.
 
     Attributes:
+        is_file: whether the tables outlive the process: what is committed is on the disk.
         statements: how many SQL statements have been run.
         seconds_by_statement: wall seconds by the name of what ran.
     """
 
     def __init__(
-        self, path: Path | None = None, *, threads: int = 1, memory_limit: str | None = None
+        self,
+        path: Path | None = None,
+        *,
+        threads: int = 1,
+        memory_limit: str | None = None,
+        keep: bool = False,
     ) -> None:
+        """Open a database.
+
+        Args:
+            path: a file; None for a database in memory.
+            memory_limit: as DuckDB writes it, e.g. ``2GB``.
+            keep: go on with the file that is there. Else it is replaced: the caller has agreed to
+                that by naming it.
+
+        Raises:
+            InputError: the file cannot be created or opened.
+            UsageError: the memory limit is not one.
+        """
+        self.is_file = path is not None
         config: dict[str, str | bool | int | float | list[str]] = {"threads": threads}
         if path is None:  # where what does not fit into memory goes; a file has a folder beside it
             config["temp_directory"] = str(Path(gettempdir()) / f"relational_tensat-{os.getpid()}")
         if memory_limit is not None:
             config["memory_limit"] = memory_limit
         try:
-            if path is not None and path.exists():
-                path.unlink()  # a run starts a database anew; the caller has agreed by naming it
+            if path is not None and not keep:
+                _remove(path)
             self.connection = duckdb.connect(str(path) if path else ":memory:", config=config)
         except (duckdb.Error, OSError) as error:
             reason = str(error).splitlines()[0]
             if "memory_limit" in str(error) or "memory" in reason.lower():
                 raise UsageError(f"--memory-limit {memory_limit}: {reason}") from error
-            raise InputError(f"{path}: cannot create the database: {reason}") from error
+            verb = "open" if keep else "create"
+            raise InputError(f"{path}: cannot {verb} the database: {reason}") from error
         self._limit_planning()
         self.statements = 0
         self.seconds_by_statement: dict[str, float] = {}
@@ -158,6 +183,22 @@ class Database:
                 return  # there is none: its COMMIT was interrupted
             return
 
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do what is inside all or not at all.
+
+        Raises:
+            Interrupted: ``interrupt`` was called; none of it is done.
+            OutOfMemory: it needs more than the memory limit; none of it is done.
+        """
+        try:
+            self.begin()
+            yield
+            self.commit()
+        except (Interrupted, OutOfMemory):
+            self.rollback()
+            raise
+
     def interrupt(self) -> None:
         """Stop the running statement, and refuse others until ``resume``; from any thread."""
         self._stopped = True
@@ -166,6 +207,11 @@ class Database:
     def resume(self) -> None:
         """Allow statements again after ``interrupt``."""
         self._stopped = False
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether statements are refused, since ``interrupt`` was called."""
+        return self._stopped
 
     def check_interrupt(self) -> None:
         """Raise ``Interrupted`` if ``interrupt`` was called."""
@@ -203,6 +249,12 @@ class Database:
             self.connection.execute(statement)
         except duckdb.InterruptException as error:
             raise Interrupted from error
+
+
+def _remove(path: Path) -> None:
+    """Remove a database, and what a killed process may have left beside it: logs of its changes."""
+    for suffix in ("", *_LOGS):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _parse(connection: duckdb.DuckDBPyConnection, text: str) -> Sequence[duckdb.Statement]:

@@ -110,6 +110,10 @@ class EGraph:
         self.database.run("signature_heads")
         self.database.run("enode_heads")
 
+    def set_stop_reason(self, reason: str) -> None:
+        """Write into the table ``meta`` why exploration ended."""
+        self.database.run("set_stop_reason", reason=reason)
+
     def close(self) -> None:
         """Close the database."""
         self.database.close()

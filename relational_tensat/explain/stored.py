@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,14 +9,10 @@ from typing import Any
 import duckdb
 
 from relational_tensat.egraph.catalogue import Symbol
+from relational_tensat.egraph.reading import parse_symbol, parse_type
 from relational_tensat.errors import InputError, UsageError, nearest
-from relational_tensat.graph.types import TensorType, ValueType
-from relational_tensat.load.json_check import Place
-from relational_tensat.load.json_values import decode_attr
-from relational_tensat.ops import get_operator
+from relational_tensat.graph.types import ValueType
 from relational_tensat.resources import sql
-
-_TENSOR = re.compile(r"([^\s\[\],()]+)\[([\d,]*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +67,7 @@ class StoredEGraph:
             raise InputError(f"not a database of a run: {reason}") from error
         self.signatures = {
             int(number): StoredSignature(
-                _symbol(op, attrs, len(operands)),
+                parse_symbol(op, attrs, len(operands)),
                 tuple(types[operand] for operand in operands),
                 types[kind],
             )
@@ -118,29 +112,3 @@ class StoredEGraph:
 
     def _rows(self, table: str, columns: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(f"SELECT {columns} FROM {table} ORDER BY id").fetchall()
-
-
-def parse_type(text: str) -> ValueType:
-    """Return the type that ``egraph.catalogue.type_text`` wrote.
-
-    Raises:
-        InputError: it is no such text.
-    """
-    parts = tuple(
-        TensorType(dtype, tuple(int(size) for size in shape.split(",") if size))
-        for dtype, shape in _TENSOR.findall(text)
-    )
-    if text.startswith("("):
-        return parts
-    if len(parts) != 1:
-        raise InputError(f"the type {text!r} in the database, expected one like float32[2,3]")
-    return parts[0]
-
-
-def _symbol(op: str, attrs: str, arity: int) -> Symbol:
-    kinds = {attr.name: attr.kind for attr in get_operator(op).attrs}
-    values = json.loads(attrs)
-    items = tuple(
-        (name, decode_attr(Place(value, op, name), kinds[name])) for name, value in values.items()
-    )
-    return Symbol(op, items, arity)

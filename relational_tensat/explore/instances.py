@@ -40,6 +40,35 @@ class Instances:
         #: By rule number: the most nodes that a valid instance builds.
         self._sizes: dict[int, int] = {}
 
+    def create_tables(self) -> None:
+        """Make the two tables. In a file they are kept, as long as the exploration may be resumed."""
+        kind = "TABLE" if self._database.is_file else "TEMP TABLE"
+        signatures = ", ".join(f"g{i} INTEGER" for i in range(2 * self._compiled.node_columns))
+        self._database.execute(
+            "-- judged configurations\n"
+            f"CREATE OR REPLACE {kind} instance"
+            f" (id INTEGER, rule INTEGER, {signatures}, root0 INTEGER, root1 INTEGER)",
+            name="instance",
+        )
+        children = ", ".join(f"s{i} INTEGER" for i in range(CHILD_COLUMNS))
+        self._database.execute(
+            "-- one e-node of a target, built in its step; s0… are positions in the bindings (from 1)\n"
+            f"CREATE OR REPLACE {kind} template"
+            f" (instance INTEGER, step INTEGER, signature INTEGER, type INTEGER, head INTEGER, {children})",
+            name="template",
+        )
+
+    def restore(self) -> None:
+        """Go on with the tables that another process has filled."""
+        ((last,),) = self._database.execute("SELECT max(id) FROM instance", name="instance")
+        self._count = max(self._count, int(last or 0))
+        self._sizes = {int(rule): int(size) for rule, size in self._database.run("instance_sizes")}
+
+    def drop_tables(self) -> None:
+        """Drop what only an exploration needs."""
+        for table in ("instance", "template"):
+            self._database.execute(f"DROP TABLE {table}", name=table)
+
     def judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
         """Judge configurations: rows of rule number and signatures (0 where there is no node).
 

@@ -45,12 +45,17 @@ class Guard:
 
     def __init__(self, database: Database, seconds: float | None) -> None:
         self.reason: str | None = None
+        self._pressed = False
         self._database = database
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch the clock and Ctrl-C while the block runs (signals only in the main thread)."""
+        """Watch the clock and Ctrl-C while the block runs (signals only in the main thread).
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed twice.
+        """
         timer = None
         if self._deadline is not None:
             remaining = max(self._deadline - time.monotonic(), 0.0)
@@ -69,6 +74,9 @@ class Guard:
                 timer.join()  # it may be interrupting just now
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
+        if self._pressed:
+            raise KeyboardInterrupt
+        self._pressed = True
         self._stop("interrupted")
 
     def _stop(self, reason: str) -> None:

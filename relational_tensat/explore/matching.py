@@ -2,6 +2,11 @@
 
 One query per live skeleton fills ``match``; new configurations are judged; matches joined with valid
 instances are the rows of ``application``: a rule's instance, its root classes and its bindings.
+
+Applications have an order that depends on nothing but the e-graph, rule by rule as in TENSAT: it decides
+what the node limit leaves out and, by the ages of the e-nodes made, what the cycle filter takes. Of a
+rule, the youngest class comes first: what closes a cycle is then found to be younger than what carries
+the original graph, and less has to be filtered.
 """
 
 from __future__ import annotations
@@ -33,12 +38,31 @@ class Matcher:
         rule_seconds: wall seconds of matching, by rule number.
     """
 
-    def __init__(self, egraph: EGraph, compiled: CompiledRules, first_instance: int = 1) -> None:
+    def __init__(
+        self,
+        egraph: EGraph,
+        compiled: CompiledRules,
+        first_instance: int = 1,
+        *,
+        restored: bool = False,
+    ) -> None:
+        """Make the tables of rules and instances.
+
+        Args:
+            restored: the rules and their instances are in the tables already: another process was
+                killed while it matched them.
+        """
         self.compiled = compiled
         self.truncated = False
+        self.rule_seconds: dict[int, float] = {}
         self._database: Database = egraph.database
-        self._create_tables()
         self.instances = Instances(compiled, egraph.catalogue, egraph.database, first_instance)
+        if restored:
+            self.instances.restore()
+        else:
+            self.instances.create_tables()
+            self._insert_rules()
+        self._create_tables()
 
     def single(self, since: int) -> int:
         """Fill ``application`` with the new applications of single-pattern rules; return how many."""
@@ -109,20 +133,13 @@ class Matcher:
 
     def _create_tables(self) -> None:
         compiled, database = self.compiled, self._database
-        self.rule_seconds: dict[int, float] = {}
-        signatures = [f"g{i}" for i in range(2 * compiled.node_columns)]
-        columns = ", ".join(f"{name} INTEGER" for name in signatures)
-        database.execute(
-            f"CREATE OR REPLACE TEMP TABLE instance "
-            f"(id INTEGER, rule INTEGER, {columns}, root0 INTEGER, root1 INTEGER)"
-        )
         columns = ", ".join(f"{name} INTEGER" for name in skeleton_columns(compiled))
         database.execute(f"CREATE OR REPLACE TEMP TABLE skeleton_row ({columns})")
         database.script("rule_tables")
-        self._insert_rules()
-        self._write_texts(signatures)
+        self._insert_patterns()
+        self._write_texts([f"g{i}" for i in range(2 * compiled.node_columns)])
 
-    def _insert_rules(self) -> None:
+    def _insert_patterns(self) -> None:
         singles = [r for r in self.compiled.rules if len(r.patterns) == 1]
         self._database.insert(
             "rule_pattern",
@@ -139,6 +156,8 @@ class Matcher:
                 "is_symmetric": [r.rule.symmetric for _, r in joined],
             },
         )
+
+    def _insert_rules(self) -> None:
         compiled = self.compiled
         rules = [r.rule for r in compiled.rules]
         self._database.insert(
@@ -170,15 +189,17 @@ class Matcher:
         )
         self._single_text = (
             "-- applications of single-pattern rules\n"
-            "SELECT row_number() OVER ()::INTEGER AS id, i.rule, i.id AS instance, m.root AS root0,\n"
-            f"    0 AS root1, [{leaves}] AS b\n"
+            f"SELECT row_number() OVER (ORDER BY i.rule, m.root DESC, i.id, {leaves})::INTEGER AS id,\n"
+            f"    i.rule, i.id AS instance, m.root AS root0, 0 AS root1, [{leaves}] AS b\n"
             "FROM match AS m JOIN rule_pattern AS r USING (pattern)\n"
             f"JOIN instance AS i ON i.rule = r.rule AND {on_match}\n"
             "WHERE i.root0 > 0"
         )
         self._multi_text = (
             "-- applications of multi-pattern rules\n"
-            "SELECT row_number() OVER ()::INTEGER AS id, p.rule, i.id AS instance, p.root0, p.root1, p.b\n"
+            "SELECT row_number() OVER (\n"
+            "        ORDER BY p.rule, p.root0 DESC, p.root1 DESC, i.id, hash(p.b)\n"
+            "    )::INTEGER AS id, p.rule, i.id AS instance, p.root0, p.root1, p.b\n"
             f"FROM pair AS p JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
             "WHERE i.root0 > 0"
         )

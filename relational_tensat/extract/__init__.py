@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from relational_tensat.errors import UsageError, nearest
+from relational_tensat.errors import RelationalTensatError, UsageError, nearest
 from relational_tensat.extract.greedy import tree_greedy
-from relational_tensat.extract.greedy_dag import greedy_dag
+from relational_tensat.extract.greedy_dag import cheapest_greedy
+from relational_tensat.extract.greedy_sql import InTables, greedy_in_sql
 from relational_tensat.extract.ilp import search_ilp
+from relational_tensat.extract.interruption import Interruption
 from relational_tensat.extract.problem import (
     UNUSED,
     Extraction,
@@ -21,8 +23,9 @@ from relational_tensat.extract.problem import (
     relative_gap,
     topological_order,
 )
+from relational_tensat.extract.search import EQUAL
 from relational_tensat.extract.solver import Progress, ShouldStop, SolverOptions
-from relational_tensat.extract.techniques import TECHNIQUES, Techniques
+from relational_tensat.extract.techniques import TECHNIQUES, Techniques, size_of
 
 __all__ = [
     "CYCLES",
@@ -39,13 +42,8 @@ __all__ = [
     "topological_order",
 ]
 
-METHODS: tuple[str, ...] = ("greedy", "greedy-dag", "ilp")
+METHODS: tuple[str, ...] = ("greedy", "greedy-dag", "ilp", "greedy-sql", "greedy-dag-sql")
 CYCLES: tuple[str, ...] = ("auto", "real", "int", "none")
-
-_GREEDY: dict[str, Callable[[ExtractionProblem], Ints]] = {
-    "greedy": tree_greedy,
-    "greedy-dag": greedy_dag,
-}
 
 
 def extract(
@@ -59,25 +57,37 @@ def extract(
     should_stop: ShouldStop | None = None,
     progress: Progress | None = None,
     without: Collection[str] = (),
+    start: Ints | None = None,
+    interruption: Interruption | None = None,
+    tables: InTables | None = None,
 ) -> Extraction:
     """Choose the cheapest graph of an e-graph.
+
+    Ctrl-C ends ``ilp`` with the best choice so far; pressed again, it ends the program.
 
     Args:
         problem: the e-graph with its costs.
         method: ``greedy`` (least tree cost), ``greedy-dag`` (shared work charged once, never
             worse than the original graph) or ``ilp`` (proven by HiGHS, never worse than
-            ``greedy-dag``).
+            ``greedy-dag``); ``greedy-sql`` and ``greedy-dag-sql`` are computed in DuckDB, the
+            latter bottom-up only.
         cycles: for ``ilp``, how circles are kept out: ``auto`` (reductions, and cuts for circles
             found), ``real`` or ``int`` (the papers' topological variables over all classes) or
             ``none`` (no rows against circles; a circular answer is repaired by cuts).
-        time_limit_s: wall seconds for ``ilp``; the best choice so far is returned then.
+        time_limit_s: wall seconds for ``ilp``, and for improving very large choices of
+            ``greedy-dag``; the best choice so far is returned then. For SQL too, whose work is done
+            in Python if they are not enough.
         threads: HiGHS threads. With 1, equal inputs give equal results (time limits aside).
         seed: HiGHS random seed.
         should_stop: asked often during ``ilp``; True returns the best choice so far.
         progress: called with (cost, bound) in µs whenever ``ilp`` improves one of them.
         without: names of ``TECHNIQUES`` that ``ilp`` shall do without, for comparison.
+        start: an acyclic choice for ``ilp`` to begin from; the result is never worse.
+        interruption: shared by all that one Ctrl-C shall end.
+        tables: where the e-graph is in tables, these, so that SQL works on them directly.
 
     Raises:
+        KeyboardInterrupt: Ctrl-C was pressed twice.
         UsageError: an unknown method, technique or way with cycles, or a limit that makes no sense.
         NoSolutionError: the root has no acyclic derivation.
     """
@@ -89,18 +99,50 @@ def extract(
         raise UsageError(f"threads: {threads}, expected at least 1")
     techniques = Techniques(frozenset(without))
     begin = time.monotonic()
-    if method in _GREEDY:
-        choice = _GREEDY[method](problem)
-        return _result(problem, choice, 0.0, method, begin, "")
-    limits = SolverOptions(begin + time_limit_s, threads, seed, should_stop, techniques=techniques)
-    search = search_ilp(problem, cycles, limits, progress)
+    if method != "ilp":
+        choice, note = _greedy(problem, method, time_limit_s, tables)
+        return _result(problem, choice, 0.0, method, begin, note)
+    interruption = interruption or Interruption()
+    limits = SolverOptions(
+        begin + time_limit_s, threads, seed, should_stop, interruption, techniques
+    )
+    with interruption.watching():
+        search = search_ilp(problem, cycles, limits, progress, start)
     found = _result(problem, search.best, search.bound_us, method, begin, "; ".join(search.notes))
+    if found.cost_us > search.baseline_us * (1 + EQUAL):
+        raise RelationalTensatError(
+            f"the extracted graph costs {found.cost_us} µs, a plainer method's {search.baseline_us}"
+        )
     return replace(
         found,
+        interrupted=interruption.happened,
         reductions=dict(techniques.dropped),
-        size=techniques.whole,
         reduced_size=techniques.left,
     )
+
+
+def _greedy(
+    problem: ExtractionProblem, method: str, time_limit_s: float, tables: InTables | None
+) -> tuple[Ints, str]:
+    """Return what a greedy method chooses, and what made it."""
+    if method == "greedy":
+        return tree_greedy(problem), ""
+    if method == "greedy-dag":
+        return cheapest_greedy(problem, _over_after(time_limit_s))
+    shared = method == "greedy-dag-sql"
+    return greedy_in_sql(problem, tables, shared=shared, time_limit_s=time_limit_s)
+
+
+def _over_after(seconds: float) -> Callable[[], bool]:
+    """Return a question whether so many seconds have passed since it was asked first."""
+    asked: list[float] = []
+
+    def is_over() -> bool:
+        asked.append(time.monotonic())
+        del asked[1:-1]
+        return asked[-1] - asked[0] > seconds or seconds <= 0
+
+    return is_over
 
 
 def _result(
@@ -121,6 +163,7 @@ def _result(
         method=method,
         seconds=time.monotonic() - begin,
         note=note,
+        size=size_of([problem]),
     )
 
 

@@ -4,6 +4,11 @@ An e-node's cost is what the *union* of its children's sets costs, plus its own;
 charged once. Classes are settled in order of that cost, which never falls on the way up, so a
 class only ever rests on classes settled before it: the choice cannot be cyclic, and every e-node
 is looked at once (Algorithm 2 of the TENSAT+MCTS paper looks at them until nothing moves).
+Ties are broken by rank, as in tree-greedy.
+
+The sets of a deep e-graph grow with the square of its depth. When they outgrow a limit, no more
+are made, and from there on an e-node costs what its dearest child costs, plus its own: too little,
+but of a size that still tells e-nodes apart, where a sum over children would explode.
 """
 
 from __future__ import annotations
@@ -22,12 +27,21 @@ from relational_tensat.extract.problem import (
     reachable,
 )
 
+MOST_MEMBERS = 128 * 1024 * 1024
+"""Members that all sets of one derivation may have together: 512 MiB of them."""
+
 
 class DagDeriver:
-    """Derives choices bottom-up for one e-graph, under any weights of its e-nodes."""
+    """Derives choices bottom-up for one e-graph, under any weights of its e-nodes.
 
-    def __init__(self, problem: ExtractionProblem) -> None:
+    Attributes:
+        exact: whether in all derivations so far the sets of all classes fitted.
+    """
+
+    def __init__(self, problem: ExtractionProblem, most_members: int | None = None) -> None:
+        self.exact = True
         self._problem = problem
+        self._most_members = MOST_MEMBERS if most_members is None else most_members
         self._parents = parents_by_class(problem)
         self._children = children_by_node(problem)
         self._node_class = problem.node_class.tolist()
@@ -42,11 +56,16 @@ class DagDeriver:
         Raises:
             NoSolutionError: the root has no acyclic derivation.
         """
-        choice, _ = self._settle(weights, self._problem.root)
-        return reachable(self._problem, choice)
+        problem = self._problem
+        choice, _ = self._settle(weights, problem.root)
+        if choice[problem.root] == UNUSED:
+            raise NoSolutionError(f"the root class {problem.root} has no acyclic derivation")
+        return reachable(problem, choice)
 
     def derivation_costs(self, weights: Floats) -> Floats:
-        """Return, per class, the weight of one acyclic derivation (infinite where there is none).
+        """Return, per class, the weight of one acyclic derivation.
+
+        It is infinite where there is none, and where the sets have outgrown their limit.
 
         Args:
             weights: per e-node, not negative.
@@ -58,38 +77,42 @@ class DagDeriver:
         problem, node_class, children = self._problem, self._node_class, self._children
         weight = weights.tolist()
         missing = list(self._arity)
-        union = _SetUnion(problem.n_classes)
+        union = _SetUnion(problem.n_classes, self._most_members)
         choice = np.full(problem.n_classes, UNUSED, dtype=np.int32)
-        best = [np.inf] * problem.n_classes
         totals = np.full(problem.n_classes, np.inf)
         settled = [False] * problem.n_classes
+        # An entry is (weight, rank * number of e-nodes + e-node); of a class, the best so far.
+        size = problem.n_nodes
+        best: list[tuple[float, int]] = [(np.inf, 0)] * problem.n_classes
         queue = [(weight[node], node) for node, count in enumerate(missing) if count == 0]
         heapq.heapify(queue)
         while queue:
-            total, node = heapq.heappop(queue)
+            total, place = heapq.heappop(queue)
+            rank, node = divmod(place, size)
             klass = node_class[node]
             if settled[klass]:
                 continue
             settled[klass] = True
             choice[klass] = node
-            totals[klass] = total
-            if klass == target:
-                return choice, totals
             union.settle(klass, children[node], weight[node], total)
+            if not union.full:
+                totals[klass] = total
+            if klass == target:
+                break
             for parent in self._parents[klass]:
                 missing[parent] -= 1
                 owner = node_class[parent]
                 if missing[parent] or settled[owner]:
                     continue
                 # The class settled last is the dearest child, so this is a lower bound.
-                if total + weight[parent] >= best[owner]:
+                if total + weight[parent] > best[owner][0]:
                     continue
-                cost = union.cost(children[parent]) + weight[parent]
-                if cost < best[owner]:
-                    best[owner] = cost
-                    heapq.heappush(queue, (max(cost, total), parent))
-        if target is not None:
-            raise NoSolutionError(f"the root class {target} has no acyclic derivation")
+                cost = max(union.cost(children[parent]) + weight[parent], total)
+                entry = (cost, (rank + 1 if cost == total else 0) * size + parent)
+                if entry < best[owner]:
+                    best[owner] = entry
+                    heapq.heappush(queue, entry)
+        self.exact = self.exact and not union.full
         return choice, totals
 
 
@@ -97,9 +120,14 @@ class _SetUnion:
     """The sets of classes that settled classes are built from, and what unions of them weigh.
 
     Classes that weigh nothing are left out of the sets: they change no cost.
+
+    Attributes:
+        full: whether the sets have outgrown the limit; then a union weighs as its heaviest part.
     """
 
-    def __init__(self, n_classes: int) -> None:
+    def __init__(self, n_classes: int, most_members: int) -> None:
+        self.full = False
+        self._room = most_members
         self._members: list[Ints | None] = [None] * n_classes
         self._total = [0.0] * n_classes
         self._weight = np.zeros(n_classes)
@@ -110,16 +138,26 @@ class _SetUnion:
         """Return what the union of the sets of these settled classes weighs."""
         if len(children) < 2:
             return self._total[children[0]] if children else 0.0
+        if self.full:
+            return max([self._total[child] for child in children])
         return self._unite(children)[1]
 
     def settle(self, klass: int, children: list[int], weight: float, total: float) -> None:
         """Record the set of a class whose e-node of this weight was chosen."""
+        self._total[klass] = total
+        self._weight[klass] = weight
+        if self.full:
+            return
         parts = [self._set(children[0])] if len(children) == 1 else self._unite(children)[0]
         if weight > 0:
             parts = [*parts, np.array([klass], dtype=np.int32)]
-        self._members[klass] = parts[0] if len(parts) == 1 else _joined(parts)
-        self._total[klass] = total
-        self._weight[klass] = weight
+        members = parts[0] if len(parts) == 1 else _joined(parts)
+        if len(parts) > 1:  # else it is the set of another class
+            self._room -= len(members)
+        self._members[klass] = members
+        if self._room < 0:
+            self.full = True
+            self._members.clear()
 
     def _set(self, klass: int) -> Ints:
         members = self._members[klass]

@@ -1,14 +1,33 @@
-"""Sharing-aware greedy extraction: bottom-up and top-down, and never worse than the original."""
+"""Sharing-aware greedy extraction: several ways, and never worse than the original."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
+from relational_tensat.collector import no_garbage_collection
+from relational_tensat.errors import NoSolutionError
 from relational_tensat.extract.bottom_up import DagDeriver
 from relational_tensat.extract.covering import CoverGreedy
 from relational_tensat.extract.dropping import drop_self_loops, drop_underivable
-from relational_tensat.extract.greedy import tree_greedy
+from relational_tensat.extract.greedy import settle_by_tree_cost
+from relational_tensat.extract.greedy_improve import Improver
 from relational_tensat.extract.inlining import inline_free_classes, inline_single_free
-from relational_tensat.extract.problem import ExtractionProblem, Ints, dag_cost_us, reachable
+from relational_tensat.extract.problem import (
+    UNUSED,
+    ExtractionProblem,
+    Ints,
+    dag_cost_us,
+    reachable,
+)
 from relational_tensat.extract.reduced import unreduced
+
+Stop = Callable[[], bool]
+
+LARGEST_COVERED = 12_000
+"""Classes of the largest reduced e-graph that is covered top-down: that takes time by their square."""
+
+LARGEST_REDUCED = 200_000
+"""E-nodes of the largest e-graph that is reduced before it is derived bottom-up."""
 
 
 def greedy_dag(problem: ExtractionProblem) -> Ints:
@@ -17,12 +36,115 @@ def greedy_dag(problem: ExtractionProblem) -> Ints:
     Raises:
         NoSolutionError: the root has no acyclic derivation.
     """
-    choices = [tree_greedy(problem)]
+    return cheapest_greedy(problem)[0]
+
+
+def cheapest_greedy(problem: ExtractionProblem, exhausted: Stop | None = None) -> tuple[Ints, str]:
+    """Return the same choice, and what made it.
+
+    Args:
+        problem: the e-graph.
+        exhausted: see ``named_choices``.
+
+    Raises:
+        NoSolutionError: the root has no acyclic derivation.
+    """
+    cheapest = _Cheapest(problem)
+    with no_garbage_collection():
+        for name, choice in named_choices(problem, exhausted):
+            cheapest.offer(name, choice)
+    return cheapest.choice, cheapest.name
+
+
+def greedy_choices(problem: ExtractionProblem, exhausted: Stop | None = None) -> Iterator[Ints]:
+    """Yield what ``greedy_dag`` chooses from: the original graph if it is known, tree-greedy, others.
+
+    Args:
+        problem: the e-graph.
+        exhausted: see ``named_choices``.
+
+    Raises:
+        NoSolutionError: the root has no acyclic derivation.
+    """
+    for _, choice in named_choices(problem, exhausted):
+        yield choice
+
+
+def named_choices(
+    problem: ExtractionProblem, exhausted: Stop | None = None
+) -> Iterator[tuple[str, Ints]]:
+    """Yield the same choices, each with what made it, for a report.
+
+    Args:
+        problem: the e-graph.
+        exhausted: asked while choices of e-graphs above ``LARGEST_REDUCED`` are improved, which may
+            take minutes; True ends it.
+
+    Raises:
+        NoSolutionError: the root has no acyclic derivation.
+    """
+    if problem.n_nodes <= LARGEST_REDUCED:
+        exhausted = None
+    cheapest = _Cheapest(problem)
     if problem.has_original:
-        choices.append(reachable(problem, problem.original))
-    reduced = drop_underivable(drop_self_loops(drop_underivable(unreduced(problem))))
-    reduced = inline_single_free(inline_free_classes(reduced))
+        cheapest.offer("the original graph", reachable(problem, problem.original))
+        yield cheapest.name, cheapest.choice
+    by_tree_cost = settle_by_tree_cost(problem, None)
+    for name, choice in _constructed(problem, by_tree_cost[0]):
+        cheapest.offer(name, choice)
+        yield name, choice
+    # What was too large for a method that costs more than linear time is still improved in place.
+    improver = Improver(problem, *by_tree_cost, exhausted)
+    for way in (IMPROVED, SPREAD):
+        if exhausted is not None and exhausted():
+            return
+        best = cheapest.choice
+        choice = improver.improve(best if way == IMPROVED else improver.spread(best))
+        name = f"{cheapest.name}, {way}"
+        cheapest.offer(name, choice)
+        yield name, choice
+
+
+IMPROVED = "improved in place"
+SPREAD = "spread by flow and improved again"
+
+
+def _constructed(problem: ExtractionProblem, by_tree_cost: Ints) -> Iterator[tuple[str, Ints]]:
+    """Yield the choices that are made from nothing.
+
+    Args:
+        problem: the e-graph.
+        by_tree_cost: per class, its e-node of least tree cost.
+    """
+    if by_tree_cost[problem.root] == UNUSED:
+        raise NoSolutionError(f"the root class {problem.root} has no acyclic derivation")
+    yield "tree-greedy", reachable(problem, by_tree_cost)
+    reduced = unreduced(problem)
+    if problem.n_nodes <= LARGEST_REDUCED:
+        reduced = drop_underivable(drop_self_loops(drop_underivable(reduced)))
+        reduced = inline_single_free(inline_free_classes(reduced))
     smaller = reduced.problem
-    choices.append(reduced.lift(DagDeriver(smaller).derive(smaller.cost_us)))
-    choices.append(reduced.lift(CoverGreedy(smaller).derive()))
-    return min(choices, key=lambda choice: dag_cost_us(problem, choice))
+    deriver = DagDeriver(smaller)
+    choice = reduced.lift(deriver.derive(smaller.cost_us))
+    yield "bottom-up" if deriver.exact else OUTGROWN, choice
+    if problem.n_nodes <= LARGEST_REDUCED and smaller.n_classes <= LARGEST_COVERED:
+        yield "top-down covering", reduced.lift(CoverGreedy(smaller).derive())
+
+
+OUTGROWN = "bottom-up, by dearest children where the sets of classes outgrew their limit"
+
+
+class _Cheapest:
+    """The cheapest choice so far, and what made it."""
+
+    def __init__(self, problem: ExtractionProblem) -> None:
+        self._problem = problem
+        self.cost_us = float("inf")
+        self.name = ""
+        self.choice: Ints = problem.original
+
+    def offer(self, name: str, choice: Ints) -> None:
+        """Take a choice if it is cheaper."""
+        cost_us = dag_cost_us(self._problem, choice)
+        if cost_us < self.cost_us:
+            self.name, self.choice, self.cost_us = name, choice, cost_us

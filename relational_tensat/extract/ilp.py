@@ -2,39 +2,68 @@
 
 from __future__ import annotations
 
-from relational_tensat.extract.greedy_dag import greedy_dag
+from collections.abc import Iterator
+from itertools import islice
+
+from relational_tensat.extract.greedy_dag import greedy_choices
 from relational_tensat.extract.mip import cut_and_solve, scaled_model
 from relational_tensat.extract.pieces import search_pieces
-from relational_tensat.extract.problem import ExtractionProblem
+from relational_tensat.extract.problem import ExtractionProblem, Ints
 from relational_tensat.extract.search import Search
 from relational_tensat.extract.solver import Progress, SolverOptions
 
 
 def search_ilp(
-    problem: ExtractionProblem, cycles: str, options: SolverOptions, progress: Progress | None
+    problem: ExtractionProblem,
+    cycles: str,
+    options: SolverOptions,
+    progress: Progress | None,
+    start: Ints | None = None,
 ) -> Search:
     """Search the cheapest acyclic choice with HiGHS; Ctrl-C ends it with the best so far.
+
+    The first choice is there at once. Whatever ends the search, it is not worse than the original
+    graph, than tree-greedy and than ``start``.
 
     Args:
         problem: the e-graph.
         cycles: ``auto``, ``real``, ``int`` or ``none``; only ``auto`` reduces the e-graph first.
         options: limits, threads, seed.
         progress: called with (cost, bound) in µs when one of them improves.
+        start: an acyclic choice to begin from.
 
     Raises:
         NoSolutionError: the root has no acyclic derivation.
     """
-    search = Search(problem, greedy_dag(problem), progress)
-    if search.closed:
-        return search
+    choices = greedy_choices(problem, lambda: options.exhausted)
+    plain = 1 + problem.has_original  # tree-greedy is the last of these
+    if start is None:
+        start, plain = next(choices), plain - 1
+    search = Search(problem, start, progress)
+    for choice in islice(choices, plain):
+        search.offer(choice)
+    search.baseline_us = search.cost_us
     try:
-        if cycles == "auto":
-            search_pieces(search, options)
-        else:
-            model = scaled_model(problem, cycles, search.cost_us)
-            cut_and_solve(search, model, model.columns, model.rows, options)
+        with options.interruption.raising():
+            _search(search, choices, cycles, options)
     except KeyboardInterrupt:
-        options.interruption.happened = True
+        options.interruption.survive()
     if options.interruption.happened:
         search.notes.append("interrupted")
     return search
+
+
+def _search(search: Search, choices: Iterator[Ints], cycles: str, options: SolverOptions) -> None:
+    """Try what else a plain method finds, then improve the best by integer programming."""
+    for choice in choices:
+        search.offer(choice)
+    if search.closed:
+        return
+    if options.exhausted:
+        search.notes.append("no time was left beyond the greedy methods: nothing is proven")
+        return
+    if cycles == "auto":
+        search_pieces(search, options)
+    else:
+        model = scaled_model(search.problem, cycles, search.cost_us)
+        cut_and_solve(search, model, model.columns, model.rows, options)

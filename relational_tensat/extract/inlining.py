@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class
-from relational_tensat.extract.problem import ExtractionProblem, Floats, Ints
+from relational_tensat.extract.problem import ExtractionProblem, Ints
 from relational_tensat.extract.reduced import Reduced, keep
 
 
@@ -52,27 +52,6 @@ def inline_single_free(reduced: Reduced) -> Reduced:
         fixed[reduced.class_origin[klass]] = reduced.node_origin[members[0]]
         nodes[members[0]] = False
     return keep(reduced, nodes, fixed=fixed, edges=_edges(children))
-
-
-def merge_single_parents(reduced: Reduced) -> Reduced:
-    """Merge a class with one e-node, needed by one e-node only, into that e-node."""
-    problem = reduced.problem
-    children = [dict.fromkeys(part) for part in children_by_node(problem)]
-    parents = [dict.fromkeys(part) for part in parents_by_class(problem)]
-    fixed = reduced.fixed.copy()
-    nodes = np.ones(problem.n_nodes, dtype=np.bool_)
-    cost: Floats = problem.cost_us.copy()
-    for klass, members in enumerate(nodes_by_class(problem)):
-        if klass == problem.root or len(members) != 1 or len(parents[klass]) != 1:
-            continue
-        (user,) = parents[klass]
-        if klass in children[members[0]]:
-            continue
-        _substitute(klass, members[0], [user], children, parents)
-        cost[user] += cost[members[0]]
-        fixed[reduced.class_origin[klass]] = reduced.node_origin[members[0]]
-        nodes[members[0]] = False
-    return keep(reduced, nodes, fixed=fixed, cost_us=cost, edges=_edges(children))
 
 
 def _substitute(

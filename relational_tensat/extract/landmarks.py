@@ -14,7 +14,8 @@ from collections import deque
 
 import numpy as np
 
-from relational_tensat.extract.index import children_by_node, edge_owner, nodes_by_class
+from relational_tensat.extract.index import children_by_node, nodes_by_class
+from relational_tensat.extract.loops import class_components
 from relational_tensat.extract.problem import ExtractionProblem, Floats
 from relational_tensat.extract.solver import Rows, rows_of_lists
 
@@ -32,9 +33,10 @@ class LandmarkCuts:
 
     def __init__(self, problem: ExtractionProblem) -> None:
         self._problem = problem
-        self._owner = edge_owner(problem.child_ptr)
         self._children = children_by_node(problem)
         self._nodes = nodes_by_class(problem)
+        component = np.array(class_components(problem))
+        self._circular = np.bincount(component)[component] > 1
 
     def violated(self, x: Floats, y: Floats) -> Rows:
         """Return violated cuts, at most one per class that the point chooses.
@@ -43,55 +45,44 @@ class LandmarkCuts:
             x: per e-node, how much of it is chosen.
             y: per class, likewise.
         """
-        hardest = self._hardest_children(x)
+        point = _Point(self._problem, self._children, self._nodes, x)
+        hardest = point.hardest_children()
         rows: list[tuple[list[int], list[float]]] = []
         for target in np.flatnonzero(y > _LEAST_TARGET).tolist():
-            zone = self._zone(target, float(y[target]), x, hardest)
-            if zone is None:
-                continue
-            entering = self._enlarged(zone, x)
-            if y[target] - x[entering].sum() > _VIOLATION:
+            wanted = float(y[target])
+            entering = self._cut(target, wanted, point, hardest)
+            if entering is None and self._circular[target]:
+                entering = self._cut(target, wanted, point, point.hardest_children(target))
+            if entering is not None:
                 column = self._problem.n_nodes + target
                 rows.append(([*entering, column], [*[1.0] * len(entering), -1.0]))
         return rows_of_lists(rows, 0.0, np.inf)
 
-    def _hardest_children(self, x: Floats) -> dict[int, int]:
-        """Return, per e-node in the support, the child that least can flow through to."""
-        problem = self._problem
-        passable = np.zeros(problem.n_classes)
-        for _ in range(_MAX_LEVELS):
-            limit = x.copy()
-            np.minimum.at(limit, self._owner, passable[problem.child_idx])
-            wider = np.minimum(
-                np.bincount(problem.node_class, limit, minlength=problem.n_classes), 1.0
-            )
-            if np.abs(wider - passable).max() <= _TINY:
-                break
-            passable = wider
-        return {
-            node: min(self._children[node], key=lambda child: (passable[child], child))
-            for node in np.flatnonzero(x > _TINY).tolist()
-            if self._children[node]
-        }
-
-    def _zone(
-        self, target: int, wanted: float, x: Floats, hardest: dict[int, int]
-    ) -> set[int] | None:
-        """Return the classes from which more flow could reach the target; None if enough does."""
-        network = _Network(target, self._nodes, x, hardest)
-        while network.value < wanted - _VIOLATION:
+    def _cut(
+        self, target: int, wanted: float, point: _Point, hardest: dict[int, int]
+    ) -> list[int] | None:
+        """Return the e-nodes that enter a zone around a class, if too little of them is chosen."""
+        network = _Network(target, point, hardest)
+        zone: set[int] | None = None
+        while zone is None and network.value < wanted - _VIOLATION:
             zone = network.augment(wanted)
-            if zone is not None:
-                return zone
-        return None
+        if zone is None:
+            return None
+        entering = self._enlarged(zone, point)
+        chosen = sum(point.amount[node] for node in entering)
+        return entering if wanted - chosen > _VIOLATION else None
 
-    def _enlarged(self, zone: set[int], x: Floats) -> list[int]:
+    def _enlarged(self, zone: set[int], point: _Point) -> list[int]:
         """Pull classes into the zone while that does not make it easier to enter.
 
         Returns the e-nodes that enter it. The further the zone reaches, the dearer they are.
         """
+        amount = point.amount
         entering = {
-            node for klass in zone for node in self._nodes[klass] if self._enters(node, zone)
+            node
+            for klass in zone
+            for node in self._nodes[klass]
+            if zone.isdisjoint(self._children[node])
         }
         moved = True
         while moved:
@@ -105,25 +96,86 @@ class LandmarkCuts:
                 if not stopped:
                     continue
                 zone.add(child)
-                opened = [node for node in self._nodes[child] if self._enters(node, zone)]
-                if x[opened].sum() <= x[stopped].sum() + _TINY:
+                opened = sum(
+                    amount[node]
+                    for node in point.support[child]
+                    if zone.isdisjoint(self._children[node])
+                )
+                if opened <= sum([amount[node] for node in stopped]) + _TINY:
                     entering.difference_update(stopped)
-                    entering.update(opened)
+                    entering.update(
+                        node for node in self._nodes[child] if zone.isdisjoint(self._children[node])
+                    )
                     moved = True
                 else:
                     zone.remove(child)
         return sorted(entering)
 
-    def _enters(self, node: int, zone: set[int]) -> bool:
-        return not any(child in zone for child in self._children[node])
+
+class _Point:
+    """A point of the relaxation, and how much can flow where through what it chooses.
+
+    Attributes:
+        amount: per e-node, how much of it is chosen.
+        support: per class, its e-nodes that are chosen at all.
+    """
+
+    def __init__(
+        self,
+        problem: ExtractionProblem,
+        children: list[list[int]],
+        nodes: list[list[int]],
+        x: Floats,
+    ) -> None:
+        self._problem, self._children = problem, children
+        self.amount: list[float] = x.tolist()
+        self.support = [[node for node in part if self.amount[node] > _TINY] for part in nodes]
+        chosen = [node for node in np.flatnonzero(x > _TINY).tolist() if children[node]]
+        leaves = [node for node in np.flatnonzero(x > _TINY).tolist() if not children[node]]
+        # What has children first, as reduceat wants it.
+        self._inner = chosen
+        both = np.array([*chosen, *leaves], dtype=np.int64)
+        self._x, self._owner = x[both], problem.node_class[both]
+        sizes = np.array([len(children[node]) for node in chosen], dtype=np.int64)
+        self._starts = np.cumsum(sizes) - sizes
+        self._flat = np.array(
+            [child for node in chosen for child in children[node]], dtype=np.int64
+        )
+
+    def hardest_children(self, target: int | None = None) -> dict[int, int]:
+        """Return, per chosen e-node with children, the child that least can flow through to.
+
+        Args:
+            target: a class that nothing flows through: what rests on it is hard to come by.
+        """
+        passable = self._passable(target).tolist()
+        return {
+            node: min(self._children[node], key=lambda child: (passable[child], child))
+            for node in self._inner
+        }
+
+    def _passable(self, target: int | None) -> Floats:
+        """Return, per class, how much flows through, from the leaves up, at the widest."""
+        n_classes = self._problem.n_classes
+        passable: Floats = np.zeros(n_classes)
+        for _ in range(_MAX_LEVELS):
+            limit = self._x.copy()
+            if len(self._starts):
+                narrowest = np.minimum.reduceat(passable[self._flat], self._starts)
+                np.minimum(limit[: len(narrowest)], narrowest, out=limit[: len(narrowest)])
+            wider = np.minimum(np.bincount(self._owner, limit, minlength=n_classes), 1.0)
+            if target is not None:
+                wider[target] = 0.0
+            if np.abs(wider - passable).max() <= _TINY:
+                break
+            passable = wider
+        return passable
 
 
 class _Network:
     """The flow towards one class over the e-nodes in the support, each with its hardest child."""
 
-    def __init__(
-        self, target: int, nodes: list[list[int]], x: Floats, hardest: dict[int, int]
-    ) -> None:
+    def __init__(self, target: int, point: _Point, hardest: dict[int, int]) -> None:
         self.value = 0.0
         self._target = target
         self._left: dict[int, float] = {}
@@ -134,10 +186,10 @@ class _Network:
         seen = {target}
         while stack:
             klass = stack.pop()
-            arcs = [(node, hardest.get(node, _SOURCE)) for node in nodes[klass] if x[node] > _TINY]
+            arcs = [(node, hardest.get(node, _SOURCE)) for node in point.support[klass]]
             self._arcs[klass] = arcs
             for node, child in arcs:
-                self._left[node], self._used[node] = float(x[node]), 0.0
+                self._left[node], self._used[node] = point.amount[node], 0.0
                 if child != _SOURCE:
                     self._users.setdefault(child, []).append((node, klass))
                     if child not in seen:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from relational_tensat.extract.covering import covers
 from relational_tensat.extract.dropping import drop_underivable
 from relational_tensat.extract.loops import two_cycle_rows
 from relational_tensat.extract.mip import cut_and_solve, scaled_model
+from relational_tensat.extract.neighbourhoods import LEAST_NODES, chosen_by, early
 from relational_tensat.extract.pinning import parts, pin_required, with_single_root
 from relational_tensat.extract.problem import Ints, dag_cost_us
 from relational_tensat.extract.reduced import Mask, Reduced, keep, unreduced
@@ -20,9 +23,16 @@ from relational_tensat.extract.reductions import reduce, shrunk
 from relational_tensat.extract.relaxation import relax, without
 from relational_tensat.extract.search import Search
 from relational_tensat.extract.solver import Progress, SolverOptions, stack_rows
+from relational_tensat.extract.techniques import Techniques
 
 _WORTH_REDUCING = 0.1
 """An e-graph is reduced again when at least this fraction of its e-nodes is hopeless."""
+
+_SHARE_OF_EARLY = 0.3
+"""How much of it the search without detours may take, where there are detours."""
+
+_SHARE_OF_CHOSEN = 0.1
+"""How much of what is left then each search among what the relaxation has chosen may take."""
 
 _SHARE_OF_RELAXATION = 0.7
 """Of the time for a piece, how much its relaxation may take; branching has the rest."""
@@ -68,14 +78,20 @@ def _search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> 
     assembly = _Assembly(whole, reduced, start)
     sizes = [search.problem.n_nodes for search in assembly.searches]
     options.techniques.measure(whole.problem, [search.problem for search in assembly.searches])
-    if options.techniques.uses("covers") and options.techniques.uses("underivable"):
-        for search in assembly.searches:
-            for choice in covers(search.problem, options.seed):
-                search.offer(choice)
-    for index, search in enumerate(assembly.searches):
-        share = options.seconds_left / (len(sizes) - index)
-        _search_piece(search, replace(options, deadline=time.monotonic() + share))
-    assembly.sum_up()
+    try:
+        if options.techniques.uses("covers") and options.techniques.uses("underivable"):
+            for search in assembly.searches:
+                if options.exhausted:
+                    break
+                for choice in covers(search.problem, options.seed):
+                    search.offer(choice)
+                    if options.exhausted:
+                        break
+        for index, search in enumerate(assembly.searches):
+            share = options.seconds_left / (len(sizes) - index)
+            _search_piece(search, replace(options, deadline=time.monotonic() + share))
+    finally:  # what an interrupted search has proven counts as well
+        assembly.sum_up()
     whole.notes.extend(dict.fromkeys(note for part in assembly.searches for note in part.notes))
     return sizes
 
@@ -84,17 +100,19 @@ def _search_piece(search: Search, options: SolverOptions) -> None:
     """Relax a piece; where that leaves little of it, begin again with that, else solve it."""
     if search.closed or options.exhausted:
         return
+    improve: Callable[[Mask], None] | None = None
+    if options.techniques.uses("neighbourhoods") and search.problem.n_nodes >= LEAST_NODES:
+        improve = partial(_search_chosen, search, options)
+        if not options.is_local:
+            _search_within(search, early(search.problem), options, _SHARE_OF_EARLY)
     model = scaled_model(search.problem, "auto", search.cost_us)
     rows = model.rows
     if options.techniques.uses("two-cycles"):
         rows = stack_rows([rows, two_cycle_rows(search.problem)])
     share = options.seconds_left * _SHARE_OF_RELAXATION
     limits = replace(options, deadline=time.monotonic() + share)
-    relaxation = relax(model, rows, limits, search.cost_us)
-    if relaxation is None:
-        return
-    search.raise_bound(relaxation.bound_us)
-    if search.closed:
+    relaxation = relax(search, model, rows, limits, improve)
+    if relaxation is None or search.closed:
         return
     hopeless = relaxation.hopeless(search.cost_us)
     if not options.techniques.uses("reduced-costs"):
@@ -104,6 +122,38 @@ def _search_piece(search: Search, options: SolverOptions) -> None:
     else:
         columns = without(model.columns, hopeless)
         cut_and_solve(search, model, columns, relaxation.rows, options)
+
+
+def _search_chosen(search: Search, options: SolverOptions, touched: Mask) -> None:
+    """Look for a better choice among what the relaxation has chosen, and the best choice."""
+    part = chosen_by(search.problem, touched, search.best)
+    _search_within(search, part, options, _SHARE_OF_CHOSEN)
+
+
+def _search_within(
+    search: Search, nodes: Mask | None, options: SolverOptions, share: float
+) -> None:
+    """Look for a better choice among some e-nodes, for a share of the time that is left."""
+    if nodes is None or search.closed or options.exhausted:
+        return
+    part = drop_underivable(keep(unreduced(search.problem), nodes))
+    if not np.any(part.problem.node_class == part.problem.root):
+        return
+    prefers_best = np.where(part.within(search.best), 0.0, part.problem.cost_us)
+    inner = Search(part.problem, DagDeriver(part.problem).derive(prefers_best))
+    inner.progress = lambda cost_us, _: _offer_cheaper(search, part, inner, cost_us)
+    limits = replace(
+        options,
+        deadline=time.monotonic() + share * options.seconds_left,
+        is_local=True,
+        techniques=Techniques(options.techniques.without),  # counts what the whole loses, not this
+    )
+    _search_reduced(inner, unreduced(part.problem), limits)
+
+
+def _offer_cheaper(search: Search, part: Reduced, inner: Search, cost_us: float) -> None:
+    if cost_us < search.cost_us:
+        search.offer(part.lift(inner.best))
 
 
 def _search_rest(search: Search, nodes: Mask, options: SolverOptions) -> None:
@@ -120,7 +170,7 @@ def _start(whole: Search, reduced: Reduced) -> Ints:
     """Return a choice of the reduced e-graph: greedy, or what is left in it of the best one."""
     problem = reduced.problem
     deriver = DagDeriver(problem)
-    kept = np.isin(reduced.node_origin, whole.best[whole.best >= 0])
+    kept = reduced.within(whole.best)
     choices = [
         deriver.derive(problem.cost_us),
         deriver.derive(np.where(kept, 0.0, problem.cost_us)),

@@ -52,13 +52,14 @@ def pin_required(reduced: Reduced) -> Reduced:
 
 
 def with_single_root(reduced: Reduced) -> Reduced:
-    """Return the e-graph with a root of one e-node.
+    """Return the e-graph with a root of one e-node that no other e-node needs.
 
-    Where there are several, one free e-node that needs the root is put above it, in a class of its
+    Where it is not so, one free e-node that needs the root is put above it, in a class of its
     own; in the origins both are ``UNUSED``.
     """
     problem = reduced.problem
-    if len(nodes_by_class(problem)[problem.root]) == 1:
+    needed = bool(np.any(problem.child_idx == problem.root))
+    if not needed and len(nodes_by_class(problem)[problem.root]) == 1:
         return reduced
     top = problem.n_classes
     return Reduced(
@@ -75,6 +76,7 @@ def with_single_root(reduced: Reduced) -> Reduced:
         node_origin=np.append(reduced.node_origin, np.int32(UNUSED)),
         class_origin=np.append(reduced.class_origin, np.int32(UNUSED)),
         fixed=reduced.fixed,
+        chains=reduced.chains,
     )
 
 

@@ -3,17 +3,29 @@
 A reduction maps a :class:`Reduced` to a smaller one and keeps at least one optimum. E-nodes and
 classes are renumbered each time; ``node_origin`` and ``class_origin`` name them in the e-graph
 that all began with, and ``fixed`` holds the choices already made for classes that are gone.
+
+An e-node may stand for several of the source, a *chain*: one that was merged with what it needs.
+The way back gathers all e-nodes that the chosen ones stand for and derives the root from them.
+They were paid for together, so no choice among them costs more; and as the smaller choice is
+acyclic, they derive the root.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.extract.index import edge_owner
-from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Floats, Ints, reachable
+from relational_tensat.extract.problem import (
+    UNUSED,
+    ExtractionProblem,
+    Ints,
+    reachable,
+    topological_order,
+)
 
 Mask = NDArray[np.bool_]
 
@@ -25,11 +37,12 @@ class Reduced:
     Attributes:
         problem: the smaller e-graph; its ``original`` is all unused.
         source: the e-graph that all reductions began with.
-        node_origin: per e-node, one of the source (where e-nodes were merged, the topmost), or
-            ``UNUSED`` for the free e-node of a root put above all.
+        node_origin: per e-node, one of the source; or the number of source e-nodes plus the place
+            of its chain in ``chains``; or ``UNUSED`` for the free e-node of a root put above all.
         class_origin: per class, the class of the source, or ``UNUSED`` for such a root.
-        fixed: per class of the source, the e-node to take if the class is needed but is no longer
-            in ``problem``.
+        fixed: per class of the source, what to take (as in ``node_origin``; free of cost) if the
+            class is needed but is no longer in ``problem``.
+        chains: e-nodes of the source that one e-node stands for together, the topmost first.
     """
 
     problem: ExtractionProblem
@@ -37,13 +50,42 @@ class Reduced:
     node_origin: Ints
     class_origin: Ints
     fixed: Ints
+    chains: tuple[tuple[int, ...], ...] = ()
 
     def lift(self, choice: Ints) -> Ints:
-        """Return the choice of the source that a choice of the smaller e-graph stands for."""
+        """Return a choice of the source that costs no more than this one of the smaller e-graph."""
+        if self.chains:
+            needed = choice[topological_order(self.problem, choice)]  # others are not paid for
+            origins = self.node_origin[needed].tolist()
+            return reachable(self.source, derived(self.source, self._candidates(origins)))
         lifted = self.fixed.copy()
         used = np.flatnonzero((choice != UNUSED) & (self.class_origin != UNUSED))
         lifted[self.class_origin[used]] = self.node_origin[choice[used]]
         return reachable(self.source, lifted)
+
+    def expanded(self, origin: int) -> tuple[int, ...]:
+        """Return the e-nodes of the source that an origin stands for."""
+        if origin == UNUSED:
+            return ()
+        n_source = self.source.n_nodes
+        return (origin,) if origin < n_source else self.chains[origin - n_source]
+
+    def within(self, choice: Ints) -> Mask:
+        """Return which e-nodes stand only for what a choice of the source contains."""
+        n_source = self.source.n_nodes
+        contained = np.zeros(n_source + len(self.chains) + 1, dtype=np.bool_)  # last is UNUSED
+        contained[choice[choice != UNUSED]] = True
+        for place, chain in enumerate(self.chains):
+            contained[n_source + place] = all(contained[node] for node in chain)
+        return contained[self.node_origin]
+
+    def _candidates(self, origins: list[int]) -> list[list[int]]:
+        """Return, per class of the source, the e-nodes of these origins, then what is fixed."""
+        candidates: list[list[int]] = [[] for _ in range(self.source.n_classes)]
+        for origin in [*origins, *self.fixed[self.fixed != UNUSED].tolist()]:
+            for node in self.expanded(origin):
+                candidates[self.source.node_class[node]].append(node)
+        return candidates
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -76,7 +118,6 @@ def keep(
     nodes: Mask,
     *,
     fixed: Ints | None = None,
-    cost_us: Floats | None = None,
     edges: tuple[Ints, Ints] | None = None,
 ) -> Reduced:
     """Keep some e-nodes, drop the classes that the root no longer reaches, and renumber.
@@ -85,7 +126,6 @@ def keep(
         reduced: where to begin.
         nodes: which e-nodes to keep.
         fixed: choices for classes of the *source* that go away, if any were made.
-        cost_us: new costs of the e-nodes (indexed as before renumbering).
         edges: new children, as (e-node, child class) pairs in the numbering before, if they change.
     """
     problem = reduced.problem
@@ -94,17 +134,18 @@ def keep(
     owner, child = owner[alive], child[alive]
     needed = _reached(problem, owner, child)
     nodes = nodes & needed[problem.node_class]
+    if edges is None and fixed is None and nodes.all() and needed.all():
+        return reduced  # most reductions find nothing most of the time
     alive = nodes[owner]
     owner, child = owner[alive], child[alive]
     new_class = np.cumsum(needed) - 1
     new_node = np.cumsum(nodes) - 1
     order = np.lexsort((child, owner))
     counts = np.bincount(new_node[owner], minlength=int(nodes.sum()))
-    costs = problem.cost_us if cost_us is None else cost_us
     n_classes = int(needed.sum())
     return Reduced(
         problem=ExtractionProblem(
-            cost_us=costs[nodes],
+            cost_us=problem.cost_us[nodes],
             node_class=new_class[problem.node_class[nodes]].astype(np.int32),
             child_ptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
             child_idx=new_class[child[order]].astype(np.int32),
@@ -116,7 +157,47 @@ def keep(
         node_origin=reduced.node_origin[nodes],
         class_origin=reduced.class_origin[needed],
         fixed=reduced.fixed if fixed is None else fixed,
+        chains=reduced.chains,
     )
+
+
+def derived(problem: ExtractionProblem, candidates: list[list[int]]) -> Ints:
+    """Return a choice of e-nodes among candidates, from the leaves up, as far as they reach.
+
+    Args:
+        problem: the e-graph.
+        candidates: per class, the e-nodes that may be taken; earlier ones where several could.
+    """
+    missing: dict[int, int] = {}
+    parents: dict[int, list[int]] = {}
+    ready: deque[int] = deque()
+    seen = {problem.root}
+    stack = [problem.root]
+    while stack:
+        for node in candidates[stack.pop()]:
+            if node in missing:
+                continue
+            children = problem.children(node).tolist()
+            missing[node] = len(children)
+            if not children:
+                ready.append(node)
+            for child in children:
+                parents.setdefault(child, []).append(node)
+                if child not in seen:
+                    seen.add(child)
+                    stack.append(child)
+    choice = np.full(problem.n_classes, UNUSED, dtype=np.int32)
+    while ready:
+        node = ready.popleft()
+        klass = int(problem.node_class[node])
+        if choice[klass] != UNUSED:
+            continue
+        choice[klass] = node
+        for parent in parents.get(klass, ()):
+            missing[parent] -= 1
+            if missing[parent] == 0:
+                ready.append(parent)
+    return choice
 
 
 def _reached(problem: ExtractionProblem, owner: Ints, child: Ints) -> Mask:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from relational_tensat.extract.bottom_up import DagDeriver
+from relational_tensat.extract.dominance import drop_dominated_classes
 from relational_tensat.extract.dropping import (
     drop_dearer_than_derivation,
     drop_dominated,
@@ -15,7 +16,11 @@ from relational_tensat.extract.dropping import (
 from relational_tensat.extract.inlining import (
     inline_free_classes,
     inline_single_free,
+)
+from relational_tensat.extract.merging import (
     merge_single_parents,
+    merge_single_users,
+    pass_through,
 )
 from relational_tensat.extract.must import drop_by_must
 from relational_tensat.extract.reduced import Reduced
@@ -38,12 +43,15 @@ REDUCTIONS: dict[str, Reduction] = {
     "single-free": inline_single_free,
     "dominated": drop_dominated,
     "single-parents": merge_single_parents,
+    "single-users": merge_single_users,
+    "dominated-classes": drop_dominated_classes,
+    "pass-through": pass_through,
     "dear": drop_dear,
     "must": drop_by_must,
 }
 """The reductions by name, in the order of their use: cheap ones first."""
 
-_DEAR = ("dear", "must")
+_DEAR = ("single-users", "dominated-classes", "pass-through", "dear", "must")
 
 WORTHWHILE = 0.02
 """Reductions are repeated as long as they drop at least this fraction of the e-nodes."""

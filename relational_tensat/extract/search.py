@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from relational_tensat.extract.problem import ExtractionProblem, Ints, dag_cost_us
@@ -21,6 +22,7 @@ class Search:
         progress: called with (cost, bound) in µs when one of them improves.
         bound_us: proven lower bound.
         notes: what happened, for the report.
+        baseline_us: what a plain method found: an answer that costs more is a bug.
     """
 
     problem: ExtractionProblem
@@ -28,6 +30,7 @@ class Search:
     progress: Progress | None = None
     bound_us: float = 0.0
     notes: list[str] = field(default_factory=list)
+    baseline_us: float = math.inf
 
     def __post_init__(self) -> None:
         self.cost_us = dag_cost_us(self.problem, self.best)

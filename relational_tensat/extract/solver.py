@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.errors import RelationalTensatError
+from relational_tensat.extract.interruption import Interruption
 from relational_tensat.extract.problem import Floats, Ints
+from relational_tensat.extract.running import run_highs
 from relational_tensat.extract.techniques import Techniques
 
 ShouldStop = Callable[[], bool]
@@ -21,13 +23,6 @@ Progress = Callable[[float, float], None]
 _INFINITY = highspy.kHighsInf
 _ROW_WISE = int(highspy.MatrixFormat.kRowwise)
 _MINIMIZE = int(highspy.ObjSense.kMinimize)
-
-
-@dataclass
-class Interruption:
-    """Whether Ctrl-C was pressed while HiGHS ran, where no exception can pass."""
-
-    happened: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,6 +36,7 @@ class SolverOptions:
         should_stop: asked often; True makes it stop with the best so far.
         interruption: remembers a Ctrl-C for all that share these options.
         techniques: which reductions and cuts to use.
+        is_local: whether only a part of an e-graph is searched, for a better choice.
     """
 
     deadline: float
@@ -49,6 +45,7 @@ class SolverOptions:
     should_stop: ShouldStop | None = None
     interruption: Interruption = field(default_factory=Interruption)
     techniques: Techniques = field(default_factory=Techniques)
+    is_local: bool = False
 
     @property
     def seconds_left(self) -> float:
@@ -170,9 +167,9 @@ def solve_mip(
     highs.cbMipImprovingSolution.subscribe(watch.on_event)
     highs.cbSimplexInterrupt.subscribe(watch.on_event)
     highs.cbIpmInterrupt.subscribe(watch.on_event)
-    highs.run()
+    ended = run_highs(highs, options.interruption)
     watch.reraise()
-    return _read_mip(highs, watch.stopped)
+    return _read_mip(highs, watch.stopped) if ended else watch.so_far()
 
 
 class LinearProgram:
@@ -207,8 +204,9 @@ class LinearProgram:
             seconds = min(seconds, time_limit_s)
         # HiGHS counts the time of all runs of one instance together.
         self._highs.setOptionValue("time_limit", self._highs.getRunTime() + seconds)
-        self._highs.run()
+        run_highs(self._highs, self._options.interruption)
         self._watch.reraise()
+        self._options.interruption.check()
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         solution = self._highs.getSolution()
@@ -241,13 +239,14 @@ class _Watch:
     stopped: bool = False
     raised: BaseException | None = None
     _last: tuple[float, float] = field(default=(math.inf, -math.inf))
+    _values: Floats | None = None
 
     def on_event(self, event: highspy.HighsCallbackEvent) -> None:
         """Report what moved, and stop HiGHS where the caller wants to."""
         try:
             self._report(event)
             should_stop = self.options.should_stop
-            if not self.stopped and should_stop is not None and should_stop():
+            if self.options.interruption.happened or (should_stop is not None and should_stop()):
                 self.stopped = True
         except KeyboardInterrupt:
             self.options.interruption.happened = self.stopped = True
@@ -261,14 +260,28 @@ class _Watch:
         if self.raised is not None:
             raise self.raised
 
+    def so_far(self) -> MipResult:
+        """Return what a run has reported that Ctrl-C should have ended, and did not in time."""
+        return MipResult(
+            status="interrupted",
+            values=self._values,
+            bound=self._last[1],
+            proven=False,
+            infeasible=False,
+            interrupted=True,
+        )
+
     def _report(self, event: highspy.HighsCallbackEvent) -> None:
-        if self.progress is None or event.callback_type not in _MIP_EVENTS:
-            return
+        if self.options.interruption.happened or event.callback_type not in _MIP_EVENTS:
+            return  # nobody may be listening any more
+        if event.callback_type == highspy.cb.HighsCallbackType.kCallbackMipImprovingSolution:
+            self._values = np.array(event.data_out.mip_solution)
         primal = float(event.data_out.mip_primal_bound)
         dual = float(event.data_out.mip_dual_bound)
         if (primal, dual) != self._last and abs(primal) < _INFINITY and abs(dual) < _INFINITY:
             self._last = (primal, dual)
-            self.progress(primal, dual)
+            if self.progress is not None:
+                self.progress(primal, dual)
 
 
 _MIP_EVENTS = (

@@ -21,6 +21,9 @@ REDUCTION_MEANINGS: dict[str, str] = {
     "single-free": "replace a class of one free e-node by that e-node's children",
     "dominated": "drop e-nodes beside which another is as cheap and needs no more",
     "single-parents": "merge a class of one e-node into the only e-node that needs it",
+    "single-users": "merge a class of several e-nodes into the class of the only one that needs it",
+    "dominated-classes": "drop classes in whose place another can always stand",
+    "pass-through": "reach past classes that only stand between; drop what is dominated then",
     "dear": "drop e-nodes dearer than a whole derivation of their class",
     "must": "drop e-nodes that need a class which needs theirs; take those that come anyway for free",
     "pinning": "let the root need what every choice contains, and take the rest apart",
@@ -30,6 +33,9 @@ OTHER_MEANINGS: dict[str, str] = {
     "two-cycles": "rows against circles of two classes",
     "must-rows": "rows for classes that come with others",
     "landmarks": "rows for e-nodes of which one must be taken",
+    "ascent": "landmarks that share no cost: a bound without solver, and rows to begin with",
+    "rounding": "derive choices from what the relaxation chooses",
+    "neighbourhoods": "search in parts of large e-graphs first: local improvement",
     "covers": "greedy choices in which several classes pay together",
 }
 TECHNIQUES: tuple[str, ...] = (*REDUCTION_MEANINGS, *OTHER_MEANINGS)

@@ -3,26 +3,36 @@
 ``{"nodes": {ID: {"op", "children": [ID…], "eclass", "cost", "subsumed"}}, "root_eclasses": […],
 "class_data": {…}}``. A child is an e-node that stands for its e-class. A cost that is not given
 is 1; a subsumed e-node is not extracted.
+
+Files of a million e-nodes are read column by column: whether a column is right is asked once, and
+only if it is not, the place is searched for.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
+from relational_tensat.collector import no_garbage_collection
 from relational_tensat.errors import InputError, NoSolutionError, nearest
 from relational_tensat.extract.dropping import derivable_classes
-from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
+from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Floats, Ints
+from relational_tensat.interchange.parsing import NODE_FIELDS, Repeated, parse_json
 
 _TOP_FIELDS = ("nodes", "root_eclasses", "class_data")
-_NODE_FIELDS = ("op", "children", "eclass", "cost", "subsumed")
-_DEFAULT_COST = 1.0
+_DEFAULTS: dict[str, Any] = {
+    "op": None, "children": [], "eclass": None, "cost": 1.0, "subsumed": False,
+}  # fmt: skip
+_OP, _ECLASS, _SUBSUMED = (NODE_FIELDS.index(field) for field in ("op", "eclass", "subsumed"))
+
+Nodes = dict[str, tuple[Any, ...]]
+"""By name, the values of ``NODE_FIELDS``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +80,8 @@ def read_egraph_json(path: Path) -> SerializedEGraph:
         InputError: the file cannot be read, is not of the format, or describes no e-graph; names
             the place in it and what was expected.
     """
-    try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not JSON: {error}") from error
-    return _Reader(str(path)).read(content)
+    with no_garbage_collection():
+        return _Reader(str(path)).read(parse_json(path))
 
 
 class _Reader:
@@ -86,62 +91,69 @@ class _Reader:
         self._file = file
 
     def read(self, content: Any) -> SerializedEGraph:
-        nodes = self._top(content)
-        names = [name for name, node in nodes.items() if not self._is_subsumed(name, node)]
-        class_of, classes = self._classes(nodes)
+        nodes = self._nodes(content)
+        classes = list(dict.fromkeys(node[_ECLASS] for node in nodes.values()))
         number = {name: index for index, name in enumerate(classes)}
+        class_of = {name: number[node[_ECLASS]] for name, node in nodes.items()}
         roots = self._roots(content, number)
         self._check_class_data(content, number)
-        node_class = [class_of[name] for name in names]
+        extracted = self._without_subsumed(nodes)
+        names = list(extracted)
+        node_class = np.array([class_of[name] for name in names], dtype=np.int32)
         self._check_inhabited(classes, node_class)
-        costs = [self._cost(name, nodes[name]) for name in names]
-        children = [self._children(name, nodes[name], class_of) for name in names]
-        root = roots[0]
-        n_classes = len(classes)
+        ops, children, _, costs, _ = map(list, zip(*extracted.values(), strict=True))
+        cost = self._costs(names, costs)
+        owner, child = self._edges(names, children, class_of)
+        root, n_classes = roots[0], len(classes)
         if len(roots) > 1:
             root, n_classes = n_classes, n_classes + 1
-            node_class.append(root)
-            costs.append(0.0)
-            children.append(sorted(set(roots)))
-        pointers = np.zeros(len(children) + 1, dtype=np.int32)
-        np.cumsum([len(each) for each in children], out=pointers[1:])
+            owner = np.concatenate([owner, np.full(len(roots), len(names), dtype=np.int32)])
+            child = np.concatenate([child, np.array(roots, dtype=np.int32)])
+            node_class = np.append(node_class, np.int32(root))
+            cost = np.append(cost, 0.0)
+        pointer, child_idx = _distinct_children(owner, child, len(cost), n_classes)
         problem = ExtractionProblem(
-            cost_us=np.array(costs, dtype=np.float64),
-            node_class=np.array(node_class, dtype=np.int32),
-            child_ptr=pointers,
-            child_idx=np.array([c for each in children for c in each], dtype=np.int32),
+            cost_us=cost,
+            node_class=node_class,
+            child_ptr=pointer,
+            child_idx=child_idx,
             n_classes=n_classes,
             root=root,
             original=np.full(n_classes, UNUSED, dtype=np.int32),
         )
-        return SerializedEGraph(
-            problem, names, classes, [str(nodes[name]["op"]) for name in names], roots
-        )
+        return SerializedEGraph(problem, names, classes, ops, roots)
 
-    def _top(self, content: Any) -> dict[str, Any]:
+    def _nodes(self, content: Any) -> Nodes:
+        if isinstance(content, Repeated):
+            self._twice("", "field", content)
         if not isinstance(content, dict):
             self._fail("", f"expected an object with {', '.join(_TOP_FIELDS)}")
         self._known_fields("", content, _TOP_FIELDS)
         nodes = content.get("nodes")
+        if isinstance(nodes, Repeated):
+            self._twice("nodes", "e-node", nodes)
         if not isinstance(nodes, dict) or not nodes:
             self._fail("nodes", "expected an object of e-nodes, at least one")
-        for name, node in nodes.items():
-            place = f"nodes[{name!r}]"
-            if not isinstance(node, dict):
-                self._fail(place, "expected an object")
-            self._known_fields(place, node, _NODE_FIELDS)
-            for field in ("op", "eclass"):
-                if not isinstance(node.get(field), str):
-                    self._fail(place, f"expected a text {field!r}")
+        if not _all_of(nodes.values(), tuple):
+            nodes = {
+                name: node if isinstance(node, tuple) else self._node(name, node)
+                for name, node in nodes.items()
+            }
+        for index, field in ((_OP, "op"), (_ECLASS, "eclass")):
+            if not _all_of((node[index] for node in nodes.values()), str):
+                name = next(n for n, node in nodes.items() if not isinstance(node[index], str))
+                self._fail(f"nodes[{name!r}]", f"expected a text {field!r}")
         return nodes
 
-    def _classes(self, nodes: Mapping[str, Any]) -> tuple[dict[str, int], list[str]]:
-        """Return the class of each e-node by name, and the names of the classes."""
-        number: dict[str, int] = {}
-        of_node = {
-            name: number.setdefault(node["eclass"], len(number)) for name, node in nodes.items()
-        }
-        return of_node, list(number)
+    def _node(self, name: str, node: Any) -> tuple[Any, ...]:
+        """Return an e-node that has its fields in some other order, or not all of them."""
+        place = f"nodes[{name!r}]"
+        if isinstance(node, Repeated):
+            self._twice(place, "field", node)
+        if not isinstance(node, dict):
+            self._fail(place, "expected an object")
+        self._known_fields(place, node, NODE_FIELDS)
+        return tuple(node.get(field, default) for field, default in _DEFAULTS.items())
 
     def _roots(self, content: Mapping[str, Any], number: Mapping[str, int]) -> list[int]:
         roots = content.get("root_eclasses")
@@ -149,55 +161,119 @@ class _Reader:
             self._fail("root_eclasses", "expected a list of e-classes, at least one")
         for index, name in enumerate(roots):
             if not isinstance(name, str) or name not in number:
-                self._fail(f"root_eclasses[{index}]", f"no e-node is in the e-class {name!r}")
+                self._fail(f"root_eclasses[{index}]", f"no e-node is in the e-class {_short(name)}")
         return list(dict.fromkeys(number[name] for name in roots))
 
     def _check_class_data(self, content: Mapping[str, Any], number: Mapping[str, int]) -> None:
         data = content.get("class_data", {})
+        if isinstance(data, Repeated):
+            self._twice("class_data", "e-class", data)
         if not isinstance(data, dict):
             self._fail("class_data", "expected an object by e-class")
         for name in data:
             if name not in number:
                 self._fail(f"class_data[{name!r}]", "no e-node is in this e-class")
 
-    def _check_inhabited(self, classes: list[str], node_class: list[int]) -> None:
+    def _without_subsumed(self, nodes: Nodes) -> Nodes:
+        marked = {
+            name: node[_SUBSUMED] for name, node in nodes.items() if node[_SUBSUMED] is not False
+        }
+        for name, subsumed in marked.items():
+            if subsumed is not True:
+                place = f"nodes[{name!r}].subsumed"
+                self._fail(place, f"{_short(subsumed)}, expected true or false")
+        if not marked:
+            return nodes
+        return {name: node for name, node in nodes.items() if name not in marked}
+
+    def _check_inhabited(self, classes: list[str], node_class: Ints) -> None:
         inhabited = np.zeros(len(classes), dtype=np.bool_)
         inhabited[node_class] = True
         for index in np.flatnonzero(~inhabited).tolist():
             self._fail(f"the e-class {classes[index]!r}", "all of its e-nodes are subsumed")
 
-    def _is_subsumed(self, name: str, node: Mapping[str, Any]) -> bool:
-        subsumed = node.get("subsumed", False)
-        if not isinstance(subsumed, bool):
-            self._fail(f"nodes[{name!r}].subsumed", f"{subsumed!r}, expected true or false")
-        return subsumed
+    def _costs(self, names: list[str], costs: list[Any]) -> Floats:
+        if set(map(type, costs)) <= {int, float}:
+            try:
+                numbers = np.array(costs, dtype=np.float64)
+            except OverflowError:  # a whole number beyond the range of floats
+                numbers = np.array([math.inf])
+            if bool(np.all(np.isfinite(numbers) & (numbers >= 0))):
+                return numbers
+        bad = next(index for index, cost in enumerate(costs) if not _is_cost(cost))
+        place = f"nodes[{names[bad]!r}].cost"
+        raise self._refusal(place, f"{_short(costs[bad])}, expected a finite number, 0 or more")
 
-    def _cost(self, name: str, node: Mapping[str, Any]) -> float:
-        cost = node.get("cost", _DEFAULT_COST)
-        is_number = isinstance(cost, int | float) and not isinstance(cost, bool)
-        if not is_number or not math.isfinite(cost) or cost < 0:
-            self._fail(f"nodes[{name!r}].cost", f"{cost!r}, expected a finite number, 0 or more")
-        return float(cost)
-
-    def _children(
-        self, name: str, node: Mapping[str, Any], class_of: Mapping[str, int]
-    ) -> list[int]:
-        children = node.get("children", [])
-        if not isinstance(children, list):
-            self._fail(f"nodes[{name!r}].children", "expected a list of e-nodes")
+    def _edges(
+        self, names: list[str], children: list[Any], class_of: Mapping[str, int]
+    ) -> tuple[Ints, Ints]:
+        """Return (e-node, child class) pairs as two arrays; pairs may be there twice."""
+        if not _all_of(children, list):
+            bad = next(index for index, each in enumerate(children) if not isinstance(each, list))
+            self._fail(f"nodes[{names[bad]!r}].children", "expected a list of e-nodes")
         try:
-            return sorted({class_of[child] for child in children})
-        except (KeyError, TypeError):
-            for index, child in enumerate(children):
-                if not isinstance(child, str) or child not in class_of:
-                    place = f"nodes[{name!r}].children[{index}]"
-                    self._fail(place, f"there is no e-node {child!r}")
-            raise
+            child = [class_of[name] for name in chain.from_iterable(children)]
+        except (KeyError, TypeError):  # not the name of an e-node, or no name
+            self._complain_of_children(names, children, class_of)
+        owner = np.repeat(np.arange(len(names), dtype=np.int32), list(map(len, children)))
+        return owner, np.array(child, dtype=np.int32)
+
+    def _complain_of_children(
+        self, names: list[str], children: list[Any], class_of: Mapping[str, int]
+    ) -> NoReturn:
+        """Name the first child that is no e-node of the file."""
+        name, index, child = next(
+            (name, index, child)
+            for name, part in zip(names, children, strict=True)
+            for index, child in enumerate(part)
+            if not isinstance(child, str) or child not in class_of
+        )
+        self._fail(f"nodes[{name!r}].children[{index}]", f"there is no e-node {_short(child)}")
 
     def _known_fields(self, place: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
         for field in found:
             if field not in known:
                 self._fail(place, f"unknown field {field!r}{nearest(field, known)}")
 
+    def _twice(self, place: str, what: str, repeated: Repeated) -> NoReturn:
+        self._fail(place, f"the {what} {repeated.key!r} is given twice")
+
     def _fail(self, place: str, reason: str) -> NoReturn:
-        raise InputError(f"{self._file}: {place}{': ' if place else ''}{reason}")
+        raise self._refusal(place, reason)
+
+    def _refusal(self, place: str, reason: str) -> InputError:
+        return InputError(f"{self._file}: {place}{': ' if place else ''}{reason}")
+
+
+def _all_of(values: Iterable[Any], kind: type) -> bool:
+    """Whether JSON values all are of one type."""
+    return set(map(type, values)) == {kind}
+
+
+def _is_cost(cost: Any) -> bool:
+    if not isinstance(cost, int | float) or isinstance(cost, bool):
+        return False
+    try:
+        return math.isfinite(cost) and cost >= 0
+    except OverflowError:
+        return False
+
+
+def _short(value: Any) -> str:
+    """Return a value of the file for one line of text."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
+
+
+_LONGEST_VALUE = 60
+
+
+def _distinct_children(owner: Ints, child: Ints, n_nodes: int, n_classes: int) -> tuple[Ints, Ints]:
+    """Return pointers and child classes per e-node, sorted, each class once."""
+    edges = np.sort(owner.astype(np.int64) * n_classes + child)
+    new = np.ones(len(edges), dtype=np.bool_)
+    new[1:] = edges[1:] != edges[:-1]
+    node, klass = np.divmod(edges[new], n_classes)
+    counts = np.bincount(node, minlength=n_nodes)
+    pointer = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return pointer, klass.astype(np.int32)

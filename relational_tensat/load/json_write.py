@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,6 +22,13 @@ def write_json(graph: Graph, path: Path) -> None:
     """
     with write_aside(path) as aside, (aside / path.name).open("w", encoding="utf-8") as file:
         _write(graph, file)
+
+
+def graph_text(graph: Graph) -> str:
+    """Return what ``write_json`` writes; ``json_read.parse_graph`` reads it."""
+    file = io.StringIO()
+    _write(graph, file)
+    return file.getvalue()
 
 
 def _write(graph: Graph, file: TextIO) -> None:

@@ -11,7 +11,7 @@ from relational_tensat.report.console import table
 
 def print_reductions(found: Extraction, console: Console) -> None:
     """Print sizes before and after, and the e-nodes that each reduction took away."""
-    if not any(found.size):
+    if not found.was_reduced:
         return
     rows = table("reduction", "e-nodes", "what it does", numbers=("e-nodes",))
     for name, meaning in REDUCTION_MEANINGS.items():

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from rich.console import Console
 from rich.text import Text
 
 from relational_tensat.report.console import table
+from relational_tensat.report.extractions import print_extractions, reduced_line
 from relational_tensat.result import Result
 
 _STOP = {
@@ -15,6 +18,7 @@ _STOP = {
     "time": "time limit reached",
     "memory": "memory limit reached",
     "interrupted": "interrupted; extracted from what was there",
+    "unmoved": "stopped, since the cheapest graph did not get cheaper any more",
 }
 _PHASES = ("load", "explore", "extract", "verify")
 _RULES_SHOWN = 20
@@ -27,6 +31,8 @@ def print_report(result: Result, console: Console) -> None:
         console.print(Text(untrusted_line(result), style="bold red"))
     console.print(Text(f"{result.model}", style="bold"))
     console.print(cost_line(result))
+    if any((result.costs.measured, result.costs.cached, result.costs.recorded)):
+        console.print(counts_line(result))
     _print_operators(result, console)
     _print_rules(result, console)
     _print_search(result, console)
@@ -46,6 +52,12 @@ def cost_line(result: Result) -> str:
         f"cost under {result.cost_profile}: {before:,.2f} µs → {after:,.2f} µs "
         f"({saved:.2%} saved{faster})"
     )
+
+
+def counts_line(result: Result) -> str:
+    """Return the line that says where costs are from."""
+    counts = ", ".join(f"{count:,} {origin}" for origin, count in asdict(result.costs).items())
+    return f"costs of operator configurations: {counts}"
 
 
 def untrusted_line(result: Result) -> str:
@@ -105,13 +117,20 @@ def _print_search(result: Result, console: Console) -> None:
         f"explored: {result.e_nodes:,} e-nodes in {result.e_classes:,} e-classes, "
         f"{result.iterations} iterations; {_STOP.get(result.stop_reason, result.stop_reason)}"
     )
-    console.print(f"extracted: {result.extractor}, {_confidence(result)}")
+    early = "; interrupted: this is the best so far" if result.extraction.interrupted else ""
+    console.print(f"extracted: {result.extractor}, {_confidence(result)}{early}")
+    if result.extraction.reduced_e_nodes is not None:
+        console.print(reduced_line(result.extraction))
+    if len(result.extractions) > 1:
+        print_extractions(result, console)
     total = result.seconds["total"]
     shares = [
         f"{phase} {result.seconds[phase]:.2f} s ({result.seconds[phase] / total:.0%})"
         for phase in _PHASES
     ]
-    console.print(f"took {total:.2f} s: {', '.join(shares)}")
+    measuring = result.seconds["measure"]
+    said = f"; measuring was {measuring:.2f} s of it" if measuring else ""
+    console.print(f"took {total:.2f} s: {', '.join(shares)}{said}")
 
 
 def _confidence(result: Result) -> str:

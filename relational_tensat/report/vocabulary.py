@@ -28,7 +28,11 @@ def functions_json() -> list[dict[str, Any]]:
 
 
 def operators_json() -> list[dict[str, Any]]:
-    """Return the operators as objects: name, operands (fewest, most or null), attributes, meaning."""
+    """Return the operators as objects.
+
+    Each has its name, its operands (fewest, most or null), its attributes, what runs for it (see
+    ``ops.base.KERNELS``) and its meaning.
+    """
     return [
         {
             "name": name,
@@ -43,6 +47,7 @@ def operators_json() -> list[dict[str, Any]]:
                 }
                 for attr in each.attrs
             ],
+            "kernel": each.kernel,
             "meaning": _meaning(each),
         }
         for name, each in rule_operators().items()
@@ -59,12 +64,12 @@ def print_functions(console: Console) -> None:
 
 
 def print_operators(console: Console) -> None:
-    """Print every operator: operands, attributes with their defaults, meaning."""
-    rows = table("operator", "operands", "attributes", "meaning")
+    """Print every operator: operands, attributes with their defaults, what runs for it, meaning."""
+    rows = table("operator", "operands", "attributes", "runs", "meaning")
     known = rule_operators()
     for name, each in known.items():
         attributes = " ".join(_attribute(attr) for attr in each.attrs)
-        rows.add_row(name, _operands(each), attributes, _meaning(each))
+        rows.add_row(name, _operands(each), attributes, each.kernel, _meaning(each))
     console.print(rows)
     console.print(f"{len(known)} operators; an attribute without a default has to be written")
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 if TYPE_CHECKING:
+    from relational_tensat.anytime import ExtractionEntry
     from relational_tensat.explore import IterationReport
 
 #: The solver reports more often than a person can read.
 _SECONDS_BETWEEN_BOUNDS = 0.5
+_SECONDS_BETWEEN_MEASUREMENTS = 2.0
 
 
 class ConsoleProgress:
@@ -22,6 +24,7 @@ class ConsoleProgress:
         self._console = console
         self._phase = ""
         self._last_bound = -math.inf
+        self._last_measured = -math.inf
 
     def phase(self, name: str) -> None:
         """Print the name of a phase when it begins."""
@@ -45,3 +48,16 @@ class ConsoleProgress:
         best = f"{incumbent_us:,.2f} µs" if math.isfinite(incumbent_us) else "none yet"
         bound = f"{bound_us:,.2f} µs" if 0 < bound_us < math.inf else "none yet"
         self._console.print(f"  best graph {best}, bound {bound}")
+
+    def extracted(self, entry: ExtractionEntry) -> None:
+        """Print what the cheapest graph so far costs."""
+        proof = ", optimal for this e-graph" if entry.optimal else ""
+        self._console.print(f"  best graph {entry.best_us:,.2f} µs{proof}, {entry.seconds:.2f} s")
+
+    def measuring(self, done: int, total: int) -> None:
+        """Print how far measuring is: at once, now and then, and at the end."""
+        now = time.monotonic()
+        if 0 < done < total and now - self._last_measured < _SECONDS_BETWEEN_MEASUREMENTS:
+            return
+        self._last_measured = now
+        self._console.print(f"  measured {done:,} of {total:,} configurations")

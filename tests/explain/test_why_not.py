@@ -13,8 +13,9 @@ import pytest
 from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.catalogue import type_text
+from relational_tensat.egraph.reading import parse_type
 from relational_tensat.errors import InputError, UsageError
-from relational_tensat.explain.stored import StoredEGraph, parse_type
+from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not import why_not
 from relational_tensat.explain.why_not_source import Step
 from relational_tensat.graph import Node, build_graph

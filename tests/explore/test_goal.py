@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+from relational_tensat.egraph.database import OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore import Exploration, Limits, explore
 from relational_tensat.rules.language import parse_rules
@@ -37,3 +40,41 @@ def test_a_goal_that_is_not_reached_changes_nothing() -> None:
     assert explore(without, GROWS, Limits(iterations=6)).stop_reason == found.stop_reason
     assert found.stop_reason == "iterations"
     assert egraph.counts() == without.counts()
+
+
+def test_what_follows_an_iteration_may_end_the_exploration() -> None:
+    followed: list[int] = []
+
+    def after(iteration: int) -> str | None:
+        followed.append(iteration)
+        return "enough" if iteration == 3 else None
+
+    found = explore(EGraph.create(shared_matmuls()), GROWS, Limits(iterations=6), after=after)
+    assert (found.stop_reason, found.iterations) == ("enough", 3)
+    assert followed == [1, 2, 3]
+
+
+def test_nothing_follows_the_last_iteration() -> None:
+    followed: list[int] = []
+    limits = Limits(iterations=2)
+    found = explore(EGraph.create(shared_matmuls()), GROWS, limits, after=followed.append)
+    assert found.stop_reason == "iterations"
+    assert followed == [1]
+
+
+def test_a_limit_reached_by_what_follows_an_iteration_is_named() -> None:
+    egraph = EGraph.create(shared_matmuls())
+
+    def exhaust(iteration: int) -> None:
+        raise OutOfMemory("too little")
+
+    assert explore(egraph, GROWS, Limits(6), after=exhaust).stop_reason == "memory"
+
+    def wait(iteration: int) -> None:
+        while not egraph.database.is_interrupted:
+            time.sleep(0.01)
+        egraph.counts()
+
+    found = explore(egraph, GROWS, Limits(6, seconds=1.0), after=wait)
+    assert found.stop_reason == "time"
+    assert egraph.counts() == (egraph.e_nodes, egraph.e_classes)

@@ -164,6 +164,18 @@ def test_ctrl_c_between_iterations() -> None:
 
 
 @in_main_thread
+def test_ctrl_c_twice_ends_the_program() -> None:
+    def progress(entry: IterationReport) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        explore(EGraph.create(sum_of(9)), REORDER, NEVER, progress=progress)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@in_main_thread
 def test_ctrl_c_within_an_iteration() -> None:
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
 

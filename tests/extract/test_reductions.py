@@ -23,13 +23,13 @@ def prepared(seed: int) -> Reduced:
 
 
 def assert_equivalent(before: Reduced, after: Reduced) -> None:
-    """The optimum stays, and what is chosen after the reduction lifts to as cheap a choice."""
+    """The optimum stays, and what is chosen after the reduction lifts to no dearer a choice."""
     best = brute_force_us(before.problem)
     assert brute_force_us(after.problem) == pytest.approx(best)
     choice = DagDeriver(after.problem).derive(after.problem.cost_us)
     lifted = after.lift(choice)
     assert is_acyclic(after.source, lifted)
-    assert dag_cost_us(after.source, lifted) == pytest.approx(dag_cost_us(after.problem, choice))
+    assert dag_cost_us(after.source, lifted) <= dag_cost_us(after.problem, choice) + 1e-9
 
 
 @pytest.mark.parametrize("name", sorted(REDUCTIONS))
@@ -100,6 +100,23 @@ def test_each_reduction_does_what_its_name_says() -> None:
         "single-free": ([(0, 1.0, [1]), (1, 0.0, [2]), (2, 1.0, []), (2, 2.0, [])], 3),
         "dominated": ([(0, 1.0, [1]), (0, 2.0, [1, 2]), (1, 1.0, []), (2, 1.0, [])], 2),
         "single-parents": ([(0, 1.0, [1]), (1, 2.0, [2]), (2, 1.0, [])], 1),
+        # Class 1 has two e-nodes, and only the e-node of class 0 needs it.
+        "single-users": ([(0, 1.0, [1]), (1, 2.0, []), (1, 1.0, [2]), (2, 0.5, [])], 3),
+        # Whoever needs class 1 may as well need class 2, which can be had as class 1 can.
+        "dominated-classes": (
+            [(0, 1.0, [1]), (0, 1.0, [2]), (1, 2.0, []), (2, 2.0, []), (2, 1.0, [3]), (3, 0.5, [])],
+            4,
+        ),
+        # Classes 3 and 4 serve both classes 1 and 2, over classes that stand between.
+        "pass-through": (
+            [
+                (0, 0.0, [1, 2]),
+                *[(klass, 0.0, [between]) for klass in (1, 2) for between in (3, 4)],
+                *[(klass, 0.0, [klass + 2]) for klass in (3, 4)],
+                *[(klass, 3.0, []) for klass in (3, 4, 5, 6)],
+            ],
+            4,
+        ),
         "dear": ([(0, 1.0, [1]), (0, 4.0, [2]), (1, 2.0, []), (2, 0.0, [])], 2),
         # Class 2 needs class 1 in any case, so the second e-node of class 0 is dominated.
         "must": ([(0, 1.0, [1]), (0, 1.5, [2]), (1, 2.0, []), (2, 0.0, [1])], 2),

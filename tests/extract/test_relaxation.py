@@ -9,14 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.errors import RelationalTensatError
-from relational_tensat.extract import UNUSED, ExtractionProblem, topological_order
-from relational_tensat.extract.formulation import formulate
+from relational_tensat.extract import UNUSED, ExtractionProblem, extract, topological_order
+from relational_tensat.extract.ascent import LandmarkAscent
+from relational_tensat.extract.bottom_up import DagDeriver
+from relational_tensat.extract.formulation import Formulation, formulate
 from relational_tensat.extract.landmarks import LandmarkCuts
 from relational_tensat.extract.loops import loop_cuts, two_cycle_rows
 from relational_tensat.extract.must_rows import MustRows
 from relational_tensat.extract.reduced import unreduced
 from relational_tensat.extract.reductions import REDUCTIONS
-from relational_tensat.extract.relaxation import relax
+from relational_tensat.extract.relaxation import Relaxation, landmark_rows, relax
+from relational_tensat.extract.search import Search
 from relational_tensat.extract.solver import LinearProgram, Rows, SolverOptions, stack_rows
 from tests.extract.instances import brute_force_us, build, layered_problem, random_problem
 
@@ -25,6 +28,13 @@ SEEDS = st.integers(0, 10**9)
 
 def options() -> SolverOptions:
     return SolverOptions(time.monotonic() + 60)
+
+
+def relaxed(problem: ExtractionProblem, model: Formulation, rows: Rows) -> Relaxation | None:
+    """Relax with a greedy choice at hand, without landing on what closes the search early."""
+    search = Search(problem, DagDeriver(problem).derive(problem.cost_us))
+    search.cost_us = 1e9
+    return relax(search, model, rows, options())
 
 
 def prepared(seed: int) -> ExtractionProblem:
@@ -75,6 +85,7 @@ def test_every_row_and_cut_holds_for_every_acyclic_choice(seed: int, noise: int)
         MustRows(problem).violated(x, y),
         LandmarkCuts(problem).violated(x, y),
         loop_cuts(problem, sets),
+        landmark_rows(LandmarkAscent(problem).ascend(x)),
     ):
         assert_satisfied(rows, points)
 
@@ -87,7 +98,7 @@ def test_the_bound_and_the_hopeless_are_honest(seed: int) -> None:
     if best in (0.0, np.inf):
         return
     model = formulate(problem, "auto", 1.0)
-    relaxation = relax(model, model.rows, options(), best)
+    relaxation = relaxed(problem, model, model.rows)
     assert relaxation is not None
     assert relaxation.bound_us <= best + 1e-6
     # With what is hopeless below a cost just above the optimum left out, an optimum remains.
@@ -107,6 +118,28 @@ def test_the_bound_and_the_hopeless_are_honest(seed: int) -> None:
     assert brute_force_us(rest) == pytest.approx(best)
 
 
+@settings(max_examples=150, deadline=None)
+@given(seed=SEEDS)
+def test_an_ascent_is_a_bound_and_its_rest_comes_on_top(seed: int) -> None:
+    problem = prepared(seed)
+    best = brute_force_us(problem)
+    if best == np.inf:
+        return
+    ascent = LandmarkAscent(problem).ascend(problem.cost_us)
+    assert ascent.bound <= best + 1e-9
+    assert (ascent.bound > 0) == (best > 0)
+    for point in acyclic_points(problem):
+        cost = problem.cost_us @ point[: problem.n_nodes]
+        for node in np.flatnonzero(point[: problem.n_nodes]).tolist():
+            assert ascent.bound + ascent.rest[node] <= cost + 1e-9
+
+
+def test_the_ascent_on_merged_products_is_most_of_the_optimum() -> None:
+    problem = layered_problem(layers=2, width=4, seed=3)
+    best = extract(problem).cost_us
+    assert 0.8 * best < LandmarkAscent(problem).ascend(problem.cost_us).bound <= best
+
+
 def test_landmarks_see_that_thin_ways_come_together() -> None:
     # Four ways to the same dear class: the plain relaxation pays for a quarter of it.
     ways = 4
@@ -117,7 +150,7 @@ def test_landmarks_see_that_thin_ways_come_together() -> None:
     problem = build(nodes, ways + 3)
     model = formulate(problem, "auto", 1.0)
     plain = LinearProgram(model.columns, model.rows, options()).solve()
-    tight = relax(model, model.rows, options(), 100.0)
+    tight = relaxed(problem, model, model.rows)
     assert plain is not None
     assert tight is not None
     assert plain.objective < 6
@@ -128,7 +161,7 @@ def test_the_relaxation_of_merged_products_is_nearly_tight() -> None:
     problem = layered_problem(layers=1, width=6, seed=3)
     model = formulate(problem, "auto", 1.0)
     plain = LinearProgram(model.columns, model.rows, options()).solve()
-    tight = relax(model, stack_rows([model.rows, two_cycle_rows(problem)]), options(), 1e9)
+    tight = relaxed(problem, model, stack_rows([model.rows, two_cycle_rows(problem)]))
     assert plain is not None
     assert tight is not None
     assert tight.bound_us > 1.5 * plain.objective

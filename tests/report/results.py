@@ -47,7 +47,14 @@ def example_result() -> Result:
         rules={"merge-matmuls": RuleStats(3, 1, 0.25), "relu-relu": RuleStats(1, 1, 0.125)},
         rules_used={"merge-matmuls": 4},
         log=(IterationReport(1, 20, 15, 4, 2, 0, 30, 0.5),),
-        seconds={"load": 0.5, "explore": 1.0, "extract": 0.25, "verify": 0.25, "total": 2.0},
+        seconds={
+            "load": 0.5,
+            "explore": 1.0,
+            "extract": 0.25,
+            "verify": 0.25,
+            "measure": 0.0,
+            "total": 2.0,
+        },
         verification=Verification(
             runs=2,
             outputs=(check,),

@@ -11,6 +11,7 @@ SCHEMA: dict[str, Any] = {
     "cost_profile": str,
     "cost_before_us": NUMBER,
     "cost_after_us": NUMBER,
+    "costs": dict.fromkeys(("measured", "cached", "recorded", "estimated"), int),
     "e_nodes": int,
     "e_classes": int,
     "iterations": int,
@@ -18,14 +19,33 @@ SCHEMA: dict[str, Any] = {
     "saturated": bool,
     "gap": NUMBER,
     "optimal": bool,
-    "seconds": dict.fromkeys(("load", "explore", "extract", "verify", "total"), NUMBER),
+    "extraction": {
+        "e_nodes": int,
+        "e_classes": int,
+        "reduced_e_nodes": (int, type(None)),
+        "reduced_e_classes": (int, type(None)),
+        "reductions": None,  # e-nodes taken away, per reduction
+        "interrupted": bool,
+    },
+    "extractions": list,
+    "seconds": dict.fromkeys(("load", "explore", "extract", "verify", "measure", "total"), NUMBER),
     "verified": {"ok": bool, "max_relative_error": NUMBER, "runs": int},
     "rules": None,  # one RULE per name
     "output": (str, type(None)),
+    "resumed_after": (int, type(None)),  # the last complete iteration before a run was taken up
     "untrusted_rules": None,  # why, per name
 }
+EXTRACTION: dict[str, Any] = {
+    "iteration": int,
+    "cost_us": NUMBER,
+    "best_us": NUMBER,
+    "bound_us": NUMBER,
+    "optimal": bool,
+    "seconds": NUMBER,
+    "final": bool,
+}
 RULE: dict[str, Any] = {"matches": int, "applied": int, "seconds": NUMBER}
-STOP_REASONS = {"saturated", "iterations", "nodes", "time", "memory", "interrupted"}
+STOP_REASONS = {"saturated", "iterations", "nodes", "time", "memory", "interrupted", "unmoved"}
 
 
 def check_schema(found: dict[str, Any]) -> None:
@@ -34,6 +54,8 @@ def check_schema(found: dict[str, Any]) -> None:
     assert isinstance(found["rules"], dict)
     for name, stats in found["rules"].items():
         _check(stats, RULE, f"rules.{name}")
+    for each in found["extractions"]:
+        _check(each, EXTRACTION, "extractions")
     assert found["stop_reason"] in STOP_REASONS
     assert found["saturated"] == (found["stop_reason"] == "saturated")
     assert 0.0 <= found["gap"] <= 1.0

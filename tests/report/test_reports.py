@@ -10,11 +10,12 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from relational_tensat.anytime import ExtractionEntry
 from relational_tensat.explore import IterationReport
 from relational_tensat.report.json import json_report
 from relational_tensat.report.text import print_report, summary_line
 from relational_tensat.report.watch import ConsoleProgress
-from relational_tensat.result import Result
+from relational_tensat.result import ExtractionSummary, Result
 from tests.report.results import example_result
 from tests.report.schema import check_schema
 
@@ -101,3 +102,55 @@ def test_progress() -> None:
         "  iteration 2: 1,530 e-nodes, 586 classes, 44 matches, 0.50 s",
         "  best graph none yet, bound none yet",
     ]
+
+
+def with_extractions() -> Result:
+    """Return a result with extractions between iterations, the last one interrupted."""
+    log = tuple(IterationReport(i, 20 * i, 15, 4, 2, 0, 30, 0.5) for i in (1, 2))
+    return replace(
+        example_result(),
+        stop_reason="unmoved",
+        log=log,
+        extraction=ExtractionSummary(
+            e_nodes=1500,
+            e_classes=580,
+            reduced_e_nodes=210,
+            reduced_e_classes=90,
+            reductions={"dominated": 700, "free-classes": 500, "unreachable": 80, "must": 10},
+            interrupted=True,
+        ),
+        extractions=(
+            ExtractionEntry(1, 34.5, 34.5, 27.0, False, 0.5, False),
+            ExtractionEntry(2, 30.0, 30.0, 30.0, True, 0.25, False),
+            ExtractionEntry(2, 30.0, 30.0, 30.0, True, 0.25, True),
+        ),
+    )
+
+
+def test_the_report_shows_reductions_and_extractions_in_between() -> None:
+    text = printed(with_extractions())
+    assert "1,500 e-nodes in 580 e-classes → 210 in 90" in text
+    assert "dominated 700, free-classes 500, unreachable 80, 1 more" in text
+    assert "interrupted" in text
+    assert "cheapest graph did not get cheaper any more" in text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["1", "20", "15", "0.50", "34.50", "27.00", "0.50"] in rows
+    assert ["2", "40", "15", "0.50", "30.00", "optimal", "0.50"] in rows
+    plain = printed(example_result())
+    assert "best µs" not in plain
+    assert "reduced:" not in plain
+
+
+def test_the_json_object_has_reductions_and_extractions() -> None:
+    found = json.loads(json_report(with_extractions()))
+    check_schema(found)
+    assert found["extraction"]["reduced_e_nodes"] == 210
+    assert found["extraction"]["reductions"]["must"] == 10
+    assert [each["best_us"] for each in found["extractions"]] == [34.5, 30.0, 30.0]
+
+
+def test_progress_tells_of_extractions_in_between() -> None:
+    file = io.StringIO()
+    progress = ConsoleProgress(Console(file=file, width=100))
+    progress.extracted(ExtractionEntry(1, 34.5, 34.5, 34.5, True, 0.5, False))
+    assert "34.50 µs, optimal for this e-graph" in file.getvalue()

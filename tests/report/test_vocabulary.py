@@ -41,6 +41,7 @@ def test_the_operators_listed_are_those_that_rules_take(
         assert [a["name"] for a in entry["attributes"]] == [a.name for a in operator.attrs]
         assert entry["operands"] == list(operator.arity)
         assert entry["meaning"]
+        assert entry["kernel"] == operator.kernel
         (line,) = (line for line in text.splitlines() if line.startswith(f"{name} "))
         assert all(f":{attr.name} " in line for attr in operator.attrs)
 

@@ -1,0 +1,29 @@
+"""Costs measured on this machine's processor: operators run by ONNX Runtime on one thread."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from relational_tensat.cost.cpu.device import OnnxRuntimeDevice
+from relational_tensat.cost.device import Device
+from relational_tensat.errors import MissingDependencyError
+
+__all__ = ["OnnxRuntimeDevice", "open_device"]
+
+
+def open_device(optimizations: str = "off") -> Device:
+    """Return this machine's processor.
+
+    Args:
+        optimizations: onnxruntime's graph optimizations, ``off`` or ``all``. Off is the default, for
+            then the times of single operators add up to a graph's.
+
+    Raises:
+        MissingDependencyError: onnx or onnxruntime is not installed.
+    """
+    missing = [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingDependencyError(
+            f"--cost cpu needs {' and '.join(missing)}: pip install 'relational-tensat[onnx]'"
+        )
+    return OnnxRuntimeDevice(optimizations)

@@ -1,0 +1,154 @@
+"""The graph that is run to measure one operator, and the graph without it that is taken off.
+
+Inside a graph an operator costs less than a session of its own: calling a session takes longer than
+a small kernel, a reshape of a graph's input copies what is else a view, and activations work in place.
+So every operand that is an activation comes from a node before it, the result is read by nobody (which
+onnxruntime computes all the same), and both graphs are timed:
+
+    x0_0 → abs → op → (not read)     x0_0 → abs → (not read)
+    x0_1 → abs → op → …              x0_1 → abs → …            as often as there are copies
+     z → relu → out                   z → relu → out
+
+The difference, divided by the number of copies, is the operator as a graph has it: its operand just
+written, its weights not touched since the last run, its result in memory that others have used. Absolute
+values are taken because onnxruntime fuses them with nothing; equal ones of one input it would compute once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from relational_tensat.cost.device import Configuration
+from relational_tensat.graph import (
+    Array,
+    Graph,
+    Node,
+    TensorType,
+    ValueType,
+    Weight,
+    build_graph,
+    numpy_dtype,
+    tensors_of,
+)
+from relational_tensat.ops import get_operator
+from relational_tensat.ops.attributes import int_of
+from relational_tensat.ops.shapes import NUMBER_DTYPES
+
+#: What both graphs return, so that there is something to return: the least there is.
+_TRIGGER, _OUTPUT = "z", "out"
+_TRIGGER_TYPE = TensorType("float32", (1,))
+#: The exponent that powers have; onnxruntime has kernels of its own for small integers.
+_EXPONENT = 2.0
+#: Element types for which onnxruntime takes absolute values; others are copied.
+_HAVE_ABS = NUMBER_DTYPES - {"float16", "bfloat16"}
+#: Larger tensors repeat so many numbers: drawing takes longer than the operator. It is prime.
+_BLOCK = 1_048_583
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probe:
+    """Two graphs that differ in ``copies`` applications of one operator, and what both are run on.
+
+    Attributes:
+        feeds: the graph inputs' values, the same for both.
+    """
+
+    with_operator: Graph
+    without: Graph
+    feeds: Mapping[str, Array]
+    copies: int
+
+
+def make_probe(configuration: Configuration, copies: int) -> Probe:
+    """Return the graphs that measure a configuration; every copy has weights of its own.
+
+    Raises:
+        InputError: the operator does not take its operands.
+    """
+    builder = _Builder(configuration)
+    for copy in range(copies):
+        builder.add(copy)
+    return Probe(builder.graph(), builder.graph_without(), builder.feeds, copies)
+
+
+class _Builder:
+    """Collects the nodes, inputs and weights of both graphs, copy by copy."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._operator = get_operator(configuration.op)
+        self._weight_operands = self._operator.weight_operands(configuration.inputs)
+        self._rng = np.random.default_rng(0)
+        self._inputs: dict[str, TensorType] = {_TRIGGER: _TRIGGER_TYPE}
+        self._weights: dict[str, Weight] = {}
+        self._producers: list[Node] = []
+        self._nodes: list[Node] = []
+        self.feeds: dict[str, Array] = {_TRIGGER: np.ones(_TRIGGER_TYPE.shape, np.float32)}
+
+    def add(self, copy: int) -> None:
+        """Add one application of the operator, and what produces its operands, right before it."""
+        configuration = self._configuration
+        operands = tuple(
+            self._operand(number, kind, copy) for number, kind in enumerate(configuration.inputs)
+        )
+        count = len(tensors_of(configuration.output)) if self._operator.multi_output else 1
+        results = tuple(f"y_{index}_{copy}" for index in range(count))
+        self._nodes.append(Node(configuration.op, operands, results, dict(configuration.attrs)))
+
+    def graph(self) -> Graph:
+        """Return the graph with the operator."""
+        return self._build("with", self._nodes, self._weights)
+
+    def graph_without(self) -> Graph:
+        """Return the graph without it: only what produces its operands."""
+        return self._build("without", self._producers, {})
+
+    def _build(self, name: str, nodes: list[Node], weights: Mapping[str, Weight]) -> Graph:
+        trigger = Node("relu", (_TRIGGER,), (_OUTPUT,))
+        return build_graph(name, self._inputs, weights, [*nodes, trigger], [_OUTPUT])
+
+    def _operand(self, number: int, kind: ValueType, copy: int) -> str:
+        """Return the name of one copy's operand: a weight, or what a node has just produced."""
+        names = []
+        for part, each in enumerate(tensors_of(kind)):
+            if number in self._weight_operands:
+                names.append(f"w{number}_{part}_{copy}")
+                self._weights[names[-1]] = Weight(each, self._draw(number, each))
+            else:
+                names.append(self._produced(number, part, each, copy))
+        if not isinstance(kind, tuple):
+            return names[0]
+        self._nodes.append(Node("noop", tuple(names), (f"t{number}_{copy}",)))
+        return f"t{number}_{copy}"
+
+    def _produced(self, number: int, part: int, kind: TensorType, copy: int) -> str:
+        """Return the name of a value that a node computes from an input of its own."""
+        given, made = f"x{number}_{part}_{copy}", f"p{number}_{part}_{copy}"
+        first = f"x{number}_{part}_0"
+        self._inputs[given] = kind
+        self.feeds[given] = self.feeds[first] if copy else self._draw(number, kind)
+        op = "abs" if kind.dtype in _HAVE_ABS else "identity"
+        self._producers.append(Node(op, (given,), (made,)))
+        self._nodes.append(self._producers[-1])
+        return made
+
+    def _draw(self, number: int, kind: TensorType) -> Array:
+        """Return random numbers: floats in 0.5 to 1.5, which no operator overflows or dislikes."""
+        op, shape = self._configuration.op, kind.shape
+        if (op, number) == ("pow", 1):
+            return np.full(shape, _EXPONENT, numpy_dtype(kind.dtype))
+        if kind.is_float:
+            block = self._rng.random(min(kind.size, _BLOCK), dtype=np.float32) + np.float32(0.5)
+            return np.resize(block.astype(numpy_dtype(kind.dtype)), shape)
+        return self._rng.integers(0, self._integers_below(number), shape).astype(kind.dtype)
+
+    def _integers_below(self, number: int) -> int:
+        """Return how many values integers may have: an axis's length where they index it."""
+        configuration = self._configuration
+        if (configuration.op, number) != ("gather", 1):
+            return 2
+        axis = int_of(dict(configuration.attrs), "axis")
+        return tensors_of(configuration.inputs[0])[0].shape[axis]

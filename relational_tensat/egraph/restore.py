@@ -1,0 +1,46 @@
+"""An e-graph from its tables, as the process that wrote them had it."""
+
+from __future__ import annotations
+
+from relational_tensat.egraph.catalogue import Catalogue, Signature
+from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.egraph import Counters, EGraph
+from relational_tensat.egraph.reading import parse_symbol, parse_type
+from relational_tensat.graph.ir import Graph
+
+
+def restore_egraph(graph: Graph, database: Database, counters: Counters) -> EGraph:
+    """Return the e-graph that a database holds.
+
+    Args:
+        graph: the original graph, as it was when the database was made.
+        counters: as they were when the tables were last written.
+    """
+    egraph = EGraph(graph, database)
+    _fill(egraph.catalogue, database)
+    ((root,),) = database.run("root")
+    egraph.root = int(root)
+    egraph.restore(counters)
+    return egraph
+
+
+def _fill(catalogue: Catalogue, database: Database) -> None:
+    """Intern what is in the tables, under the ids that it has there."""
+    catalogue.restore(
+        symbols=[
+            parse_symbol(str(op), str(attrs), int(arity))
+            for op, attrs, arity in database.execute(
+                "SELECT op, attrs, arity FROM symbol ORDER BY id"
+            )
+        ],
+        types=[
+            parse_type(str(text))
+            for (text,) in database.execute("SELECT type FROM value_type ORDER BY id")
+        ],
+        signatures=[
+            Signature(int(symbol), tuple(map(int, operands)), int(kind))
+            for symbol, operands, kind in database.execute(
+                "SELECT symbol, operands, type FROM signature ORDER BY id"
+            )
+        ],
+    )

@@ -1,0 +1,80 @@
+"""What an exploration did and how it ended, as it is told and as the tables keep it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from relational_tensat.egraph.database import Database
+from relational_tensat.explore.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStats:
+    """What a rule did: matches worked on, unions asked for, wall seconds of matching (shared)."""
+
+    matches: int
+    applied: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class IterationReport:
+    """Sizes after an iteration and what it did."""
+
+    iteration: int
+    e_nodes: int
+    e_classes: int
+    matches: int
+    unions: int
+    filtered: int
+    statements: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """How an exploration ended.
+
+    Attributes:
+        stop_reason: saturated, goal, iterations, nodes, time, memory, interrupted, or what ``after``
+            returned.
+        iterations: iterations begun and not undone.
+        rules: by name, every rule given.
+        statements: SQL statements run in the iterations.
+        seconds: wall seconds; of one that was resumed, since then.
+    """
+
+    stop_reason: str
+    iterations: int
+    rules: dict[str, RuleStats]
+    log: tuple[IterationReport, ...]
+    statements: int
+    seconds: float
+
+
+def rule_stats(database: Database, first_rule: int) -> dict[str, RuleStats]:
+    """Return what each rule did, of those from a number on, by name."""
+    return {
+        str(name): RuleStats(int(matches), int(applied), float(seconds))
+        for name, matches, applied, seconds in database.run("rule_stats", first=first_rule)
+    }
+
+
+def read_log(database: Database) -> list[IterationReport]:
+    """Return the iterations that the tables tell of."""
+    return [
+        IterationReport(*row) for row in database.execute("FROM iteration_log ORDER BY iteration")
+    ]
+
+
+def ended_exploration(database: Database, checkpoint: Checkpoint, stop_reason: str) -> Exploration:
+    """Return an exploration that another process ended, as the tables tell of it."""
+    log = read_log(database)
+    return Exploration(
+        stop_reason,
+        checkpoint.iteration,
+        rule_stats(database, checkpoint.first_rule),
+        tuple(log),
+        sum(entry.statements for entry in log),
+        seconds=0.0,
+    )

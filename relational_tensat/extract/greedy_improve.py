@@ -1,0 +1,286 @@
+"""Improving a choice in place: what a class is really worth, given all that is chosen elsewhere.
+
+Bottom-up greedy decides for a class without knowing what else will be there. Given a whole choice,
+the price of another e-node is known: what it needs that is not there yet, less what nothing needs
+any more without the old one. This is how circuits are mapped to few gates ("exact local area",
+begun from "area flow": Mishchenko, Chatterjee and Brayton, *Improvements to Technology Mapping for
+LUT-Based FPGAs*, IEEE TCAD 26(2), 2007). Memory is linear in the e-graph.
+
+A choice stays acyclic because every class stands behind the children of its e-node in an order of
+all classes. Where another e-node has children that stand behind the class, these and what they rest
+on are moved before it, unless they rest on the class itself. The order is made anew before a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from relational_tensat.extract.index import children_by_node, nodes_by_class
+from relational_tensat.extract.problem import (
+    UNUSED,
+    ExtractionProblem,
+    Floats,
+    Ints,
+    reachable,
+    topological_order,
+)
+
+_MOST_PASSES = 6
+_WORTHWHILE = 0.001
+"""Passes go on as long as each saves at least this fraction of the cost."""
+
+_MOST_MOVED = 100
+"""So many classes are moved in the order at most, for one class to have another e-node."""
+
+_LEAST_ROOM = 2.0**-20
+"""The order's positions are floats: classes do not come closer to each other than this."""
+
+_STEPS_PER_ENODE = 20
+"""How many classes a pass may visit, per e-node: where changes reach far, it ends unfinished."""
+
+_ASKED_EVERY = 1000
+"""Classes between two questions whether the time is over."""
+
+
+class Improver:
+    """Improves choices of one e-graph.
+
+    Args:
+        problem: the e-graph.
+        by_tree_cost: per class, its e-node of least tree cost, or ``UNUSED``.
+        tree_costs: per class, that cost; infinite without an acyclic derivation.
+        exhausted: asked now and then; True ends an improvement with what is there.
+    """
+
+    def __init__(
+        self,
+        problem: ExtractionProblem,
+        by_tree_cost: Ints,
+        tree_costs: Floats,
+        exhausted: Callable[[], bool] | None = None,
+    ) -> None:
+        self._problem = problem
+        self._exhausted = exhausted
+        self._children = children_by_node(problem)
+        self._members = nodes_by_class(problem)
+        self._cost = problem.cost_us.tolist()
+        self._by_tree_cost = by_tree_cost
+        self._cheap_first: list[int] = np.argsort(tree_costs, kind="stable").tolist()
+
+    def improve(self, choice: Ints) -> Ints:
+        """Return a choice that costs no more, pruned to what the root needs.
+
+        Args:
+            choice: complete and acyclic from the root.
+        """
+        current = reachable(self._problem, choice)
+        for _ in range(_MOST_PASSES):
+            order, complete = self._order(current)
+            state = _InPlace(self._problem, self._children, self._cost, complete)
+            before, saved = state.cost, self._pass(order, state)
+            current = reachable(self._problem, np.array(state.choice, dtype=np.int32))
+            if saved <= before * _WORTHWHILE or self._is_over():
+                break
+        return current
+
+    def spread(self, choice: Ints) -> Ints:
+        """Return another choice, by *flow*: what is shared in this choice is paid for in shares.
+
+        The flow of a class is the cost of its e-node and the flows of that one's children, over
+        the number of its users in the given choice.
+        """
+        order, complete = self._order(choice)
+        position = _Line(order, complete, self._children).position
+        users = [0] * self._problem.n_classes
+        for klass in topological_order(self._problem, choice):
+            for child in self._children[int(choice[klass])]:
+                users[child] += 1
+        flow = [0.0] * self._problem.n_classes
+        for klass in order:
+            here = position[klass]
+            best = np.inf
+            for node in self._members[klass]:
+                total = self._cost[node]
+                for child in self._children[node]:
+                    if position[child] >= here:
+                        break
+                    total += flow[child]
+                else:
+                    if total < best:
+                        best = total
+                        complete[klass] = node
+            flow[klass] = best / max(1, users[klass])
+        return reachable(self._problem, np.array(complete, dtype=np.int32))
+
+    def _order(self, choice: Ints) -> tuple[list[int], list[int]]:
+        """Return all derivable classes, children first, and an e-node for each.
+
+        Classes that the choice does not need have their e-node of tree-greedy: those rest on each
+        other without a circle, and on what is needed, which rests on nothing else.
+        """
+        complete: list[int] = np.where(choice == UNUSED, self._by_tree_cost, choice).tolist()
+        children = self._children
+        placed = [False] * self._problem.n_classes
+        order: list[int] = []
+        for start in self._cheap_first:
+            if placed[start] or complete[start] == UNUSED:
+                continue
+            stack = [start]
+            while stack:
+                klass = stack[-1]
+                waiting = [child for child in children[complete[klass]] if not placed[child]]
+                if waiting:
+                    stack.extend(waiting)
+                    continue
+                stack.pop()
+                if not placed[klass]:
+                    placed[klass] = True
+                    order.append(klass)
+        return order, complete
+
+    def _pass(self, order: list[int], state: _InPlace) -> float:
+        """Give every class that is needed its best e-node, one after the other; return the savings."""
+        line = _Line(order, state.choice, self._children)
+        state.steps_left = _STEPS_PER_ENODE * self._problem.n_nodes
+        saved = 0.0
+        for number, klass in enumerate(order):
+            if state.steps_left < 0 or (number % _ASKED_EVERY == 0 and self._is_over()):
+                break
+            if not state.users[klass] or len(self._members[klass]) < 2:
+                continue
+            for node in self._members[klass]:
+                if node == state.choice[klass]:
+                    continue
+                behind = line.behind(klass, self._children[node])
+                if behind is None:
+                    continue
+                gain = state.exchange(klass, node)
+                if gain > 0:
+                    saved += gain
+                    line.move(behind, klass)
+        return saved
+
+    def _is_over(self) -> bool:
+        return self._exhausted is not None and self._exhausted()
+
+
+class _Line:
+    """An order of all classes in which every class stands behind the children of its e-node.
+
+    Attributes:
+        position: per class, where it stands; classes without a derivation stand behind all.
+    """
+
+    def __init__(self, order: list[int], choice: list[int], children: list[list[int]]) -> None:
+        self._choice = choice
+        self._children = children
+        self.position = [float(len(order))] * len(choice)
+        for place, klass in enumerate(order):
+            self.position[klass] = float(place)
+        # Between here and its position there is nobody but those who were moved before it last.
+        self._free_from = [place - 1 for place in self.position]
+
+    def behind(self, klass: int, classes: list[int]) -> list[int] | None:
+        """Return what must be moved before a class if it is to rest on these classes, in order.
+
+        None if it cannot: they rest on the class themselves, have no derivation, or are too many.
+        """
+        position, here = self.position, self.position[klass]
+        stack = [child for child in classes if position[child] >= here]
+        found = set(stack)
+        while stack:
+            lowest = stack.pop()
+            if lowest == klass or self._choice[lowest] == UNUSED or len(found) > _MOST_MOVED:
+                return None
+            for child in self._children[self._choice[lowest]]:
+                if position[child] >= here and child not in found:
+                    found.add(child)
+                    stack.append(child)
+        room = here - self._free_from[klass]
+        if found and room / (len(found) + 1) < _LEAST_ROOM:
+            return None
+        return sorted(found, key=position.__getitem__)
+
+    def move(self, classes: list[int], klass: int) -> None:
+        """Put what ``behind`` returned before the class."""
+        start, here = self._free_from[klass], self.position[klass]
+        step = (here - start) / (len(classes) + 1)
+        for number, moved in enumerate(classes):
+            self._free_from[moved] = start + number * step
+            self.position[moved] = start + (number + 1) * step
+            self._free_from[klass] = self.position[moved]
+
+
+class _InPlace:
+    """A choice with the number of users that each class has in it.
+
+    Attributes:
+        choice: per class, its e-node; of a class that is not needed, the one it would have.
+        users: per class, how many chosen e-nodes that are needed have it as a child.
+        cost: of all at the beginning, in µs.
+        steps_left: how many more classes may be visited.
+    """
+
+    def __init__(
+        self,
+        problem: ExtractionProblem,
+        children: list[list[int]],
+        cost: list[float],
+        choice: list[int],
+    ) -> None:
+        self.choice = choice
+        self.users = [0] * problem.n_classes
+        self.steps_left = 0
+        self._children = children
+        self._cost = cost
+        self.users[problem.root] = 1
+        root_node = choice[problem.root]
+        self.cost = cost[root_node] + self._need(children[root_node], [])
+
+    def exchange(self, klass: int, node: int) -> float:
+        """Let a needed class have another e-node if that is cheaper; return what is saved."""
+        old = self.choice[klass]
+        added: list[int] = []
+        dropped: list[int] = []
+        saved = self._cost[old] - self._cost[node]
+        saved -= self._need(self._children[node], added)
+        saved += self._release(self._children[old], dropped)
+        self.steps_left -= len(added) + len(dropped)
+        if saved > 0:
+            self.choice[klass] = node
+            return saved
+        for child in added:
+            self.users[child] -= 1
+        for child in dropped:
+            self.users[child] += 1
+        return 0.0
+
+    def _need(self, classes: list[int], trail: list[int]) -> float:
+        """Count one more user of these classes, and so on below; return what that costs."""
+        users, total = self.users, 0.0
+        stack = list(classes)
+        while stack:
+            klass = stack.pop()
+            trail.append(klass)
+            users[klass] += 1
+            if users[klass] == 1:
+                node = self.choice[klass]
+                total += self._cost[node]
+                stack.extend(self._children[node])
+        return total
+
+    def _release(self, classes: list[int], trail: list[int]) -> float:
+        """Count one user less of these classes, and so on below; return what that saves."""
+        users, total = self.users, 0.0
+        stack = list(classes)
+        while stack:
+            klass = stack.pop()
+            trail.append(klass)
+            users[klass] -= 1
+            if users[klass] == 0:
+                node = self.choice[klass]
+                total += self._cost[node]
+                stack.extend(self._children[node])
+        return total

@@ -1,0 +1,7 @@
+"""Taking up the run of a process that was killed, from its database."""
+
+from relational_tensat.resuming.model import FoundModel
+from relational_tensat.resuming.record import RunRecord, write_record
+from relational_tensat.resuming.stored import StoredRun, read_run
+
+__all__ = ["FoundModel", "RunRecord", "StoredRun", "read_run", "write_record"]

@@ -1,0 +1,3 @@
+-- Where an exploration of this e-graph was, before another one begins.
+DELETE FROM checkpoint;
+DELETE FROM meta WHERE key = 'stop_reason'

@@ -1,0 +1,151 @@
+"""``python -m bench cpu``: what is measured of a model, and what is said of it; no time is asserted."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench import cpu_command
+from bench.cpu_measure import CpuRun, Timing, cpu_options, measure_model, timing
+from bench.cpu_plot import points, write_points
+from bench.cpu_report import losses, print_runs
+from relational_tensat.cost.cpu.quiet import Taken
+from relational_tensat.errors import UsageError
+from relational_tensat.load import save_model
+from relational_tensat.models import GraphBuilder
+from relational_tensat.report.console import stdout_console
+from tests.cost.fakes import FakeDevice, plug_in
+
+_FAST = Timing(100.0, 50.0, 2.0, 1.9, 2.1, 30)
+_SLOW = Timing(100.0, 110.0, 0.91, 0.85, 0.95, 30)
+_TIE = Timing(100.0, 101.0, 0.99, 0.95, 1.02, 30)
+
+
+def _run(**timings: Timing) -> CpuRun:
+    return CpuRun(
+        model="tiny",
+        modelled_before_us=95.0,
+        modelled_after_us=50.0,
+        timings=timings,
+        costs={"measured": 3, "cached": 0, "recorded": 0, "estimated": 0},
+        seconds={"measure": 0.1, "total": 0.2},
+        e_nodes=7,
+        optimal=True,
+        rules_used={"some-rule": 2},
+    )
+
+
+def test_a_speed_up_is_the_median_of_ratios_within_rounds() -> None:
+    before, after = [10.0, 40.0, 12.0, 14.0, 16.0], [5.0, 20.0, 6.0, 7.0, 4.0]
+    found = timing([Taken(each, 1, 1) for each in before], [Taken(each, 1, 1) for each in after])
+    assert found.speedup == found.speedup_p10 == 2.0
+    assert found.speedup_p90 == pytest.approx(3.2)
+    assert found.rounds == 5
+    assert (found.before_us, found.after_us) == (pytest.approx(10.8), pytest.approx(4.4))
+    assert not found.is_loss
+
+
+def test_rounds_are_corrected_or_left_out() -> None:
+    calm, slow, torn = Taken(10.0, 1, 1), Taken(40.0, 2, 2), Taken(99.0, 1, 2)
+    found = timing([calm, calm, calm], [Taken(5.0, 1, 1), slow, torn])
+    assert found.rounds == 2
+    assert found.speedup == pytest.approx((10 / 5 + 10 / 20) / 2)
+
+
+def test_slower_in_nine_rounds_of_ten_is_a_loss_and_within_the_noise_is_none() -> None:
+    assert losses([_run(off=_FAST, all=_TIE)]) == []
+    (line,) = losses([_run(off=_SLOW, all=_FAST)])
+    assert line == "tiny, optimizations off: 0.910x (0.850-0.950), modelled 1.900x"
+
+
+def test_the_sum_of_single_operators_is_held_against_the_whole() -> None:
+    assert _run(off=_FAST, all=_TIE).additivity == 0.95
+
+
+def test_points_of_the_plot(tmp_path: Path) -> None:
+    runs = [_run(off=_FAST, all=_TIE)]
+    assert [each[1] for each in points(runs)] == ["off", "all"]
+    write_points(runs, tmp_path / "points.csv")
+    with (tmp_path / "points.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert rows[0] == {
+        "model": "tiny",
+        "optimizations": "off",
+        "modelled": "1.9000",
+        "measured": "2.0000",
+        "p10": "1.9000",
+        "p90": "2.1000",
+    }
+
+
+def test_the_report_says_where_it_is_slower(capsys: pytest.CaptureFixture[str]) -> None:
+    print_runs([_run(off=_FAST, all=_SLOW)], stdout_console())
+    text = capsys.readouterr().out
+    assert "slower than the original: tiny, optimizations all" in text
+    print_runs([_run(off=_FAST, all=_TIE)], stdout_console())
+    assert "no optimized graph is slower" in capsys.readouterr().out
+
+
+def _model(folder: Path) -> Path:
+    builder = GraphBuilder("tiny")
+    x = builder.input("x", 4, 8)
+    products = [builder.op("matmul", x, builder.weight(f"w{n}", 8, 8)) for n in range(2)]
+    graph = builder.build(*products)
+    path = folder / "tiny.onnx"
+    save_model(graph, path)
+    return path
+
+
+def test_both_graphs_are_run_in_both_modes_with_weights_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = plug_in(monkeypatch, FakeDevice())
+    options = replace(
+        cpu_options(tmp_path / "costs.duckdb", 10.0), only=("merge-products-sharing-left",)
+    )
+    run = measure_model("tiny", _model(tmp_path), options, rounds=2, seconds=5.0)
+    assert set(run.timings) == {"off", "all"}
+    assert all(
+        1 <= each.rounds <= 2 for each in run.timings.values()
+    )  # disturbed ones are left out
+    assert run.costs["measured"] == sum(map(len, device.asked)) > 0
+    assert run.modelled_before_us >= run.modelled_after_us > 0
+
+
+def test_the_result_is_saved_with_its_circumstances(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Path] = []
+
+    def draw(runs: object, path: Path) -> None:
+        drawn.append(path)
+
+    monkeypatch.setattr("bench.cpu_plot.plot", draw)
+    path = cpu_command.save([_run(off=_FAST, all=_TIE)], tmp_path)
+    content: Mapping[str, object] = json.loads(path.read_text())
+    assert {"date", "commit", "machine", "versions", "runs"} == set(content)
+    assert drawn == [path.with_suffix(".png")]
+    assert path.with_suffix(".csv").exists()
+
+
+def test_unknown_models_are_refused() -> None:
+    from bench.__main__ import main
+    from bench.onnx_models import model_files
+
+    with pytest.raises(UsageError, match="did you mean 'resnet50'"):
+        model_files(["resnet5"])
+    assert main(["cpu", "resnet5"]) == 2
+
+
+def test_the_plot_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the bench extra is not installed")
+    from bench.cpu_plot import plot
+
+    path = tmp_path / "plot.png"
+    plot([_run(off=_FAST, all=_TIE)], path)
+    assert path.read_bytes().startswith(b"\x89PNG")

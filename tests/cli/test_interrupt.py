@@ -1,0 +1,149 @@
+"""Ctrl-C at each stage of ``run``, sent to a real process when its events say where it is."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from relational_tensat.extract import ExtractionProblem
+from tests.extract.instances import layered_problem
+from tests.report.schema import check_schema
+
+MODEL = Path(__file__).parents[2] / "bench" / "inputs" / "nasrnn.json"
+
+#: An integer program of which HiGHS does not prove the optimum in minutes.
+HARD = ["--iterations", 1, "--ilp-cycles", "real", "--extract-time-limit", 600, "--verify-runs", 1]
+
+
+class Process:
+    """A run whose events are read as they come."""
+
+    def __init__(self, process: subprocess.Popen[str], output: Path) -> None:
+        self.process = process
+        self.output = output
+
+    def wait_for(self, event: str, **values: Any) -> dict[str, Any]:
+        """Read events until there is one with these values; return it."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            found: dict[str, Any] = json.loads(line)
+            if found["event"] == event and values.items() <= found.items():
+                return found
+        pytest.fail(f"no event {event} {values}")
+
+    def press(self) -> None:
+        """Press Ctrl-C."""
+        self.process.send_signal(signal.SIGINT)
+
+    def result(self) -> dict[str, Any]:
+        """Return what ``--json`` prints in the end."""
+        assert self.process.stdout is not None
+        found: dict[str, Any] = json.loads(self.process.stdout.read())
+        assert self.process.wait() == 0
+        check_schema(found)
+        assert found["verified"]["ok"]
+        assert self.output.is_file()
+        return found
+
+
+@contextmanager
+def running(folder: Path, *flags: object) -> Iterator[Process]:
+    output = folder / "out.json"
+    argv = ["run", MODEL, "-o", output, "--json", "--json-events", *HARD, *flags]
+    command = [sys.executable, "-m", "relational_tensat", *map(str, argv)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield Process(process, output)
+        finally:
+            process.kill()
+
+
+def test_during_extraction_the_best_so_far_is_verified_and_written(tmp_path: Path) -> None:
+    with running(tmp_path) as run:
+        best = run.wait_for("bound", phase="extract")
+        run.press()
+        found = run.result()
+    assert found["extraction"]["interrupted"]
+    assert found["stop_reason"] == "iterations"
+    assert found["cost_after_us"] <= best["incumbent"] * (1 + 1e-9)
+    assert not found["optimal"]
+    assert 0 < found["gap"] <= 1 - best["bound"] / best["incumbent"] + 1e-9
+
+
+def test_before_the_first_graph_is_found_the_original_is_there(tmp_path: Path) -> None:
+    with running(tmp_path) as run:
+        run.wait_for("phase", phase="extract")
+        run.press()
+        found = run.result()
+    assert found["extraction"]["interrupted"]
+    assert found["cost_after_us"] <= found["cost_before_us"]
+
+
+def test_between_iterations_it_ends_exploration_too(tmp_path: Path) -> None:
+    with running(tmp_path, "--extract-every", 1, "--iterations", 2, "--time-limit", 600) as run:
+        run.wait_for("incumbent", phase="explore", iteration=1)
+        run.press()
+        found = run.result()
+    assert found["stop_reason"] == "interrupted"
+    assert found["extraction"]["interrupted"]
+    assert [each["final"] for each in found["extractions"]] == [False, True]
+    assert found["extractions"][-1]["best_us"] < found["cost_before_us"]
+
+
+def test_the_second_one_ends_the_run_without_output(tmp_path: Path) -> None:
+    with running(tmp_path) as run:
+        run.wait_for("bound", phase="extract")
+        run.press()
+        run.wait_for("phase", phase="verify")
+        run.press()
+        assert run.process.stdout is not None
+        assert run.process.stderr is not None
+        assert run.process.stdout.read() == ""
+        assert run.process.stderr.read() == "relational-tensat: interrupted\n"
+        assert run.process.wait() == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_extract_answers_it_too(tmp_path: Path) -> None:
+    file = tmp_path / "egraph.json"
+    file.write_text(json.dumps(serialized(layered_problem(layers=6, width=8, seed=2))))
+    command = [sys.executable, "-m", "relational_tensat", "extract", str(file), "--json"]
+    command += ["--json-events", "--ilp-cycles", "real", "--extract-time-limit", "600"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        bound = 0.0
+        while not bound:
+            bound = json.loads(process.stderr.readline())["bound"]
+        process.send_signal(signal.SIGINT)
+        found = json.loads(process.stdout.read())
+        assert process.wait() == 0
+    assert "interrupted" in found["note"]
+    assert 0 < found["gap"] < 1
+
+
+def serialized(problem: ExtractionProblem) -> dict[str, Any]:
+    """Return an e-graph as egraph-serialize writes it."""
+    first = {int(klass): node for node, klass in reversed([*enumerate(problem.node_class)])}
+    nodes = {
+        str(node): {
+            "op": "op",
+            "children": [str(first[int(child)]) for child in problem.children(node)],
+            "eclass": str(int(problem.node_class[node])),
+            "cost": float(problem.cost_us[node]),
+        }
+        for node in range(problem.n_nodes)
+    }
+    return {"nodes": nodes, "root_eclasses": [str(problem.root)]}

@@ -1,0 +1,159 @@
+"""The processor as a device, on tiny operators: what it answers, not how long things take."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+
+from relational_tensat.cost import Configuration, Sample, Unmeasurable
+from relational_tensat.cost.cpu import OnnxRuntimeDevice, device, open_device, session
+from relational_tensat.cost.cpu.probe import make_probe
+from relational_tensat.cost.device import PROTOCOLS
+from relational_tensat.cost.opening import open_device as open_by_name
+from relational_tensat.cost.record import sample_fault
+from relational_tensat.errors import MissingDependencyError
+from relational_tensat.graph import TensorType
+from tests.cost.fakes import configuration
+from tests.graphs import f32
+
+
+class _Always:
+    """A processor that nobody disturbs."""
+
+    def slowdown(self) -> float:
+        return 1.0
+
+
+@pytest.fixture
+def processor(monkeypatch: pytest.MonkeyPatch) -> OnnxRuntimeDevice:
+    monkeypatch.setattr(device, "processor_watch", _Always)
+    monkeypatch.setattr(device, "_SAMPLE_US", 2.0)
+    return OnnxRuntimeDevice()
+
+
+def _one(processor: OnnxRuntimeDevice, what: Configuration) -> Sample | Unmeasurable:
+    ((asked, result),) = processor.measure([what])
+    assert asked is what
+    return result
+
+
+def test_the_key_names_processor_versions_and_mode() -> None:
+    key = open_device().key
+    assert key.kind == "cpu"
+    assert key.name
+    assert key.driver
+    assert key.libraries == {
+        "onnx": version("onnx"),
+        "onnxruntime": version("onnxruntime"),
+        "optimizations": "off",
+    }
+    assert key.protocol == PROTOCOLS["cpu"].version
+    assert open_device().statistic == "p10_us"
+
+
+def test_with_graph_optimizations_it_is_another_device() -> None:
+    off, full = open_device().key, open_by_name("cpu:all").key
+    assert full.name == f"{off.name}, graph optimizations on"
+    assert full.libraries == {**off.libraries, "optimizations": "all"}
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+
+    def find(name: str) -> Any:
+        return None if name == "onnxruntime" else real(name)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find)
+    with pytest.raises(MissingDependencyError, match=r"needs onnxruntime: pip install"):
+        open_device()
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        configuration("relu", f32(4, 4)),
+        configuration("reshape", f32(4, 4), shape=(16,)),
+        configuration("split", f32(4, 4), axis=1, sizes=(1, 3)),
+        configuration("matmul", f32(4, 4), f32(4, 4), f32(4), act="tanh"),
+        configuration(
+            "conv", f32(1, 2, 4, 4), f32(2, 2, 3, 3), stride=(1, 1), pad="same", act="relu"
+        ),
+        configuration("layer_norm", f32(2, 4), f32(4), f32(4), axis=1, epsilon=1e-5),
+        configuration("gather", f32(5, 3), TensorType("int64", (2,)), axis=0),
+        configuration("add", TensorType("float16", (3,)), TensorType("float16", (3,))),
+    ],
+    ids=lambda each: each.op,
+)
+def test_measuring_gives_a_sample(processor: OnnxRuntimeDevice, what: Configuration) -> None:
+    result = _one(processor, what)
+    assert isinstance(result, Sample)
+    assert sample_fault(result) == ""
+    assert result.samples == 30
+
+
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [
+        (configuration("identity", f32(4)), "identity runs no kernel"),
+        (configuration("part", (f32(2), f32(3)), index=0), "part runs no kernel"),
+        (configuration("relu", TensorType("bfloat16", (3,))), "NumPy has no bfloat16"),
+        (configuration("add", f32(1 << 14, 1 << 14), f32()), "2,147,483,652 bytes of operands"),
+        (
+            configuration(
+                "conv", *(TensorType("float64", (1, 1, 3)),) * 2, stride=(1,), pad="valid"
+            ),
+            "onnxruntime cannot run conv: .*NOT_IMPLEMENTED",
+        ),
+    ],
+    ids=lambda value: value.op if isinstance(value, Configuration) else "",
+)
+def test_what_cannot_be_measured_says_why(
+    processor: OnnxRuntimeDevice, what: Configuration, reason: str
+) -> None:
+    result = _one(processor, what)
+    assert isinstance(result, Unmeasurable)
+    assert "\n" not in result.reason
+    assert re.search(reason, result.reason)
+
+
+def test_results_are_handed_over_one_by_one(processor: OnnxRuntimeDevice) -> None:
+    asked = [configuration("relu", f32(n)) for n in (3, 4)]
+    results = processor.measure(asked)
+    first, result = next(results)
+    assert first is asked[0]
+    assert isinstance(result, Sample)
+
+
+def test_small_operators_are_repeated_and_large_ones_are_not() -> None:
+    small, large = configuration("relu", f32(4)), configuration("relu", f32(1 << 13, 1 << 12))
+    assert device._wanted_copies(0.5, small) == 32
+    assert device._wanted_copies(100.0, small) == 2
+    assert device._wanted_copies(10_000.0, small) == 1
+    assert device._wanted_copies(-1.0, small) == 32
+    assert device._wanted_copies(0.5, large) == 2  # so many fit
+
+
+def test_sessions_have_one_thread_and_the_graph_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime: Any = importlib.import_module("onnxruntime")
+    made: list[Any] = []
+    real: Callable[..., Any] = runtime.InferenceSession
+
+    def make(model: bytes, options: Any, providers: list[str]) -> Any:
+        made.append(options)
+        return real(model, options, providers=providers)
+
+    monkeypatch.setattr(runtime, "InferenceSession", make)
+    probe = make_probe(configuration("relu", f32(4)), 1)
+    for mode in session.OPTIMIZATIONS:
+        session.prepare(probe.with_operator, probe.feeds, mode)()
+    off, full = made
+    assert off.graph_optimization_level == runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    assert full.graph_optimization_level == runtime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    assert {each.intra_op_num_threads for each in made} == {1}
+    assert {each.inter_op_num_threads for each in made} == {1}

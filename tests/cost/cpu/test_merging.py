@@ -1,0 +1,65 @@
+"""On a processor two products side by side cost what one of both costs, and taking it apart costs more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from relational_tensat import Options, optimize
+from relational_tensat.cost import ask_for_graph, count_inference_ops
+from relational_tensat.cost.cache import CostCache
+from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.opening import TABLE_DIR
+from relational_tensat.cost.recorded import RecordedSource
+from relational_tensat.cost.source import CostSource
+from relational_tensat.cost.table import read_table
+from relational_tensat.graph import Graph
+from relational_tensat.models import GraphBuilder
+from tests.cost.fakes import FakeDevice
+
+#: What onnxruntime took on one core of a Xeon at 2.5 GHz, by the columns of the right factor; and to split.
+_PRODUCT_US = {512: 271.3, 1024: 555.0}
+_SPLIT_US = 20.0
+
+
+def _two_products() -> Graph:
+    builder = GraphBuilder("two_products")
+    x = builder.input("x", 64, 512)
+    weights = [builder.weight(name, 512, 512) for name in ("left", "right")]
+    return builder.build(*(builder.op("matmul", x, weight) for weight in weights))
+
+
+def _measured(folder: Path) -> CostSource:
+    def time_us(each: object) -> float:
+        op, output = each.op, each.output  # type: ignore[attr-defined]
+        return _PRODUCT_US[output.shape[-1]] if op == "matmul" else _SPLIT_US
+
+    return MeasuredSource("cpu", FakeDevice(time_us=time_us), CostCache(folder / "costs.duckdb"))
+
+
+def _optimized(cost: CostSource | str) -> dict[str, int]:
+    rule = ("merge-products-sharing-left",)
+    if isinstance(cost, str):
+        return count_inference_ops(optimize(_two_products(), Options(only=rule, cost=cost)).graph)
+    found = optimize(_two_products(), Options(only=rule), cost_model=cost)
+    return count_inference_ops(found.graph)
+
+
+def test_products_are_merged_for_tensat_s_gpu_and_not_for_a_processor(tmp_path: Path) -> None:
+    assert _optimized("tensat_t4") == {"matmul": 1, "split": 1}
+    assert _optimized(_measured(tmp_path)) == {"matmul": 2}
+
+
+def _processor_tables() -> list[Path]:
+    tables = sorted(TABLE_DIR.glob("*.parquet"))
+    return [path for path in tables if read_table(path).key.kind == "cpu"]
+
+
+@pytest.mark.parametrize("path", _processor_tables(), ids=lambda path: path.stem)
+def test_the_tables_that_ship_know_it(path: Path) -> None:
+    source = RecordedSource(path.stem, read_table(path))
+    ask_for_graph(source, _two_products())
+    assert source.counts.recorded == 1  # both products are of one configuration
+    assert _optimized(source) == {"matmul": 2}
+    assert source.counts.estimated == 0

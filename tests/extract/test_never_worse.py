@@ -1,0 +1,117 @@
+"""Whatever ends an extraction, its answer is acyclic and no worse than what plainer ones find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import relational_tensat.extract as package
+from relational_tensat.errors import RelationalTensatError
+from relational_tensat.extract import (
+    Extraction,
+    ExtractionProblem,
+    dag_cost_us,
+    extract,
+    is_acyclic,
+)
+from relational_tensat.extract.greedy import tree_greedy
+from relational_tensat.extract.greedy_dag import greedy_dag
+from relational_tensat.extract.ilp import search_ilp
+from relational_tensat.extract.search import Search
+from tests.extract.instances import build, layered_problem, random_problem, with_original
+
+CYCLES = ("auto", "real", "int", "none")
+
+
+def with_tree_greedy_as_original(seed: int) -> ExtractionProblem:
+    problem = random_problem(seed)
+    return with_original(problem, tree_greedy(problem))
+
+
+def pressed_at(event: int) -> Callable[[float, float], None]:
+    """Return progress that is told of so many events and then of Ctrl-C."""
+    seen = 0
+
+    def progress(cost_us: float, bound_us: float) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == event:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def assert_no_worse(problem: ExtractionProblem, found: Extraction) -> None:
+    assert is_acyclic(problem, found.choice)
+    assert found.cost_us == pytest.approx(dag_cost_us(problem, found.choice))
+    limit_us = dag_cost_us(problem, tree_greedy(problem))
+    if problem.has_original:
+        limit_us = min(limit_us, dag_cost_us(problem, problem.original))
+    assert found.cost_us <= limit_us * (1 + 1e-9)
+    assert 0 <= found.bound_us <= found.cost_us
+
+
+@pytest.mark.parametrize("cycles", CYCLES)
+def test_without_any_time(cycles: str) -> None:
+    for seed in range(12):
+        for problem in (random_problem(seed), with_tree_greedy_as_original(seed)):
+            for stop in (None, lambda: True):
+                found = extract(problem, cycles=cycles, time_limit_s=0.0, should_stop=stop)
+                assert_no_worse(problem, found)
+                greedy_us = dag_cost_us(problem, greedy_dag(problem))
+                assert found.cost_us <= greedy_us * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("event", range(3, 13))
+def test_interrupted_at_any_event(event: int) -> None:
+    """The first two events come before a search begins: an interrupt there is the caller's own."""
+    problem = layered_problem(layers=3, width=4, seed=event)
+    assert_no_worse(problem, extract(problem, time_limit_s=60, progress=pressed_at(event)))
+
+
+def test_the_choice_to_begin_from_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = layered_problem(layers=3, width=4, seed=5)
+    best = extract(problem, time_limit_s=60)
+    plain = [problem.original, tree_greedy(problem)]
+    assert best.cost_us < min(dag_cost_us(problem, choice) for choice in plain)
+    monkeypatch.setattr("relational_tensat.extract.ilp.greedy_choices", lambda *_: iter(plain))
+    for cycles in CYCLES:
+        found = extract(problem, cycles=cycles, time_limit_s=0.0, start=best.choice)
+        assert found.cost_us == pytest.approx(best.cost_us)
+        assert_no_worse(problem, found)
+
+
+def test_a_search_that_loses_what_a_plainer_method_found_is_a_bug_that_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = layered_problem(layers=2, width=4, seed=1)
+    dear = problem.original.copy()
+
+    def loses(*args: object, **rest: object) -> Search:
+        search = search_ilp(*args, **rest)  # type: ignore[arg-type]
+        search.best = dear
+        return search
+
+    monkeypatch.setattr(package, "search_ilp", loses)
+    best = extract(problem, "greedy-dag").choice
+    assert dag_cost_us(problem, best) < dag_cost_us(problem, dear)
+    with pytest.raises(RelationalTensatError, match="plainer method"):
+        extract(problem, start=best)
+
+
+def test_a_search_that_returns_a_circle_is_a_bug_that_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = build([(0, 1.0, [1]), (1, 1.0, [0]), (1, 5.0, [])], 2)
+    circular = np.array([0, 1], dtype=np.int32)
+
+    def loses(*args: object, **rest: object) -> Search:
+        search = search_ilp(*args, **rest)  # type: ignore[arg-type]
+        search.best = circular
+        return search
+
+    monkeypatch.setattr(package, "search_ilp", loses)
+    with pytest.raises(RelationalTensatError, match="cyclic"):
+        extract(problem)

@@ -1,0 +1,64 @@
+"""The egraph-serialize format read the plain way, field by field: an oracle for the fast reader."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+#: Per e-node: name, operator, class, cost, names of the child classes.
+Node = tuple[str, str, str, float, frozenset[str]]
+
+
+def slow_nodes(text: str) -> list[Node] | None:
+    """Return the e-nodes to extract from, or None where the file must be refused."""
+    content = json.loads(text, object_pairs_hook=_unambiguous)
+    if not isinstance(content, dict) or set(content) - {"nodes", "root_eclasses", "class_data"}:
+        return None
+    nodes, roots = content.get("nodes"), content.get("root_eclasses")
+    data = content.get("class_data", {})
+    if not isinstance(nodes, dict) or not isinstance(roots, list) or not isinstance(data, dict):
+        return None
+    if not all(_is_node(node) for node in nodes.values()):
+        return None
+    classes = {node["eclass"] for node in nodes.values()}
+    kept = {name: node for name, node in nodes.items() if not node.get("subsumed", False)}
+    if not roots or not all(isinstance(r, str) and r in classes for r in roots):
+        return None
+    if not set(data) <= classes or {node["eclass"] for node in kept.values()} != classes:
+        return None
+    children = [child for node in kept.values() for child in node.get("children", [])]
+    if not all(isinstance(child, str) and child in nodes for child in children):
+        return None
+    return [
+        (
+            name,
+            node["op"],
+            node["eclass"],
+            float(node.get("cost", 1.0)),
+            frozenset(nodes[child]["eclass"] for child in node.get("children", [])),
+        )
+        for name, node in kept.items()
+    ]
+
+
+def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any] | None:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else None
+
+
+def _is_node(node: Any) -> bool:
+    if not isinstance(node, dict):
+        return False
+    if set(node) - {"op", "children", "eclass", "cost", "subsumed"}:
+        return False
+    if not isinstance(node.get("op"), str) or not isinstance(node.get("eclass"), str):
+        return False
+    if not isinstance(node.get("subsumed", False), bool):
+        return False
+    if node.get("subsumed", False):
+        return True
+    cost = node.get("cost", 1.0)
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        return False
+    return math.isfinite(cost) and cost >= 0 and isinstance(node.get("children", []), list)

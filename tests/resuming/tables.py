@@ -1,0 +1,33 @@
+"""What a database says, as far as two runs of the same must say the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+#: Where a run was, and under which names: of no matter once it has ended.
+_LEFT_OUT = {"checkpoint", "run_record", "rule_time"}
+#: How long things took, and how many statements: a process that goes on needs some more.
+_MEASURED = {"seconds", "statements"}
+
+
+def dump(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows of every table, ids and all, sorted."""
+    tables = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY table_name"
+    ).fetchall()
+    return {table: _rows(connection, table) for (table,) in tables if table not in _LEFT_OUT}
+
+
+def dump_file(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows of every table of a file, which stays as it is."""
+    with duckdb.connect(str(path), read_only=True) as connection:
+        return dump(connection)
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[Any, ...]]:
+    columns = [name for name, *_ in connection.execute(f"DESCRIBE {table}").fetchall()]
+    kept = ", ".join(name for name in columns if name not in _MEASURED)
+    return sorted(connection.execute(f"SELECT {kept} FROM {table}").fetchall(), key=repr)
