@@ -6,7 +6,8 @@ instances are the rows of ``application``: a rule's instance, its root classes a
 Applications have an order that depends on nothing but the e-graph, rule by rule as in TENSAT: it decides
 what the node limit leaves out and, by the ages of the e-nodes made, what the cycle filter takes. Of a
 rule, the youngest class comes first: what closes a cycle is then found to be younger than what carries
-the original graph, and less has to be filtered.
+the original graph, and less has to be filtered. Of multi-pattern rules the last comes first: what a full
+e-graph then goes without pays less (NasRNN at k_multi 2 under tensat_t4: 799 µs against 879).
 """
 
 from __future__ import annotations
@@ -198,7 +199,7 @@ class Matcher:
         self._multi_text = (
             "-- applications of multi-pattern rules\n"
             "SELECT row_number() OVER (\n"
-            "        ORDER BY p.rule, p.root0 DESC, p.root1 DESC, i.id, hash(p.b)\n"
+            "        ORDER BY p.rule DESC, p.root0 DESC, p.root1 DESC, i.id, hash(p.b)\n"
             "    )::INTEGER AS id, p.rule, i.id AS instance, p.root0, p.root1, p.b\n"
             f"FROM pair AS p JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
             "WHERE i.root0 > 0"
