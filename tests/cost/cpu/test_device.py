@@ -157,3 +157,20 @@ def test_sessions_have_one_thread_and_the_graph_as_it_is(monkeypatch: pytest.Mon
     assert full.graph_optimization_level == runtime.GraphOptimizationLevel.ORT_ENABLE_ALL
     assert {each.intra_op_num_threads for each in made} == {1}
     assert {each.inter_op_num_threads for each in made} == {1}
+
+
+def test_caches_are_cold_for_weights_only(processor: OnnxRuntimeDevice) -> None:
+    weighted = configuration("matmul", f32(4, 4), f32(4, 4))
+    assert processor._pair(weighted, 1).before is processor._evictor
+    assert processor._pair(configuration("relu", f32(4)), 1).before is device._leave_caches
+
+
+def test_a_time_of_zero_is_measured_again_and_never_reported(
+    processor: OnnxRuntimeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = [Sample(0.0, 0.0, 1.0, 30)] * 2 + [Sample(2.0, 1.0, 3.0, 30)]
+    monkeypatch.setattr(device, "difference", lambda *_: samples.pop(0))
+    assert _one(processor, configuration("relu", f32(4))) == Sample(2.0, 1.0, 3.0, 30)
+    samples += [Sample(0.0, 0.0, 1.0, 30)] * 3
+    result = _one(processor, configuration("relu", f32(5)))
+    assert result == Unmeasurable("relu: takes less than the noise of its operands")
