@@ -17,13 +17,13 @@ def kernel_time_us(
     """Return ``max(flops / peak, bytes / bandwidth) + launch``, in microseconds.
 
     Flops and bytes are those that the operator's description states; the peak is that of the
-    result's element type. Operators that are free in themselves, or free under this profile, launch
-    no kernel and take 0.
+    result's element type. Operators for which nothing runs, and those that the profile says are free
+    (views, in all that ship), launch no kernel and take 0.
 
     Raises:
         UsageError: there is no operator of that name.
     """
-    if get_operator(op).free or op in profile.free:
+    if get_operator(op).kernel == "nothing" or op in profile.free:
         return 0.0
     return max(roofline_us(profile, op, inputs, output, attrs)) + profile.launch_us
 
