@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from types import ModuleType
 
 from relational_tensat.errors import MissingDependencyError
@@ -50,9 +51,8 @@ def is_cyclic(problem: ExtractionProblem) -> bool:
 def _networkx() -> ModuleType:
     """Return networkx, which only this bench needs: the others run without it."""
     try:
-        import networkx
+        return import_module("networkx")
     except ImportError:
         raise MissingDependencyError(
             "bench extract checks its results with networkx: pip install 'relational-tensat[bench]'"
         ) from None
-    return networkx
