@@ -198,7 +198,7 @@ def test_any_choice_can_be_explained(seed: int) -> None:
 @pytest.mark.parametrize("name", ["bert", "nasrnn", "squeezenet", "mobilenet_v2", "vgg19"])
 def test_models(name: str, shipped: list[Rule]) -> None:
     egraph = EGraph.create(MODELS[name]())
-    explore(egraph, shipped, Limits(2, e_nodes=800))
+    explore(egraph, shipped, Limits(2, e_nodes=1500))
     cost = load_profile("t4")
     table = extraction_problem(egraph, cost)
     choose(egraph, table, extract(table.problem, "greedy-dag").choice)
