@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields, replace
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.anytime_measure import EARLY_S, AnytimeRun, FirstAnswer, measure_first, measure_run
-from bench.machine import describe_commit, describe_machine, describe_versions
 from bench.onnx_models import BLOCKS, LIGHT, model_files
+from bench.saving import save_result
 from bench.tensat import parse_k_values
 from relational_tensat.cost import load_profile
 from relational_tensat.graph import Graph
@@ -87,11 +86,7 @@ def save(
     """
     kind = "anytime-first" if options.first else "anytime"
     path = directory / f"{kind}-{date.today().isoformat()}.json"
-    result = {
-        "date": date.today().isoformat(),
-        "commit": describe_commit(),
-        "machine": describe_machine(),
-        "versions": describe_versions(),
+    content = {
         "settings": {
             "k": options.k,
             "cost": options.cost,
@@ -101,9 +96,7 @@ def save(
         },
         "runs": [asdict(run) for run in runs],
     }
-    directory.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return path
+    return save_result(path, content)
 
 
 def _names(options: argparse.Namespace) -> Iterable[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.big_egraphs import SHAPES, write_egraph
-from bench.machine import describe_commit, describe_machine, describe_versions
+from bench.saving import save_result
 from relational_tensat.errors import RelationalTensatError
 from relational_tensat.options import EXTRACTORS, check_choice
 
@@ -108,17 +108,11 @@ def table(rows: list[Row]) -> str:
 def save(rows: list[Row], options: argparse.Namespace, directory: Path) -> Path:
     """Write the rows with their settings, machine, versions and commit; return the file."""
     path = directory / f"big-{date.today().isoformat()}.json"
-    result = {
-        "date": date.today().isoformat(),
-        "commit": describe_commit(),
-        "machine": describe_machine(),
-        "versions": describe_versions(),
+    content = {
         "settings": {"e_nodes": options.e_nodes, "time_limit_s": options.time_limit},
         "rows": [dataclasses.asdict(row) for row in rows],
     }
-    directory.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return path
+    return save_result(path, content)
 
 
 def _measure_all(options: argparse.Namespace, folder: Path) -> list[Row]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.machine import describe_commit, describe_machine, describe_versions
 from bench.onnx_models import BLOCKS, LIGHT, model_files
+from bench.saving import save_result
 
 if TYPE_CHECKING:
     from bench.cpu_measure import CpuRun
@@ -81,15 +80,7 @@ def save(runs: Sequence[CpuRun], directory: Path) -> Path:
     from bench.onnx_tools import tool_versions
 
     path = directory / f"cpu-{date.today().isoformat()}.json"
-    result = {
-        "date": date.today().isoformat(),
-        "commit": describe_commit(),
-        "machine": describe_machine(),
-        "versions": {**describe_versions(), **tool_versions()},
-        "runs": [dataclasses.asdict(each) for each in runs],
-    }
-    directory.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    save_result(path, {"runs": [dataclasses.asdict(each) for each in runs]}, tool_versions())
     write_points(runs, path.with_suffix(".csv"))
     plot(runs, path.with_suffix(".png"))
     return path

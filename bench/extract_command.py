@@ -25,9 +25,8 @@ from bench.extract_methods import DEFAULT_METHODS, METHODS
 from bench.extract_report import details, family_tables, summary
 from bench.extract_run import AblationTask, Group, Limits, Row, run_ablations, run_groups
 from bench.extract_table5 import table_5, unfiltered
-from bench.machine import describe_commit, describe_machine, describe_versions
+from bench.saving import save_result
 from relational_tensat.errors import UsageError
-from relational_tensat.files import write_aside
 from relational_tensat.models import MODELS
 from relational_tensat.options import check_choice
 
@@ -125,22 +124,12 @@ def save(content: dict[str, Any], options: argparse.Namespace, kind: str, folder
     """
     variant = "-cyclic" * (options.cycle_filter == "none") + "-quick" * options.quick
     path = folder / f"{kind}-{date.today().isoformat()}-{options.rules}{variant}.json"
-    result = {
-        "date": date.today().isoformat(),
-        "commit": describe_commit(),
-        "machine": describe_machine(),
-        "versions": describe_versions(),
-        "settings": {
-            key: str(value) if isinstance(value, Path) else value
-            for key, value in sorted(vars(options).items())
-            if key not in ("command", "run", "json", "save", "egraphs", "details")
-        },
-        **content,
+    settings = {
+        key: str(value) if isinstance(value, Path) else value
+        for key, value in sorted(vars(options).items())
+        if key not in ("command", "run", "json", "save", "egraphs", "details")
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    with write_aside(path) as aside:
-        (aside / path.name).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return path
+    return save_result(path, {"settings": settings, **content})
 
 
 def _finish(

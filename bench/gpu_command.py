@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -16,7 +15,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.machine import describe_commit, describe_machine, describe_versions
+from bench.machine import describe_commit
+from bench.saving import save_result
 from relational_tensat.cost.device import Device
 from relational_tensat.errors import InputError
 from relational_tensat.gpu.codes import MATH_MODES
@@ -158,18 +158,12 @@ def save(
     path: Path = options.out / (
         f"gpu-{date.today().isoformat()}-{_device_name(device)}-{options.math}.json"
     )
-    result = {
-        "date": date.today().isoformat(),
-        "commit": describe_commit(),
+    content = {
         "gpu": {"name": device.key.name, "driver": device.key.driver, "libraries": versions},
-        "machine": describe_machine(),
-        "versions": describe_versions(),
         "settings": {"math": options.math, "k_multi": options.k},
         "runs": [dataclasses.asdict(run) for run in runs],
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return path
+    return save_result(path, content)
 
 
 def _names(text: str | None) -> list[str]:

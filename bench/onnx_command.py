@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.machine import describe_commit, describe_machine, describe_versions
 from bench.onnx_models import BLOCKS, LIGHT, model_files
+from bench.saving import save_result
 from relational_tensat.errors import VerificationError
 from relational_tensat.options import Options
 
@@ -74,17 +73,11 @@ def save(runs: Sequence[OnnxRun], settings: Options, directory: Path) -> Path:
     from bench.onnx_tools import tool_versions
 
     path = directory / f"onnx-{date.today().isoformat()}-{Path(settings.cost).stem}.json"
-    result = {
-        "date": date.today().isoformat(),
-        "commit": describe_commit(),
-        "machine": describe_machine(),
-        "versions": {**describe_versions(), **tool_versions()},
+    content = {
         "settings": {
             "cost": settings.cost,
             "extract_time_limit_s": settings.extract_time_limit_s,
         },
         "runs": [dataclasses.asdict(run) for run in runs],
     }
-    directory.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return path
+    return save_result(path, content, tool_versions())

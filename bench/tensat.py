@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench.comparison import compare
-from bench.machine import describe_commit, describe_machine, describe_versions
 from bench.measure import Run, Settings, measure
 from bench.peer import load_peer_runs
+from bench.saving import save_result
 from relational_tensat.cost import load_profile
 from relational_tensat.errors import UsageError
 from relational_tensat.models import TENSAT_MODELS
@@ -102,11 +102,7 @@ def save(runs: Sequence[Run], options: argparse.Namespace, directory: Path) -> P
     A second save of the same rules on the same day replaces the first.
     """
     path = directory / f"tensat-{date.today().isoformat()}-{options.rules}.json"
-    result = {
-        "date": date.today().isoformat(),
-        "commit": describe_commit(),
-        "machine": describe_machine(),
-        "versions": describe_versions(),
+    content = {
         "settings": {
             key: value
             for key, value in sorted(vars(options).items())
@@ -114,9 +110,7 @@ def save(runs: Sequence[Run], options: argparse.Namespace, directory: Path) -> P
         },
         "runs": [dataclasses.asdict(run) for run in runs],
     }
-    directory.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return path
+    return save_result(path, content)
 
 
 def _measure_all(models: Sequence[str], k_values: Sequence[int], settings: Settings) -> list[Run]:

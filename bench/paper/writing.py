@@ -6,17 +6,16 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import date
 from pathlib import Path
 from typing import Any
 
-from bench.machine import describe_commit, describe_machine, describe_versions
 from bench.paper.figures import figures_of
 from bench.paper.plots import plot_figure_6, plot_figure_7, plot_table_1
 from bench.paper.reading import Results
 from bench.paper.running import Settings
 from bench.paper.table import Table
 from bench.paper.tables import tables_of
+from bench.saving import provenance
 from relational_tensat.files import write_aside
 
 _PLOTS = {"1": plot_table_1, "figure6": plot_figure_6, "figure7": plot_figure_7}
@@ -58,10 +57,7 @@ def _stem(name: str) -> str:
 
 def _made(settings: Settings) -> dict[str, Any]:
     return {
-        "date": date.today().isoformat(),
-        "commit": describe_commit(),
-        "machine": describe_machine(),
-        "versions": describe_versions(),
+        **provenance(),
         "load_average": [round(each, 1) for each in os.getloadavg()],
         "settings": asdict(settings),
     }

@@ -5,20 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from relational_tensat.cli.parser import Parser, seconds, whole_number
-
-if TYPE_CHECKING:
-    from relational_tensat.derive import Derivation
+from relational_tensat.cli.watching import watched
 
 HELP = "say for each rule of a file whether the rules that ship prove its two sides equal"
 
 _MISSING = 4
-_SHOWN_EVERY_S = 5.0
 
 
 def add_arguments(parser: Parser) -> None:
@@ -66,20 +60,17 @@ def execute(args: argparse.Namespace) -> int:
         check_trust(laws, verify=lambda unknown: verify_rules(unknown, shrink=False))
     effort = Effort(e_nodes=max(args.node_limit, 1), seconds=args.time_limit, seed=args.seed)
     derived = derive_rules([each.rule for each in subjects], laws, effort)
-    found = list(derived if args.json else _watched(derived, len(subjects)))
+    found = list(
+        derived
+        if args.json
+        else watched(
+            derived,
+            lambda count, last: f"{count} of {len(subjects)} rules tried, the last one {last.rule}",
+        )
+    )
     conditions = {each.rule.name: each.condition for each in subjects if each.condition}
     if args.json:
         sys.stdout.write(json.dumps(derivations_json(found, conditions)) + "\n")
     else:
         print_derivations(found, conditions, len(laws), stdout_console())
     return 0 if all(each.derived for each in found) else _MISSING
-
-
-def _watched(derived: Iterator[Derivation], rules: int) -> Iterator[Derivation]:
-    """Pass derivations on; say on standard error how many there are, now and then."""
-    shown = time.monotonic()
-    for count, each in enumerate(derived, start=1):
-        if time.monotonic() - shown > _SHOWN_EVERY_S:
-            shown = time.monotonic()
-            sys.stderr.write(f"{count} of {rules} rules tried, the last one {each.rule}\n")
-        yield each

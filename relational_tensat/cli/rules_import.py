@@ -6,19 +6,13 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from relational_tensat.cli.parser import Parser, whole_number
+from relational_tensat.cli.watching import watched
 from relational_tensat.errors import UsageError
 
-if TYPE_CHECKING:
-    from relational_tensat.importing import Judgement
-
 HELP = "read rules of TASO or TENSAT, say which are sound and under which condition, write them"
-
-_SHOWN_EVERY_S = 5.0
 
 
 def add_arguments(parser: Parser) -> None:
@@ -56,7 +50,13 @@ def execute(args: argparse.Namespace) -> int:
     trials = DEFAULT_TRIALS if args.trials is None else args.trials
     begin = time.monotonic()
     judged = import_rules(args.file, seed=args.seed, trials=trials)
-    found = list(judged if args.json else _watched(judged))
+    found = list(
+        judged
+        if args.json
+        else watched(
+            judged, lambda count, last: f"{count} rules judged, the last one {last.rule.name}"
+        )
+    )
     seconds = time.monotonic() - begin
     if output is not None:
         write_judged(output, found, args.file.name)
@@ -67,13 +67,3 @@ def execute(args: argparse.Namespace) -> int:
         if output is not None:
             stdout_console().print(f"written to {output}")
     return 0
-
-
-def _watched(judged: Iterator[Judgement]) -> Iterator[Judgement]:
-    """Pass judgements on; say on standard error how many there are, now and then."""
-    shown = time.monotonic()
-    for count, each in enumerate(judged, start=1):
-        if time.monotonic() - shown > _SHOWN_EVERY_S:
-            shown = time.monotonic()
-            sys.stderr.write(f"{count} rules judged, the last one {each.rule.name}\n")
-        yield each

@@ -6,19 +6,14 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from relational_tensat.cli.parser import Parser, whole_number
-
-if TYPE_CHECKING:
-    from relational_tensat.soundness.parallel import Verified
+from relational_tensat.cli.watching import watched
 
 HELP = "try rules on random operands, exactly; print the smallest counterexample of what is wrong"
 
 _FAILED = 4
-_SHOWN_EVERY_S = 5.0
 
 
 def add_arguments(parser: Parser) -> None:
@@ -67,7 +62,14 @@ def execute(args: argparse.Namespace) -> int:
         trials=DEFAULT_TRIALS if args.trials is None else args.trials,
         jobs=args.jobs or cores(),
     )
-    found = list(results if args.json else _watched(results, len(rules)))
+    found = list(
+        results
+        if args.json
+        else watched(
+            results,
+            lambda count, last: f"{count} of {len(rules)} rules verified, last {last.verdict.rule}",
+        )
+    )
     seconds = time.monotonic() - begin
     verdicts = {content_hash(rule): each.verdict for rule, each in zip(rules, found, strict=True)}
     if args.record is not None:
@@ -79,13 +81,3 @@ def execute(args: argparse.Namespace) -> int:
     else:
         print_verdicts(found, seconds, stdout_console())
     return 0 if all(each.verdict.status == "sound" for each in found) else _FAILED
-
-
-def _watched(results: Iterator[Verified], rules: int) -> Iterator[Verified]:
-    """Pass verdicts on; say on standard error how many there are, now and then."""
-    shown = time.monotonic()
-    for count, each in enumerate(results, start=1):
-        if time.monotonic() - shown > _SHOWN_EVERY_S:
-            shown = time.monotonic()
-            sys.stderr.write(f"{count} of {rules} rules verified, last {each.verdict.rule}\n")
-        yield each

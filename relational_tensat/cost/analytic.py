@@ -31,8 +31,9 @@ class AnalyticSource(CostSource):
         return self.name
 
     def _answer(self, configuration: Configuration) -> Answer:
-        origin = FREE if super().is_free(configuration) else ESTIMATED
-        return Answer(self.estimate_us(configuration), origin)
+        cost_us = self.estimate_us(configuration)
+        is_free = cost_us == 0 and super().is_free(configuration)
+        return Answer(cost_us, FREE if is_free else ESTIMATED)
 
     def is_free(self, configuration: Configuration) -> bool:
         """Say no: the model itself says what is free."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from relational_tensat.gpu.calls import Call, Convolution, Launch, Pooling, Product, Triple
+from relational_tensat.gpu.calls import Call, Convolution, Launch, Pooling, Product, Triple, Windows
 from relational_tensat.gpu.codes import ACTIVATION_CODES, FLOAT_TYPES, POOL_CODES
 from relational_tensat.gpu.lowering.emitter import THREADS, blocks_for
 
@@ -82,12 +82,7 @@ def _convolution(call: Convolution) -> Launch:
             "groups": call.groups,
             "channels": call.channels,
             "filters": call.filters,
-            "in": windows.sizes,
-            "out": windows.out,
-            "kernel": windows.kernel,
-            "stride": windows.stride,
-            "dilation": windows.dilation,
-            "begins": windows.begins,
+            **_walk(windows),
         },
     )
 
@@ -107,12 +102,7 @@ def _depthwise(call: Convolution) -> Launch:
             "batch": call.batch,
             "channels": call.groups,
             "filters": filters,
-            "in": windows.sizes,
-            "out": windows.out,
-            "kernel": windows.kernel,
-            "stride": windows.stride,
-            "dilation": windows.dilation,
-            "begins": windows.begins,
+            **_walk(windows),
         },
     )
 
@@ -130,12 +120,19 @@ def _pooling(call: Pooling) -> Launch:
             "act": ACTIVATION_CODES[call.act],
             "include_pad": int(call.include_pad),
             "planes": planes,
-            "in": windows.sizes,
-            "out": windows.out,
-            "kernel": windows.kernel,
-            "stride": windows.stride,
-            "dilation": windows.dilation,
-            "begins": windows.begins,
+            **_walk(windows),
             "ends": windows.ends,
         },
     )
+
+
+def _walk(windows: Windows) -> dict[str, Triple]:
+    """Return how windows slide, as the kernels' arguments are called."""
+    return {
+        "in": windows.sizes,
+        "out": windows.out,
+        "kernel": windows.kernel,
+        "stride": windows.stride,
+        "dilation": windows.dilation,
+        "begins": windows.begins,
+    }

@@ -84,10 +84,11 @@ def _enlarged_in_place(rule: Rule, convolutions: list[Apply]) -> Iterator[Expr]:
         for conv in convolutions:
             x, w = conv.children[:2]
             stride, pad, dilation = (_attr(conv, key) for key in ("stride", "pad", "dilation"))
-            known = stride is not None and pad is not None and dilation is not None
-            if known and w in (small, large) and all(isinstance(v, Var) for v in (x, small, large)):
+            if stride is None or pad is None or dilation is None:
+                continue
+            if w in (small, large) and all(isinstance(v, Var) for v in (x, small, large)):
                 sizes = (_call("spatial", each) for each in (x, small, large))
-                yield Call("enlargeable", (*sizes, stride, pad, pad, dilation))  # type: ignore[arg-type]
+                yield Call("enlargeable", (*sizes, stride, pad, pad, dilation))
 
 
 def _attr(node: Apply, name: str) -> Expr | None:
@@ -109,6 +110,7 @@ def _equal(function: str, a: Expr, b: Expr) -> Expr:
 
 
 def _call(function: str, *args: Term | Expr) -> Call:
+    # Terms stand where functions of types want them: variables, which are expressions, too.
     return Call(function, args)  # type: ignore[arg-type]
 
 

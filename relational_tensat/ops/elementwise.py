@@ -247,7 +247,7 @@ class Clip(_Unary):
         return np.minimum(np.maximum(inputs[0], float_of(attrs, "min")), float_of(attrs, "max"))
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
-        if all(map(math.isinf, attrs.values())):  # type: ignore[arg-type]
+        if all(math.isinf(float_of(attrs, bound)) for bound in ("min", "max")):
             return inputs[0]
         return super().evaluate_exact(inputs, types, attrs, field)
 

@@ -51,6 +51,7 @@ class Bindings:
         for equation in self._plan.equations.get(name, ()):
             if equation.variables <= self.bound:
                 try:
+                    # What is bound has its type and value; what is not is not looked at.
                     found.append(equation.evaluate(self.types, self.values))  # type: ignore[arg-type]
                 except Inapplicable:
                     continue
@@ -64,6 +65,7 @@ class Bindings:
 
     def _holds(self, condition: _Expression) -> bool:
         try:
+            # As in ``solved``: what is not bound is not looked at.
             return condition.evaluate(self.types, self.values) is True  # type: ignore[arg-type]
         except Inapplicable:
             return False

@@ -1,0 +1,26 @@
+"""What a command that takes minutes says meanwhile."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+_Result = TypeVar("_Result")
+
+_SHOWN_EVERY_S = 5.0
+
+
+def watched(results: Iterable[_Result], say: Callable[[int, _Result], str]) -> Iterator[_Result]:
+    """Pass results on; now and then, write a line on standard error.
+
+    Args:
+        say: what to write, given how many there are and the last one.
+    """
+    shown = time.monotonic()
+    for count, each in enumerate(results, start=1):
+        if time.monotonic() - shown > _SHOWN_EVERY_S:
+            shown = time.monotonic()
+            sys.stderr.write(f"{say(count, each)}\n")
+        yield each
