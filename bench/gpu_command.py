@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     if options.save:
         path = save(runs, options, device, library.versions())
         print(f"saved {path}", file=sys.stderr)
-        table = options.out / f"{_device_name(device)}-{options.math}.parquet"
+        table = options.out / f"{_file_name(device, options.math)}.parquet"
         try:
             print(f"saved {table}: {record.export(device, cache, table):,} rows", file=sys.stderr)
         except InputError as error:
@@ -156,7 +156,7 @@ def save(
     A second save of the same GPU and math on the same day replaces the first.
     """
     path: Path = options.out / (
-        f"gpu-{date.today().isoformat()}-{_device_name(device)}-{options.math}.json"
+        f"gpu-{date.today().isoformat()}-{_file_name(device, options.math)}.json"
     )
     content = {
         "gpu": {"name": device.key.name, "driver": device.key.driver, "libraries": versions},
@@ -183,8 +183,9 @@ def _stamp(device: Device, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _device_name(device: Device) -> str:
-    return "-".join(device.key.name.lower().split())
+def _file_name(device: Device, math: str) -> str:
+    """Return GPU and mode as files are called, e.g. ``nvidia-h200-tf32``."""
+    return "-".join([*device.key.name.removesuffix(f", {math}").lower().split(), math])
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -7,15 +7,14 @@ import sys
 import time
 from pathlib import Path
 
+from relational_tensat.cost.opening import DEVICES, open_device
 from relational_tensat.errors import UsageError, nearest
-
-KINDS = ("cpu", "cuda")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command to argparse."""
     parser = commands.add_parser("record", help="make a recorded table of this machine's device")
-    parser.add_argument("kind", choices=KINDS, help="the device")
+    parser.add_argument("device", choices=DEVICES, help="the device, as after --cost")
     parser.add_argument("table", metavar="FILE", type=Path, help="NAME.parquet")
     parser.add_argument(
         "--models", metavar="A,B", default="", help="only these; default: the 13 graphs, all files"
@@ -39,7 +38,6 @@ def run(options: argparse.Namespace) -> int:
     from bench import record
     from relational_tensat.cost.cache import CostCache, default_cache
     from relational_tensat.cost.measured import MeasuredSource
-    from relational_tensat.cost.opening import open_device
 
     until_s = time.perf_counter() + options.seconds
     known = record.all_models()
@@ -47,9 +45,9 @@ def run(options: argparse.Namespace) -> int:
     for name in names:
         if name not in known:
             raise UsageError(f"unknown model {name!r}{nearest(name, known)}")
-    device = open_device(options.kind)
+    device = open_device(options.device)
     cache = CostCache(options.cost_cache or default_cache())
-    source = MeasuredSource(options.kind, device, cache)
+    source = MeasuredSource(options.device, device, cache)
     graphs = {name: record.load(name, known[name]) for name in names}
     ways = {"graph": record.graph_configurations, "e-graph": record.egraph_configurations}
     wanted = {}

@@ -143,7 +143,7 @@ def _add_search_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--cost", default=_DEFAULTS.cost, metavar="SOURCE",
         help="what costs are from: analytic:PROFILE (a name or a .toml file), cpu or cuda (measured "
-        "here; cpu:all with onnxruntime's own optimizations), "
+        "here; cpu:all with onnxruntime's own optimizations, cuda:tf32 on tensor cores), "
         f"table:TABLE (a name or a .parquet file); a profile or table alone, too {default}",
     )  # fmt: skip
     parser.add_argument(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, Sample
 from relational_tensat.cost.key import parse_configuration
-from relational_tensat.cost.opening import open_device
+from relational_tensat.cost.opening import DEVICES, open_device
 from relational_tensat.cost.record import (
     Record,
     describe_device,
@@ -68,11 +68,11 @@ class Holding:
         return times
 
 
-def holdings(records: Sequence[Record], here: Mapping[str, DeviceKey]) -> list[Holding]:
+def holdings(records: Sequence[Record], here: Sequence[DeviceKey]) -> list[Holding]:
     """Return rows by device, what this machine can use first.
 
     Args:
-        here: the keys of this machine's devices by kind, see ``devices_here``.
+        here: the keys of this machine's devices, see ``devices_here``.
     """
     groups: dict[tuple[str | int, ...], list[Record]] = {}
     for record in records:
@@ -80,19 +80,19 @@ def holdings(records: Sequence[Record], here: Mapping[str, DeviceKey]) -> list[H
     found = []
     for group in groups.values():
         key = group[0].key
-        status, why = _status(key, here.get(key.kind))
+        status, why = _status(key, here)
         found.append(Holding(key, group, status, why))
     order = (CURRENT, STALE, ELSEWHERE)
     return sorted(found, key=lambda each: (order.index(each.status), each.key.kind, each.key.name))
 
 
-def devices_here(kinds: Sequence[str]) -> dict[str, DeviceKey]:
-    """Return the keys of those devices of these kinds that this machine has."""
-    found = {}
-    for kind in kinds:
-        if kind in PROTOCOLS:
+def devices_here(kinds: Sequence[str]) -> list[DeviceKey]:
+    """Return the keys of those devices of these kinds that this machine has, in all their modes."""
+    found = []
+    for name in DEVICES:
+        if name.partition(":")[0] in kinds:
             try:
-                found[kind] = open_device(kind).key
+                found.append(open_device(name).key)
             except MissingDependencyError:  # not here: its times are another machine's
                 continue
     return found
@@ -145,9 +145,10 @@ def operator_of(record: Record) -> str:
     return str(content.get("op", "")) if isinstance(content, dict) else ""
 
 
-def _status(key: DeviceKey, here: DeviceKey | None) -> tuple[str, tuple[str, ...]]:
-    if here is not None and here.name == key.name:
-        why = differences(key, here)
+def _status(key: DeviceKey, here: Sequence[DeviceKey]) -> tuple[str, tuple[str, ...]]:
+    same = next((each for each in here if (each.kind, each.name) == (key.kind, key.name)), None)
+    if same is not None:
+        why = differences(key, same)
         return (STALE, why) if why else (CURRENT, ())
     version = PROTOCOLS[key.kind].version if key.kind in PROTOCOLS else key.protocol
     if key.protocol != version:

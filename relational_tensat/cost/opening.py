@@ -3,7 +3,8 @@
     analytic:PROFILE   a profile by name, or a .toml file; PROFILE alone means the same
     cpu                this machine's processor, measured through onnxruntime, a graph run as it is
     cpu:all            the same, with all of onnxruntime's own graph optimizations
-    cuda               this machine's NVIDIA GPU, measured through PyCUDA
+    cuda               this machine's NVIDIA GPU, measured through PyCUDA; float32 is multiplied exactly
+    cuda:tf32          the same, float32 multiplied by tensor cores, rounded to 10 bits of mantissa
     table:TABLE        a recorded table that ships, by name, or a .parquet file; TABLE alone, too
 
 A name alone is a device first, then a profile, then a table.
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 TABLE_DIR = Path(__file__).resolve().parent / "tables"
 
 _ANALYTIC, _TABLE = "analytic:", "table:"
-#: What is measured here: a kind of device, or a kind and a mode.
-_DEVICES = (*PROTOCOLS, "cpu:all")
+#: What is measured here: a kind of device, or a kind and a mode; each has times of its own.
+DEVICES = (*PROTOCOLS, "cpu:all", "cuda:tf32")
 
 
 def table_names() -> tuple[str, ...]:
@@ -40,7 +41,7 @@ def table_names() -> tuple[str, ...]:
 
 
 def open_device(name: str) -> Device:
-    """Return this machine's device: ``cpu`` or ``cuda``, or ``cpu:all``.
+    """Return this machine's device, by one of the names in ``DEVICES``.
 
     Raises:
         MissingDependencyError: a package or a driver is missing; says what to install.
@@ -69,7 +70,7 @@ def open_source(
         InputError: a profile or table is malformed.
         MissingDependencyError: what a device needs is not installed.
     """
-    if text in _DEVICES:
+    if text in DEVICES:
         return _measured(text, cache, watch)
     if text.startswith(_TABLE):
         return _recorded(text.removeprefix(_TABLE))
@@ -79,11 +80,11 @@ def open_source(
         return _recorded(text)
     if text in profile_names() or text.endswith(".toml") or "/" in text:
         return AnalyticSource(load_profile(text))
-    known = (*_DEVICES, *profile_names(), *table_names())
+    known = (*DEVICES, *profile_names(), *table_names())
     raise UsageError(
-        f"unknown cost profile {text!r}, expected analytic:PROFILE, cpu, cpu:all, cuda, "
-        f"table:TABLE or one of "
-        f"{', '.join((*profile_names(), *table_names()))}{nearest(text, known)}"
+        f"unknown cost profile {text!r}, expected analytic:PROFILE, {', '.join(DEVICES)}, "
+        f"table:TABLE or one of {', '.join((*profile_names(), *table_names()))}"
+        f"{nearest(text, known)}"
     )
 
 

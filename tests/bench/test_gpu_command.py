@@ -152,6 +152,10 @@ def test_figures_are_saved_with_gpu_versions_and_commit(session: Session, tmp_pa
     assert path.name.startswith("gpu-20") and path.name.endswith("-nvidia-test-fp32.json")
     assert content["gpu"] == {"name": "NVIDIA Test", "driver": "580.1", "libraries": {"cudnn": "9"}}
     assert content["runs"][0]["variants"]["ours"]["median_us"] == 1.0
+    rounded = CudaDevice(session.library, "tf32", settings=_FEW)
+    options.math = "tf32"
+    path = gpu_command.save([_run(original=2.0, tensat=1.0, ours=1.0)], options, rounded, {})
+    assert path.name.endswith("-nvidia-test-tf32.json")
 
 
 def test_without_a_gpu_one_line_says_what_is_missing(

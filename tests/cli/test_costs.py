@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.cli.main import main
-from relational_tensat.cost import DeviceKey, Unmeasurable
+from relational_tensat.cost import DeviceKey, Sample, Unmeasurable
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.record import device_id
-from tests.cost.fakes import CPU, FakeDevice, configuration, plug_in, products
+from tests.cost.fakes import CPU, FakeDevice, configuration, in_mode, plug_in, products
 from tests.graphs import f32
 
 OLD = replace(CPU, libraries={**CPU.libraries, "onnxruntime": "1.20.0"})
@@ -48,6 +48,17 @@ def test_show_says_what_is_stale(path: Path, capsys: pytest.CaptureFixture[str])
     assert stale.rstrip().endswith("stale (onnxruntime: 1.20.0 → 1.31.1)")
     assert elsewhere.rstrip().endswith("elsewhere")
     assert "cuda: NVIDIA H200" in elsewhere
+
+
+def test_times_of_a_mode_are_this_machines_too(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mode = in_mode(CPU, "all")
+    CostCache(path).keep(mode, configuration("relu", f32(4)), Sample(2.0, 1.0, 3.0, 30))
+    assert costs(path, "show") == 0
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = (each for each in lines if each.startswith(device_id(mode)))
+    assert line.rstrip().endswith("current")
 
 
 def test_show_one_device_with_its_rows_and_the_fit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -85,7 +85,12 @@ def plug_in(monkeypatch: pytest.MonkeyPatch, device: FakeDevice) -> FakeDevice:
     return device
 
 
-def _open(kind: str, device: FakeDevice | None) -> FakeDevice:
+def _open(kind: str, device: FakeDevice | None, mode: str = "") -> FakeDevice:
     if device is None:
         raise MissingDependencyError(f"no {kind} device here; install one")
-    return device
+    return replace(device, key=in_mode(device.key, mode)) if mode else device
+
+
+def in_mode(key: DeviceKey, mode: str) -> DeviceKey:
+    """Return the key of a device in another mode: it is called otherwise."""
+    return replace(key, name=f"{key.name}, {mode}")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from relational_tensat.cost import AnalyticSource, CostCounts, load_profile, open_source, opening
 from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.opening import open_device
 from relational_tensat.cost.recorded import RecordedSource
 from relational_tensat.cost.table import write_table
 from relational_tensat.errors import InputError, MissingDependencyError, UsageError
-from tests.cost.fakes import FakeDevice, configuration, plug_in, products
+from tests.cost.fakes import CPU, FakeDevice, configuration, in_mode, plug_in, products
 from tests.cost.test_table import records
 from tests.graphs import f32
 
@@ -42,6 +44,15 @@ def test_cpu_is_the_device_and_its_profile_has_to_be_said(monkeypatch: pytest.Mo
     plug_in(monkeypatch, FakeDevice())
     assert isinstance(open_source("cpu"), MeasuredSource)
     assert isinstance(open_source("analytic:cpu"), AnalyticSource)
+
+
+def test_a_device_has_modes(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = plug_in(monkeypatch, FakeDevice(key=replace(CPU, kind="cuda"), statistic="median_us"))
+    assert open_source("cuda:tf32").name == "cuda:tf32"
+    assert open_device("cuda:tf32").key == in_mode(device.key, "tf32")
+    assert open_device("cuda").key == device.key
+    with pytest.raises(UsageError, match=r"unknown cost profile 'cuda:tf23'.*mean 'cuda:tf32'"):
+        open_source("cuda:tf23")
 
 
 def test_a_device_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,19 +1,14 @@
-"""The GPU as a device: each configuration is checked, then timed among some others."""
+"""The GPU as a device: each configuration is checked, then timed between looks at its clock."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from relational_tensat.cost.cuda.protocol import (
-    WARM,
-    Observation,
-    Settings,
-    Stopwatch,
-    observe,
-)
+from relational_tensat.cost.cuda.drift import Clock
+from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings, observe
 from relational_tensat.cost.cuda.stopwatch import SubjectStopwatch
-from relational_tensat.cost.cuda.subject import Subject, make_subject
+from relational_tensat.cost.cuda.subject import make_subject
 from relational_tensat.cost.device import (
     PROTOCOLS,
     Configuration,
@@ -26,8 +21,7 @@ from relational_tensat.gpu.cuda.library import CudaLibrary
 from relational_tensat.gpu.cuda.timing import Timer
 
 KIND = "cuda"
-#: So many configurations are timed in turn. Their results come together: killing a run loses these.
-GROUP = 4
+_NAME_SUFFIX = {"fp32": "", "tf32": ", tf32"}
 _NO_KERNEL = Sample(median_us=0.0, p10_us=0.0, p90_us=0.0, samples=1)
 
 
@@ -65,10 +59,11 @@ class CudaDevice:
         self._math = math
         self._settings = settings or Settings()
         self._timer: Timer | None = None
+        self._clock = Clock()
         self.seen: dict[Configuration, Timed] = {}
         self.key = DeviceKey(
             kind=KIND,
-            name=library.gpu.name,
+            name=library.gpu.name + _NAME_SUFFIX[math],
             driver=library.gpu.driver_version,
             libraries={**library.versions(), "math": math},
             protocol=PROTOCOLS[KIND].version,
@@ -77,51 +72,34 @@ class CudaDevice:
     def measure(
         self, configurations: Sequence[Configuration]
     ) -> Iterator[tuple[Configuration, Sample | Unmeasurable]]:
-        """Measure configurations, some at a time, interleaved; hand over each group's results."""
-        for start in range(0, len(configurations), GROUP):
-            yield from self._measure_group(configurations[start : start + GROUP])
+        """Measure each configuration when its result is asked for."""
+        for configuration in configurations:
+            yield configuration, self.measure_one(configuration)
 
-    def _measure_group(
-        self, configurations: Sequence[Configuration]
-    ) -> list[tuple[Configuration, Sample | Unmeasurable]]:
-        results: dict[Configuration, Sample | Unmeasurable] = {}
-        subjects: dict[Configuration, Subject] = {}
-        stopwatch = SubjectStopwatch(self._clock())
+    def measure_one(self, configuration: Configuration) -> Sample | Unmeasurable:
+        """Return what one configuration takes, or why that cannot be known."""
         try:
-            for each in configurations:
-                try:
-                    subject = make_subject(
-                        self._library, each, self._math, self._settings.most_batch
-                    )
-                except InputError as error:
-                    results[each] = Unmeasurable(str(error))
-                    continue
-                if subject.first:
-                    subjects[each] = subject
-                else:
-                    results[each] = _NO_KERNEL
-            results |= self._time(subjects, stopwatch)
+            subject = make_subject(
+                self._library, configuration, self._math, self._settings.most_batch
+            )
+        except InputError as error:
+            return Unmeasurable(str(error))
+        stopwatch = SubjectStopwatch(self._started_timer())
+        try:
+            if not subject.first:
+                return _NO_KERNEL
+            (seen,) = observe([subject], stopwatch, self._settings, self._clock)
+            if isinstance(seen, Unmeasurable):
+                return seen
+            self.seen[configuration] = Timed(seen, subject.implementations)
+            return seen.samples[WARM]
         finally:
             stopwatch.close()
-            for subject in subjects.values():
-                subject.close()
-        return [(each, results[each]) for each in configurations]
+            subject.close()
 
-    def _time(
-        self, subjects: dict[Configuration, Subject], stopwatch: Stopwatch[Subject]
-    ) -> dict[Configuration, Sample | Unmeasurable]:
-        found = observe(list(subjects.values()), stopwatch, self._settings) if subjects else []
-        results: dict[Configuration, Sample | Unmeasurable] = {}
-        for (each, subject), seen in zip(subjects.items(), found, strict=True):
-            if isinstance(seen, Observation):
-                self.seen[each] = Timed(seen, subject.implementations)
-                results[each] = seen.samples[WARM]
-            else:
-                results[each] = seen
-        return results
-
-    def _clock(self) -> Timer:
-        """Return events and the fixed product; made at the first measurement."""
+    def _started_timer(self) -> Timer:
+        """Return events and the fixed product; made, and the clock learned, at the first measurement."""
         if self._timer is None:
             self._timer = Timer(self._library)
+            self._clock.learn(self._timer.reference_us)
         return self._timer

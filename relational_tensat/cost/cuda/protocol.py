@@ -7,6 +7,10 @@ Everything here is arithmetic over a ``Stopwatch``: it runs against a simulated 
 3. Samples are taken in windows, all subjects in turn (A B A B, never A A B B), each warm and cold.
 4. A fixed product is timed before and after each window; windows in which it moved are dropped.
 5. Sampling ends when 50 samples are kept and their median is known to 1 %, or with 200.
+
+Graphs that are held against each other are subjects of one call. A kernel is a subject alone, between
+looks at the fixed product, so that its time can be kept as soon as it is known: kernels share a
+``Clock``, and a window counts where the product took what it does among all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from relational_tensat.cost.cuda.drift import TOLERANCE, steady
+from relational_tensat.cost.cuda.drift import TOLERANCE, Clock, steady
 from relational_tensat.cost.cuda.statistics import noise_floor, summarize, uncertainty
 from relational_tensat.cost.device import Sample, Unmeasurable
 
@@ -95,34 +99,54 @@ class Observation:
 class _Windows(Generic[Subject]):
     """What has been timed so far: per window the reference before and after, and the samples."""
 
+    clock: Clock
+    tolerance: float
     references_us: list[tuple[float, float]] = field(default_factory=list)
     #: Per window, subject and mode: microseconds of one launch.
     times_us: list[dict[tuple[int, str], list[float]]] = field(default_factory=list)
 
-    def kept(self, key: tuple[int, str], tolerance: float) -> list[list[float]]:
+    def add(
+        self, reference_us: tuple[float, float], times_us: dict[tuple[int, str], list[float]]
+    ) -> None:
+        """Add a window."""
+        self.references_us.append(reference_us)
+        self.times_us.append(times_us)
+        self.clock.remember(*reference_us)
+
+    def counted(self) -> list[bool]:
+        """Return which windows count."""
+        return steady(self.references_us, self.clock.usual_us, self.tolerance)
+
+    def kept(self, key: tuple[int, str]) -> list[list[float]]:
         """Return the samples of one subject in one mode, window by window."""
-        counted = steady(self.references_us, tolerance)
-        return [window[key] for window, good in zip(self.times_us, counted, strict=True) if good]
+        return [
+            window[key] for window, good in zip(self.times_us, self.counted(), strict=True) if good
+        ]
 
 
 def observe(
-    subjects: Sequence[Subject], stopwatch: Stopwatch[Subject], settings: Settings | None = None
+    subjects: Sequence[Subject],
+    stopwatch: Stopwatch[Subject],
+    settings: Settings | None = None,
+    clock: Clock | None = None,
 ) -> list[Observation | Unmeasurable]:
     """Time subjects, interleaved.
+
+    Args:
+        clock: what the fixed product took before; None where nothing else is to be compared with.
 
     Returns:
         One per subject; ``Unmeasurable`` where the clock moved in too many windows.
     """
     chosen = settings or Settings()
     batches = [_prepare(subject, stopwatch, chosen) for subject in subjects]
-    windows: _Windows[Subject] = _Windows()
+    windows: _Windows[Subject] = _Windows(clock or Clock(), chosen.tolerance)
     while len(windows.times_us) < chosen.most_windows and not _enough(
         windows, len(subjects), chosen
     ):
         before_us = stopwatch.reference_us()
         times = _sample(subjects, batches, stopwatch, chosen)
-        windows.references_us.append((before_us, stopwatch.reference_us()))
-        windows.times_us.append(times)
+        windows.add((before_us, stopwatch.reference_us()), times)
     return [_conclude(windows, number, batches[number], chosen) for number in range(len(subjects))]
 
 
@@ -163,7 +187,7 @@ def _enough(windows: _Windows[Subject], count: int, settings: Settings) -> bool:
     """Whether all subjects have samples enough in all modes."""
     for number in range(count):
         for mode in settings.modes:
-            times = _flat(windows.kept((number, mode), settings.tolerance))
+            times = _flat(windows.kept((number, mode)))
             if len(times) < settings.fewest:
                 return False
             if len(times) < settings.most and uncertainty(times) > settings.precision:
@@ -174,17 +198,16 @@ def _enough(windows: _Windows[Subject], count: int, settings: Settings) -> bool:
 def _conclude(
     windows: _Windows[Subject], number: int, batch: int, settings: Settings
 ) -> Observation | Unmeasurable:
-    kept = {mode: windows.kept((number, mode), settings.tolerance) for mode in settings.modes}
+    kept = {mode: windows.kept((number, mode)) for mode in settings.modes}
     first = kept[settings.modes[0]]
     total = len(windows.times_us)
     dropped = total - len(first)
     if len(_flat(first)) < settings.fewest:
         percent = f"{settings.tolerance:.0%}"
         return Unmeasurable(f"the clock moved by over {percent} in {dropped} of {total} windows")
-    counted = steady(windows.references_us, settings.tolerance)
     references = [
         time_us
-        for window, good in zip(windows.references_us, counted, strict=True)
+        for window, good in zip(windows.references_us, windows.counted(), strict=True)
         if good
         for time_us in window
     ]

@@ -21,6 +21,9 @@ from relational_tensat.graph import (
 from relational_tensat.ops import get_operator
 from relational_tensat.verify.drawing import random_inputs
 
+#: What is made of products and sums of them: on tensor cores, where those are allowed.
+PRODUCTS = ("matmul", "conv")
+
 
 def graph_of(configuration: Configuration) -> Graph:
     """Return the graph in which every operand is an input; tuples are made of theirs first.
@@ -71,7 +74,7 @@ def draw(graph: Graph, seed: int) -> dict[str, Array]:
     """
     drawn = random_inputs(graph, seed)
     node = graph.nodes[-1]
-    if node.op in ("matmul", "conv"):
+    if node.op in PRODUCTS:
         shape = graph.inputs["x1"].shape
         terms = math.prod(shape[1:]) if node.op == "conv" else shape[-2]
         drawn["x1"] = np.asarray(drawn["x1"], np.float64) / math.sqrt(terms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -73,12 +74,14 @@ class FakeRecording:
 
 
 def off_by(factor: float, kernel: Callable[..., None]) -> Callable[..., None]:
-    """Return a kernel whose float32 results are wrong by a factor."""
+    """Return an element-wise kernel or a product whose float32 results are wrong by a factor."""
 
     def wrong(memory: Any, kind: str, arguments: dict[str, Any]) -> None:
         kernel(memory, kind, arguments)
-        every = np.arange(arguments["n"])
-        values = memory.load(arguments["dst"], "float32", every)
-        memory.store(arguments["dst"], "float32", every, values * factor)
+        product = "c" in arguments
+        sizes = (*arguments["batches"], arguments["m"]) if product else ()
+        every = np.arange(math.prod((*sizes, arguments["n"])))
+        place = arguments["c" if product else "dst"]
+        memory.store(place, "float32", every, memory.load(place, "float32", every) * factor)
 
     return wrong

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.cuda import device as device_module
 from relational_tensat.cost.cuda import open_device, stopwatch
-from relational_tensat.cost.cuda.device import GROUP, CudaDevice
+from relational_tensat.cost.cuda.device import CudaDevice
 from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.cost.device import Configuration, Sample, Unmeasurable
+from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.errors import MissingDependencyError, UsageError
 from relational_tensat.graph import TensorType
 from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer, off_by
@@ -50,13 +53,87 @@ def test_configurations_are_measured(library: CudaDouble) -> None:
     assert (device.key.kind, device.key.name, device.key.driver) == ("cuda", "NVIDIA Test", "580.1")
 
 
-def test_results_come_in_the_order_asked_for_group_by_group(library: CudaDouble) -> None:
-    given = [configuration("relu", f32(n)) for n in range(1, 2 * GROUP + 2)]
+def test_results_come_in_the_order_asked_for_one_by_one(library: CudaDouble) -> None:
+    given = [configuration("relu", f32(n)) for n in range(1, 5)]
     device = CudaDevice(library, settings=_FEW)  # type: ignore[arg-type]
     results = device.measure(given)
-    assert next(results)[0] is given[0]
-    assert len(device.seen) == GROUP  # the others have not been touched
-    assert [each for each, _ in results] == given[1:]
+    for number, each in enumerate(given, start=1):
+        assert next(results)[0] is each
+        assert len(device.seen) == number  # the others have not been touched
+
+
+class _Killed(BaseException):
+    """Stands for a signal: nobody catches it, and nothing but the cache is left."""
+
+
+def test_killing_it_loses_the_measurement_in_flight(
+    library: CudaDouble, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = [configuration("relu", f32(n)) for n in range(1, 5)]
+    calls = _count_timings(monkeypatch, kill_at=None)
+    device = CudaDevice(library, settings=_FEW)  # type: ignore[arg-type]
+    ends = [calls["made"] for _ in device.measure(given)]  # timings when each result is there
+    assert len(set(ends)) == len(given)
+    for kill_at in range(1, ends[-1] + 1):
+        cache = CostCache(tmp_path / f"{kill_at}.duckdb")
+        _count_timings(monkeypatch, kill_at)
+        killed = CudaDevice(library, settings=_FEW)  # type: ignore[arg-type]
+        with pytest.raises(_Killed):
+            MeasuredSource("cuda", killed, cache).ask(given)
+        finished = sum(end < kill_at for end in ends)
+        assert len(cache.rows()) == finished
+    _count_timings(monkeypatch, kill_at=None)
+    rest = MeasuredSource("cuda", CudaDevice(library, settings=_FEW), cache)  # type: ignore[arg-type]
+    rest.ask(given)
+    assert (rest.counts.cached, rest.counts.measured) == (len(given) - 1, 1)
+
+
+def _count_timings(monkeypatch: pytest.MonkeyPatch, kill_at: int | None) -> dict[str, int]:
+    """Count what is timed from now on; kill it at one of these, the first being 1."""
+    calls = {"made": 0}
+
+    class Counting(FakeTimer):
+        def time_us(self, before: Callable[[], None], work: Callable[[], None]) -> float:
+            calls["made"] += 1
+            if calls["made"] == kill_at:
+                raise _Killed
+            return super().time_us(before, work)
+
+    monkeypatch.setattr(device_module, "Timer", Counting)
+    return calls
+
+
+def test_another_way_to_multiply_is_another_device(library: CudaDouble, tmp_path: Path) -> None:
+    exact, rounded = (CudaDevice(library, math, _FEW) for math in ("fp32", "tf32"))  # type: ignore[arg-type]
+    assert exact.key.name == "NVIDIA Test"
+    assert rounded.key.name == "NVIDIA Test, tf32"
+    assert rounded.key.libraries == {"kernels": "double", "math": "tf32"}
+    cache, given = CostCache(tmp_path / "costs.duckdb"), [configuration("relu", f32(4))]
+    MeasuredSource("cuda", exact, cache).ask(given)
+    source = MeasuredSource("cuda:tf32", rounded, cache)
+    source.ask(given)
+    assert source.counts.measured == 1
+    assert source.notes == ()  # times of the other mode are not times of another version
+
+
+@pytest.mark.parametrize(
+    ("op", "math", "is_right"),
+    [
+        ("matmul", "fp32", False),
+        ("matmul", "tf32", True),  # 10 bits of mantissa
+        ("tanh", "tf32", False),  # only products are rounded
+    ],
+)
+def test_only_products_may_be_as_wrong_as_tf32_is(
+    library: CudaDouble, monkeypatch: pytest.MonkeyPatch, op: str, math: str, is_right: bool
+) -> None:
+    for kernel in ("gemm_simt", "gemm_mma", "unary"):
+        wrong = off_by(1.001, numpy_kernels.KERNELS[kernel])
+        monkeypatch.setitem(numpy_kernels.KERNELS, kernel, wrong)
+    operands = (f32(8, 8), f32(8, 8)) if op == "matmul" else (f32(8, 8),)
+    device = CudaDevice(library, math, _FEW)  # type: ignore[arg-type]
+    ((_, result),) = device.measure([configuration(op, *operands)])
+    assert isinstance(result, Sample) == is_right
 
 
 def test_views_take_no_time(library: CudaDouble) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from relational_tensat.cost.cuda.drift import steady
+from relational_tensat.cost.cuda.drift import Clock, steady
 from relational_tensat.cost.cuda.protocol import COLD, WARM, Observation, Settings, observe
 from relational_tensat.cost.cuda.statistics import noise_floor, summarize, uncertainty
 from relational_tensat.cost.device import Unmeasurable
 from tests.cost.cuda.simulated import Kernel, SimulatedGpu
 
 _QUICK = Settings(warm_up_us=2000.0)
+#: Warmed up as long as kernels are.
+_LONG = Settings()
 
 
 def _observe(gpu: SimulatedGpu, *kernels: Kernel, settings: Settings = _QUICK) -> list[Observation]:
@@ -67,6 +69,39 @@ def test_drift_hits_interleaved_subjects_alike() -> None:
     assert ratio == pytest.approx(1.01, rel=1e-3)
 
 
+def test_kernels_that_are_timed_alone_share_a_clock() -> None:
+    """It is slower while the second is timed: those windows wait until it is as before."""
+
+    def slow(seconds: float) -> float:
+        return 1.1 if 0.1 < seconds < 0.15 else 1.0
+
+    gpu, clock, found = SimulatedGpu(slow=slow), Clock(), []
+    clock.learn(gpu.reference_us)
+    for kernel in (Kernel(100.0, 100.0), Kernel(101.0, 101.0)) * 2:
+        (seen,) = observe([kernel], gpu, _LONG, clock)
+        assert isinstance(seen, Observation)
+        found.append(seen)
+    assert [each.samples[WARM].median_us for each in found] == pytest.approx([100, 101, 100, 101])
+    assert [each.dropped > 0 for each in found] == [False, True, False, False]
+
+
+def test_a_clock_that_moved_for_good_is_the_new_one() -> None:
+    gpu, clock = SimulatedGpu(slow=lambda seconds: 1.0 if seconds < 1.0 else 1.1), Clock()
+    found = [observe([Kernel(100.0, 100.0)], gpu, _LONG, clock)[0] for _ in range(40)]
+    assert all(isinstance(each, Observation) for each in found)
+    last = found[-1]
+    assert isinstance(last, Observation)
+    assert (last.samples[WARM].median_us, last.dropped) == (pytest.approx(110.0), 0)
+
+
+def test_slow_drift_hits_kernels_that_follow_each_other_alike() -> None:
+    gpu, clock = SimulatedGpu(slow=lambda seconds: 1.0 + 0.002 * seconds), Clock()
+    a, b = (observe([each], gpu, _LONG, clock)[0] for each in (Kernel(100, 100), Kernel(101, 101)))
+    assert isinstance(a, Observation) and isinstance(b, Observation)
+    ratio = b.samples[WARM].median_us / a.samples[WARM].median_us
+    assert ratio == pytest.approx(1.01, rel=1e-3)
+
+
 def test_noisy_kernels_get_more_samples() -> None:
     (calm,) = _observe(SimulatedGpu(noise=0.001), Kernel(100.0, 100.0))
     settings = Settings(warm_up_us=2000.0, tolerance=0.5)
@@ -90,5 +125,15 @@ def test_statistics() -> None:
 
 
 def test_steady_windows() -> None:
-    assert steady([(100, 101), (100, 104), (99, 100), (90, 100)]) == [True, False, True, False]
-    assert steady([]) == []
+    windows = [(100, 101), (100, 104), (99, 100), (90, 100)]
+    assert steady(windows, 100.0) == [True, False, True, False]
+    assert steady([], 100.0) == []
+
+
+def test_a_clock_knows_what_is_usual_and_forgets_what_was_long_ago() -> None:
+    clock = Clock()
+    assert clock.usual_us == 0.0
+    clock.remember(500.0, 501.0, 550.0)
+    assert clock.usual_us == 501.0
+    clock.remember(*[550.0] * 200)
+    assert clock.usual_us == 550.0
