@@ -102,8 +102,16 @@ def _ask_unions(database: Database, *, more: bool) -> int:
 
 
 def _take_away(egraph: EGraph, next_id: int, room: int) -> None:
-    """Of the e-nodes from ``next_id`` on, keep what the first applications need and ``room`` allows."""
+    """Of the e-nodes from ``next_id`` on, keep what the first applications need and ``room`` allows.
+
+    The ids of those kept follow on each other: ids are dense.
+    """
     database = egraph.database
     last = database.run("last_that_fits", next_id=next_id, room=room)[0][0]
-    egraph.e_nodes -= database.change("unbuild_enodes", next_id=next_id, last=last)
+    gone = database.change("unbuild_enodes", next_id=next_id, last=last)
     database.run("keep_applications", last=last)
+    database.run("new_numbers", next_id=next_id, end_id=egraph.next_id)
+    database.run("renumber_enodes", next_id=next_id)
+    database.run("renumber_bindings", next_id=next_id)
+    egraph.e_nodes -= gone
+    egraph.next_id -= gone

@@ -33,4 +33,4 @@ def assert_invariants(egraph: EGraph, cycle_filter: str = "efficient") -> None:
     assert broken_invariants(egraph, cycle_filter) == {}
     assert (egraph.e_nodes, egraph.e_classes) == egraph.counts()
     ((last,),) = egraph.connection.execute("SELECT max(id) FROM eclass").fetchall()
-    assert egraph.next_id > last
+    assert egraph.next_id == last + 1

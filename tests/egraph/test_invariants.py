@@ -17,6 +17,7 @@ FAULTS = {
     "congruent_duplicates": "UPDATE enode SET c1 = 2 WHERE id = 5",
     "cycles": "UPDATE enode SET c0 = 8 WHERE id = 7",
     "dangling_children": "UPDATE enode SET c0 = 99 WHERE id = 6",
+    "ids_not_dense": "DELETE FROM eclass WHERE id = 5",
     "height_labels": "UPDATE eclass SET height = 1 WHERE id = 6",
     "non_canonical_ids": "UPDATE eclass SET parent = 4 WHERE id = 5",
     "two_types_in_a_class": "UPDATE eclass SET parent = 1, type = 99 WHERE id = 5;"
