@@ -16,6 +16,7 @@ from bench import (
     onnx_command,
     paper_command,
     record_command,
+    runs_command,
     tensat,
 )
 from relational_tensat.errors import RelationalTensatError
@@ -32,6 +33,7 @@ COMMANDS = (
     anytime_command,
     record_command,
     paper_command,
+    runs_command,
 )
 
 

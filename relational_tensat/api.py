@@ -20,6 +20,7 @@ from relational_tensat.cost import (
 )
 from relational_tensat.cost.graph import count_inference_ops
 from relational_tensat.egraph import EGraph
+from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.errors import VerificationError
 from relational_tensat.explore import Exploration, Limits, explore
 from relational_tensat.explore.outcome import ended_exploration
@@ -133,6 +134,7 @@ class _Found:
     rules_used: Mapping[str, int]
     e_nodes: int
     e_classes: int
+    time_spent: TimeSpent
     extractions: tuple[ExtractionEntry, ...] = ()
 
 
@@ -153,7 +155,7 @@ class _Run:
         self.stored = stored
         self.record: RunRecord | None = None  # what another process would need to take this one up
         self.seconds = dict.fromkeys(
-            ("load", "explore", "extract", "verify", "measure", "total"), 0.0
+            ("load", "explore", "extract", "verify", "write", "measure", "total"), 0.0
         )
 
     def carry_out(
@@ -165,12 +167,14 @@ class _Run:
         """Do all phases; see ``optimize`` and ``resume``."""
         started = time.perf_counter()
         cost = as_source(cost_model) if cost_model else self.open_costs()
-        rules = self.load_rules()
+        with self._phase("load"):
+            rules = self.load_rules()
         found_model = find_model()
         model, graph = found_model.model, found_model.graph
         target = check_output(output, model)
         given = load_inputs(graph, self.options.inputs)
-        untrusted = self.check_rules(rules)
+        with self._phase("load"):
+            untrusted = self.check_rules(rules)
         shared = share_equal_weights(graph)
         ask_for_graph(cost, graph)
         if self.stored is None and self.options.db is not None:
@@ -187,8 +191,8 @@ class _Run:
         if verification.failure():
             raise VerificationError(verification.failure())
         if target is not None:
-            self.progress.phase("write")
-            save_model(folded, target)
+            with self._phase("write"):
+                save_model(folded, target)
         self.seconds["total"] = time.perf_counter() - started
         self.seconds["measure"] = cost.measuring_s
         was = "" if self.stored is None else self.stored.said
@@ -215,6 +219,7 @@ class _Run:
             log=found.exploration.log,
             extraction=ExtractionSummary.of(found.extraction),
             extractions=found.extractions,
+            time_spent=found.time_spent,
             seconds=self.seconds,
             verification=verification,
             output=target,
@@ -251,8 +256,8 @@ class _Run:
     def _verify_rules(self, rules: Sequence[Rule]) -> list[Verdict]:
         from relational_tensat.soundness import verify_rules
 
-        with self._phase("load", told="verify rules"):
-            return verify_rules(rules, shrink=False)
+        self.progress.phase("verify rules")
+        return verify_rules(rules, shrink=False)
 
     def load(self, model: Graph | str | Path) -> Graph:
         if isinstance(model, Graph):
@@ -270,20 +275,29 @@ class _Run:
             extractor = AnytimeExtractor(egraph, cost, self.options, self.progress)
             if self.stored is not None:
                 extractor.go_on()
+            stopwatch = egraph.database.stopwatch
             with extractor.interruption.watching():  # exploration has a way of its own
-                with self._phase("explore"):
+                with self._phase("explore"), stopwatch.phase("explore"):
                     exploration = self._explore(egraph, rules, extractor)
                 self.seconds["explore"] -= extractor.spent_s
                 self.seconds["extract"] += extractor.spent_s
-                with self._phase("extract"):
+                with self._phase("extract"), stopwatch.phase("extract"):
                     extraction = extractor.finish(exploration.iterations)
                     optimized = chosen_graph(egraph)
             e_nodes, e_classes = egraph.counts()
             used = rules_of_chosen(egraph)
+            spent = stopwatch.spent()
         finally:
             egraph.close()
         return _Found(
-            optimized, exploration, extraction, used, e_nodes, e_classes, tuple(extractor.log)
+            optimized,
+            exploration,
+            extraction,
+            used,
+            e_nodes,
+            e_classes,
+            spent,
+            tuple(extractor.log),
         )
 
     def _open_egraph(self, graph: Graph) -> EGraph:
@@ -318,9 +332,9 @@ class _Run:
         )
 
     @contextmanager
-    def _phase(self, name: str, told: str = "") -> Iterator[None]:
+    def _phase(self, name: str) -> Iterator[None]:
         """Announce a phase and add its wall-clock seconds to those of its name."""
-        self.progress.phase(told or name)
+        self.progress.phase(name)
         begun = time.perf_counter()
         try:
             yield

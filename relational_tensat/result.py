@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.cost import CostCounts, count_inference_ops
+from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.graph import Graph
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ class Result:
         log: what each iteration did.
         extraction: what the final extraction had to do.
         extractions: what each extraction found, those between iterations first.
-        seconds: per phase: load, explore, extract, verify and total; measure is a part of these.
+        seconds: per phase: load (the model, the rules), explore, extract, verify, write, and total;
+            measure is a part of these.
+        time_spent: where the seconds of explore and extract went.
         verification: what was compared, and the errors found.
         output: the file written; None if none was asked for.
         notes: what the reader should know beside the figures, one sentence each.
@@ -115,6 +118,7 @@ class Result:
     extraction: ExtractionSummary = field(default_factory=ExtractionSummary)
     extractions: tuple[ExtractionEntry, ...] = ()
     resumed_after: int | None = None
+    time_spent: TimeSpent = field(default_factory=TimeSpent)
 
     @property
     def saturated(self) -> bool:
@@ -149,6 +153,7 @@ class Result:
             "extraction": self.extraction.to_json(),
             "extractions": [asdict(entry) for entry in self.extractions],
             "seconds": dict(self.seconds),
+            "time_spent": self.time_spent.to_json(),
             "verified": {
                 "ok": self.verification.ok,
                 "max_relative_error": self.verification.max_relative_error,

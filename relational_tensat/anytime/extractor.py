@@ -197,7 +197,8 @@ class AnytimeExtractor:
         """Add the block's wall seconds to ``spent_s``."""
         begun = time.monotonic()
         try:
-            yield
+            with self._egraph.database.stopwatch.phase("extract"):
+                yield
         finally:
             self.spent_s += time.monotonic() - begun
 

@@ -72,6 +72,11 @@ def add_arguments(parser: Parser) -> None:
         "belongs to, and its values (incumbent and bound in µs)",
     )  # fmt: skip
     parser.add_argument(
+        "--profile", action="store_true",
+        help="also print where the time went: by phase and SQL statement, and Python's share (in --json "
+        "it always is: time_spent)",
+    )  # fmt: skip
+    parser.add_argument(
         "--quiet", action="store_true", help="no progress, and the result in one line"
     )
 
@@ -167,7 +172,7 @@ def _add_search_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Optimize the model, or take up a run that was killed, and print the result."""
     result = _optimized(args) if args.resume is None else resumed(args, _progress(args))
-    _print(result, as_json=args.json, quiet=args.quiet)
+    _print(result, args)
     return 0
 
 
@@ -228,14 +233,14 @@ def _options(args: argparse.Namespace) -> Options:
     )
 
 
-def _print(result: Result, *, as_json: bool, quiet: bool) -> None:
+def _print(result: Result, args: argparse.Namespace) -> None:
     from relational_tensat.report.console import stdout_console
     from relational_tensat.report.json import json_report
     from relational_tensat.report.text import print_report, summary_line
 
-    if as_json:
+    if args.json:
         sys.stdout.write(json_report(result) + "\n")
-    elif quiet:
+    elif args.quiet:
         sys.stdout.write(summary_line(result) + "\n")
     else:
-        print_report(result, stdout_console())
+        print_report(result, stdout_console(), profile=args.profile)

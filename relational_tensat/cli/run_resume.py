@@ -20,6 +20,7 @@ WITH_RESUME = (
     "--threads",
     "--json",
     "--json-events",
+    "--profile",
     "--quiet",
 )
 

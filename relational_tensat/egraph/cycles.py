@@ -25,6 +25,11 @@ _UNBOUNDED = 2**31 - 1
 
 def filter_cycles(database: Database) -> int:
     """Filter e-nodes until the kept ones are acyclic; return how many were filtered."""
+    with database.stopwatch.phase("filter cycles"):
+        return _filter_cycles(database)
+
+
+def _filter_cycles(database: Database) -> int:
     count, low, high = database.run("violations")[0]
     if count > FEW_VIOLATIONS:
         database.run("raise_heights", steps=LIFT_STEPS)
@@ -40,4 +45,5 @@ def filter_cycles(database: Database) -> int:
 
 def reject_cyclic_applications(database: Database) -> int:
     """Drop the rows of ``application`` that would close a cycle; return how many."""
-    return database.change("reject_cyclic")
+    with database.stopwatch.phase("filter cycles"):
+        return database.change("reject_cyclic")

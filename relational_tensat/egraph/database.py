@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from relational_tensat.egraph.stopwatch import StatementTime, Stopwatch
 from relational_tensat.errors import InputError, NoSolutionError, UsageError
 from relational_tensat.resources import sql
 
@@ -46,6 +47,17 @@ FORMAT_VERSION = "3"
 _LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 
 
+#: Statements that return how many rows they changed.
+_CHANGES = frozenset(
+    {
+        duckdb.StatementType.CREATE,
+        duckdb.StatementType.DELETE,
+        duckdb.StatementType.INSERT,
+        duckdb.StatementType.UPDATE,
+    }
+)
+
+
 class Interrupted(Exception):  # noqa: N818  # a control signal, not an error
     """A statement was stopped by ``Database.interrupt``."""
 
@@ -60,7 +72,7 @@ class Database:
     Attributes:
         is_file: whether the tables outlive the process: what is committed is on the disk.
         statements: how many SQL statements have been run.
-        seconds_by_statement: wall seconds by the name of what ran.
+        stopwatch: the time that they took, by phase and name.
     """
 
     def __init__(
@@ -101,7 +113,7 @@ class Database:
             raise InputError(f"{path}: cannot {verb} the database: {reason}") from error
         self._limit_planning()
         self.statements = 0
-        self.seconds_by_statement: dict[str, float] = {}
+        self.stopwatch = Stopwatch()
         self._stopped = False
 
     def execute(
@@ -113,9 +125,12 @@ class Database:
             Interrupted: ``interrupt`` was called, before or while it ran.
             OutOfMemory: it needs more than the memory limit.
         """
-        with self._running(name):
+        with self._running(name) as taken:
             (statement,) = _parse(self.connection, text)
-            return self.connection.execute(statement, params).fetchall()
+            rows = self.connection.execute(statement, params).fetchall()
+            changed = rows and statement.type in _CHANGES
+            taken.rows += int(rows[0][0]) if changed else len(rows)
+            return rows
 
     def run(self, name: str, **params: Any) -> list[tuple[Any, ...]]:
         """Run the statement of ``sql/NAME.sql``; return its rows."""
@@ -134,8 +149,9 @@ class Database:
 
     def columns(self, name: str) -> dict[str, NDArray[Any]]:
         """Run the query of ``sql/NAME.sql``; return its columns, for the many rows of an e-graph."""
-        with self._running(name):
+        with self._running(name) as taken:
             table = self.connection.sql(sql(name)).to_arrow_table()
+            taken.rows += table.num_rows
             return {column: table[column].to_numpy() for column in table.column_names}
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
@@ -152,7 +168,8 @@ class Database:
         """Append rows. Counted as a statement; for a few rows it is twice as fast as Arrow."""
         if not rows:
             return
-        with self._running(f"insert {table}"):
+        with self._running(f"insert {table}") as taken:
+            taken.rows += len(rows)
             appender = self.connection.appender(table)
             try:
                 appender.append_rows(rows)
@@ -228,25 +245,30 @@ class Database:
         self.connection.execute(f"SET disabled_optimizers = '{disabled}'")
 
     @contextmanager
-    def _running(self, name: str) -> Iterator[None]:
+    def _running(self, name: str) -> Iterator[StatementTime]:
         """Count and time what runs inside; an interrupt and too little memory get their names."""
         self.check_interrupt()
+        taken = self.stopwatch.time_of(name)
         started = time.perf_counter()
         try:
-            yield
+            yield taken
         except duckdb.InterruptException as error:
             raise Interrupted from error
         except duckdb.OutOfMemoryException as error:
             reason = str(error).splitlines()[0].removeprefix("Out of Memory Error: ")
             raise OutOfMemory(f"the database's memory limit is reached: {reason}") from error
         finally:
-            spent = time.perf_counter() - started
             self.statements += 1
-            self.seconds_by_statement[name] = self.seconds_by_statement.get(name, 0.0) + spent
+            taken.count += 1
+            taken.seconds += time.perf_counter() - started
 
     def _control(self, statement: str) -> None:
+        taken = self.stopwatch.time_of(statement.lower())
+        started = time.perf_counter()
         try:
             self.connection.execute(statement)
+            taken.count += 1
+            taken.seconds += time.perf_counter() - started
         except duckdb.InterruptException as error:
             raise Interrupted from error
 

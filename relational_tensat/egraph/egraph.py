@@ -68,10 +68,11 @@ class EGraph:
             UsageError: the memory limit is not one.
         """
         egraph = cls(graph, Database(database, threads=threads, memory_limit=memory_limit))
-        egraph.database.begin()
-        egraph.database.script("schema")
-        egraph._load()
-        egraph.database.commit()
+        with egraph.database.stopwatch.phase("tables"):
+            egraph.database.begin()
+            egraph.database.script("schema")
+            egraph._load()
+            egraph.database.commit()
         return egraph
 
     @property

@@ -33,6 +33,11 @@ def rebuild(database: Database, *, iteration: int, stamp: int) -> Rebuilt:
     Args:
         stamp: the clock that is written into the rows that change.
     """
+    with database.stopwatch.phase("rebuild"):
+        return _rebuild(database, iteration, stamp)
+
+
+def _rebuild(database: Database, iteration: int, stamp: int) -> Rebuilt:
     merged = unions = dropped = number = 0
     while True:
         merged += database.change("components", round=number)

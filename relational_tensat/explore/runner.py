@@ -227,12 +227,14 @@ class _Runner:
         state = self._state
         since = state.since(phase) if self._semi_naive else 0
         find = self._matcher.multi if phase == "multi" else self._matcher.single
-        applications = find(since)
+        with self._database.stopwatch.phase("match"):
+            applications = find(since)
         self._egraph.clock += 1
         state.matched(phase, self._egraph.clock)
         state.left_out |= phase == "multi" and self._matcher.truncated
         if applications:
-            self._apply(phase, applications, iteration)
+            with self._database.stopwatch.phase("apply"):
+                self._apply(phase, applications, iteration)
         if phase == "single" and state.cycles_possible:
             state.filtered += filter_cycles(self._database)
             state.cycles_possible = False

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from relational_tensat.report.console import table
 from relational_tensat.report.extractions import print_extractions, reduced_line
+from relational_tensat.report.time_spent import print_time_spent
 from relational_tensat.result import Result
 
 _STOP = {
@@ -20,13 +21,17 @@ _STOP = {
     "interrupted": "interrupted; extracted from what was there",
     "unmoved": "stopped, since the cheapest graph did not get cheaper any more",
 }
-_PHASES = ("load", "explore", "extract", "verify")
+_PHASES = ("load", "explore", "extract", "verify", "write")
 _RULES_SHOWN = 20
 _UNTRUSTED_SHOWN = 5
 
 
-def print_report(result: Result, console: Console) -> None:
-    """Print what a run found, how, and how sure it is."""
+def print_report(result: Result, console: Console, *, profile: bool = False) -> None:
+    """Print what a run found, how, and how sure it is.
+
+    Args:
+        profile: also print where its time went.
+    """
     if result.untrusted_rules:
         console.print(Text(untrusted_line(result), style="bold red"))
     console.print(Text(f"{result.model}", style="bold"))
@@ -36,6 +41,8 @@ def print_report(result: Result, console: Console) -> None:
     _print_operators(result, console)
     _print_rules(result, console)
     _print_search(result, console)
+    if profile:
+        print_time_spent(result, console)
     _print_verification(result, console)
     for note in result.notes:
         console.print(f"note: {note}")

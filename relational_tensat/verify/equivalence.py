@@ -26,6 +26,7 @@ from relational_tensat.verify.shrinking import (
     describe_step,
     draw_inputs,
 )
+from relational_tensat.verify.together import Together, put_together
 from relational_tensat.verify.verification import Verification
 
 #: In float64 another order of operations costs about 1e-15 each; a wrong rule costs 1e-2.
@@ -110,8 +111,8 @@ class _Trial:
     """One set of weights under which both graphs are run."""
 
     what: str
-    #: None for random ones.
-    weights: Weights | None
+    #: Whether they are the model's; else they are random.
+    has_own_weights: bool
     seed: int
     folded: Graph | None
 
@@ -160,17 +161,17 @@ class _Verifier:
 
     def _trials(self) -> list[_Trial]:
         weights = self.original.weights
-        own = {name: w.data for name, w in weights.items() if w.data is not None}
+        unknown = sum(weight.data is None for weight in weights.values())
         trials: list[_Trial] = []
-        if len(own) == len(weights):
-            trials.append(_Trial("float64, the model's own weights", own, self.seed, self.folded))
+        if not unknown:
+            trials.append(_Trial("float64, the model's own weights", True, self.seed, self.folded))
         else:
             self.warnings.append(
-                f"{len(weights) - len(own)} of {len(weights)} weights have no data in the model: "
+                f"{unknown} of {len(weights)} weights have no data in the model: "
                 "verified with random ones only"
             )
         if weights:
-            trials.append(_Trial("float64, random weights", None, self.seed + self.runs, None))
+            trials.append(_Trial("float64, random weights", False, self.seed + self.runs, None))
         return trials
 
     def _compare(self, trial: _Trial) -> None:
@@ -184,46 +185,50 @@ class _Verifier:
         written = Comparison(
             as_folded, names, types, tolerance, random=self.random, varies=self.varies
         )
+        together = put_together(self.original, self.optimized, trial.folded)
         for run in range(self.runs):
-            inputs, weights, reference = self._reference(trial, trial.seed + run)
-            exact.add(reference, self._candidate(self.optimized, inputs, weights))
+            inputs, weights, (reference, *found) = self._outputs(together, trial, trial.seed + run)
+            exact.add(reference, found[0])
             if trial.folded is not None:
-                own = {n: w.data for n, w in trial.folded.weights.items() if w.data is not None}
-                written.add(reference, self._candidate(trial.folded, inputs, own))
+                written.add(reference, found[1])
             if run == 0 and not all(map(is_finite, reference)):
                 self._explain(trial.what, inputs, weights)
             if trial.folded is not None:
                 excuse_rounding(written, self.original, inputs, weights, self.seed)
-        smaller = describe_step(self.step, weights=trial.weights is None)
+        smaller = describe_step(self.step, weights=not trial.has_own_weights)
         for comparison in (exact, written):
             if comparison.runs:
                 self.results += comparison.results()
                 self.n_runs += comparison.runs
                 self.checked.append(comparison.sentence(self.varies, smaller))
 
-    def _reference(self, trial: _Trial, seed: int) -> tuple[dict[str, Array], Weights, list[Array]]:
-        """Return inputs, weights, and what the original makes of them; smaller if it overflows."""
+    def _outputs(
+        self, together: Together, trial: _Trial, seed: int
+    ) -> tuple[dict[str, Array], Weights, list[list[Array]]]:
+        """Return inputs, weights, and what each graph makes of them; smaller if that overflows."""
+        own = {name: w.data for name, w in together.graph.weights.items() if w.data is not None}
         while True:
             inputs = draw_inputs(self.original, seed, self.step, self.given)
-            weights = self._random_weights() if trial.weights is None else trial.weights
-            outputs = compute_outputs(self.original, inputs, weights)
-            if self.step == LAST_STEP or not self.varies or not _all_lost(outputs):
-                return inputs, weights, outputs
+            weights = own if trial.has_own_weights else self._random_weights()
+            found = self._computed(together, inputs, weights)
+            if self.step == LAST_STEP or not self.varies or not _all_lost(found[0]):
+                return inputs, weights, found
             self.step += 1
+
+    def _computed(
+        self, together: Together, inputs: Mapping[str, Array], weights: Weights
+    ) -> list[list[Array]]:
+        try:
+            return together.compute(inputs, weights)
+        except InputError as error:
+            compute_outputs(self.original, inputs, weights)  # its own fault?
+            raise VerificationError(f"the optimized graph cannot be computed: {error}") from error
 
     def _random_weights(self) -> Weights:
         """Return the random weights of the current step; the same object while it lasts."""
         if self._drawn is None or self._drawn[0] != self.step:
             self._drawn = (self.step, RandomWeights(self.original, self.seed, self.step))
         return self._drawn[1]
-
-    def _candidate(
-        self, graph: Graph, inputs: Mapping[str, Array], weights: Weights
-    ) -> list[Array]:
-        try:
-            return compute_outputs(graph, inputs, weights)
-        except InputError as error:
-            raise VerificationError(f"the optimized graph cannot be computed: {error}") from error
 
     def _explain(self, what: str, inputs: Mapping[str, Array], weights: Weights) -> None:
         found = first_not_finite(self.original, inputs, weights)

@@ -21,8 +21,9 @@ def test_statements_are_counted_and_timed_by_name() -> None:
     assert database.execute("SELECT 1 + $x", {"x": 2}, "sum") == [(3,)]
     database.execute("SELECT 1", name="sum")
     assert database.statements == 2
-    assert set(database.seconds_by_statement) == {"sum"}
-    assert database.seconds_by_statement["sum"] > 0
+    spent = database.stopwatch.spent()
+    assert set(spent.statements) == {("other", "sum")}
+    assert spent.statements["other", "sum"].seconds > 0
 
 
 def test_a_statement_that_fails_is_counted_too() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from relational_tensat.egraph.stopwatch import StatementTime, TimeSpent
 from relational_tensat.explore import IterationReport, RuleStats
 from relational_tensat.graph import Node, build_graph
 from relational_tensat.result import Result
@@ -52,6 +53,7 @@ def example_result() -> Result:
             "explore": 1.0,
             "extract": 0.25,
             "verify": 0.25,
+            "write": 0.0,
             "measure": 0.0,
             "total": 2.0,
         },
@@ -63,4 +65,13 @@ def example_result() -> Result:
         ),
         output=Path("models/pair.opt.json"),
         notes=("a note",),
+        time_spent=TimeSpent(
+            {
+                ("match", "match"): StatementTime(3, 40, 0.5),
+                ("match", "application"): StatementTime(3, 4, 0.125),
+                ("match", "quick"): StatementTime(7, 0, 0.001),
+                ("apply", "hash_cons"): StatementTime(1, 12, 0.0625),
+            },
+            {"match": 0.75, "apply": 0.125, "extract": 0.25, "other": 0.1},
+        ),
     )

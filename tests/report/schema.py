@@ -28,7 +28,10 @@ SCHEMA: dict[str, Any] = {
         "interrupted": bool,
     },
     "extractions": list,
-    "seconds": dict.fromkeys(("load", "explore", "extract", "verify", "measure", "total"), NUMBER),
+    "seconds": dict.fromkeys(
+        ("load", "explore", "extract", "verify", "write", "measure", "total"), NUMBER
+    ),
+    "time_spent": {"phases": None, "statements": list},  # seconds per phase; STATEMENT
     "verified": {"ok": bool, "max_relative_error": NUMBER, "runs": int},
     "rules": None,  # one RULE per name
     "output": (str, type(None)),
@@ -44,6 +47,13 @@ EXTRACTION: dict[str, Any] = {
     "seconds": NUMBER,
     "final": bool,
 }
+STATEMENT: dict[str, Any] = {
+    "phase": str,
+    "statement": str,
+    "count": int,
+    "rows": int,
+    "seconds": NUMBER,
+}
 RULE: dict[str, Any] = {"matches": int, "applied": int, "seconds": NUMBER}
 STOP_REASONS = {"saturated", "iterations", "nodes", "time", "memory", "interrupted", "unmoved"}
 
@@ -56,6 +66,8 @@ def check_schema(found: dict[str, Any]) -> None:
         _check(stats, RULE, f"rules.{name}")
     for each in found["extractions"]:
         _check(each, EXTRACTION, "extractions")
+    for each in found["time_spent"]["statements"]:
+        _check(each, STATEMENT, "time_spent")
     assert found["stop_reason"] in STOP_REASONS
     assert found["saturated"] == (found["stop_reason"] == "saturated")
     assert 0.0 <= found["gap"] <= 1.0

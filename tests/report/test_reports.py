@@ -154,3 +154,28 @@ def test_progress_tells_of_extractions_in_between() -> None:
     progress = ConsoleProgress(Console(file=file, width=100))
     progress.extracted(ExtractionEntry(1, 34.5, 34.5, 34.5, True, 0.5, False))
     assert "34.50 µs, optimal for this e-graph" in file.getvalue()
+
+
+def test_a_profile_shows_phases_statements_and_pythons_share() -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=200, highlight=False)
+    print_report(example_result(), console, profile=True)
+    text = file.getvalue()
+    rows = [line.split() for line in text.splitlines()]
+    begin = next(i for i, row in enumerate(rows) if row[:2] == ["phase", "statement"])
+    assert rows[begin + 2 : begin + 14] == [
+        ["match", "0.750", "37.5%"],
+        ["match", "3", "40", "0.500", "25.0%"],
+        ["application", "3", "4", "0.125", "6.2%"],
+        ["(Python)", "0.124", "6.2%"],
+        ["(all", "others)", "7", "0.001", "0.1%"],
+        ["load", "0.500", "25.0%"],
+        ["extract", "0.250", "12.5%"],
+        ["verify", "0.250", "12.5%"],
+        ["apply", "0.125", "6.2%"],
+        ["hash_cons", "1", "12", "0.062", "3.1%"],
+        ["(Python)", "0.062", "3.1%"],
+        ["other", "0.125", "6.2%"],
+    ]
+    assert "of 2.00 s, 0.69 s (34%) in 14 statements of DuckDB, 1.31 s in Python" in text
+    assert "hash_cons" not in printed(example_result())

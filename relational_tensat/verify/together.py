@@ -1,0 +1,158 @@
+"""Graphs evaluated together: what two of them have in common is computed once.
+
+Values are the same where they are the same operator with the same attributes applied to the same
+operands, down to the inputs and weights: nothing else is assumed. What the graphs return is still
+compared element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from relational_tensat.errors import VerificationError
+from relational_tensat.graph import Array, Graph, Node, ValueType, Weight
+from relational_tensat.verify.evaluate import Weights
+from relational_tensat.verify.outputs import compute_outputs
+
+#: What makes a node's results what they are: operator, operands, attributes as text (1 is not 1.0).
+_Key: TypeAlias = tuple[str, tuple[str, ...], str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Together:
+    """Several graphs of the same inputs as one.
+
+    Attributes:
+        graph: returns what the original returns, then what each other graph returns. The original's
+            values and weights have their own names in it.
+        counts: how many tensors each graph returns.
+    """
+
+    graph: Graph
+    counts: tuple[int, ...]
+
+    def compute(self, inputs: Mapping[str, Array], weights: Weights) -> list[list[Array]]:
+        """Return the tensors that each graph returns, in float64.
+
+        Raises:
+            InputError: an operator of one of them cannot be computed.
+        """
+        tensors = iter(compute_outputs(self.graph, inputs, weights))
+        return [[next(tensors) for _ in range(count)] for count in self.counts]
+
+
+def put_together(original: Graph, optimized: Graph, folded: Graph | None = None) -> Together:
+    """Return graphs of the same inputs as one, in which equal values are one value.
+
+    Args:
+        optimized: refers to the original's weights by their names.
+        folded: has weights of its own; those that are the same array as the original's are these.
+
+    Raises:
+        VerificationError: the optimized graph has a weight that the original does not have.
+    """
+    merger = _Merger(original)
+    outputs = [original.outputs, merger.add(optimized, merger.weights_by_name(optimized))]
+    graphs = [original, optimized]
+    if folded is not None:
+        outputs.append(merger.add(folded, merger.own_weights(folded)))
+        graphs.append(folded)
+    graph = replace(
+        original,
+        weights=merger.weights,
+        nodes=tuple(_interleaved(merger.nodes, len(original.nodes))),
+        outputs=tuple(name for names in outputs for name in names),
+        types=merger.types,
+    )
+    return Together(graph, tuple(len(each.output_types()) for each in graphs))
+
+
+class _Merger:
+    """The nodes and weights of the graphs so far.
+
+    The first graph's nodes stay as they are; where two of them are equal, the first is shared.
+    """
+
+    def __init__(self, first: Graph) -> None:
+        self.weights: dict[str, Weight] = dict(first.weights)
+        self.types: dict[str, ValueType] = dict(first.types)
+        self.nodes: list[Node] = list(first.nodes)
+        self._results: dict[_Key, tuple[str, ...]] = {}
+        for node in first.nodes:
+            self._results.setdefault(_key(node, node.inputs), node.outputs)
+
+    def add(self, graph: Graph, weights: Mapping[str, str]) -> tuple[str, ...]:
+        """Add a graph, whose weights are those of the given names here; return what it returns."""
+        names = {**{name: name for name in graph.inputs}, **weights}
+        for node in graph.nodes:
+            operands = tuple(names[name] for name in node.inputs)
+            key = _key(node, operands)
+            if key not in self._results:
+                results = tuple(self._name(name, graph.types[name]) for name in node.outputs)
+                self._results[key] = results
+                self.nodes.append(replace(node, inputs=operands, outputs=results))
+            names.update(zip(node.outputs, self._results[key], strict=True))
+        return tuple(names[name] for name in graph.outputs)
+
+    def weights_by_name(self, graph: Graph) -> dict[str, str]:
+        """Return, for a graph's weights, those of the first graph: they have the same names.
+
+        Raises:
+            VerificationError: there is none of that name and type.
+        """
+        for name, weight in graph.weights.items():
+            if name not in self.weights or self.weights[name].type != weight.type:
+                raise VerificationError(
+                    f"the optimized graph cannot be computed: the original has no weight {name!r} "
+                    f"of type {weight.type}"
+                )
+        return {name: name for name in graph.weights}
+
+    def own_weights(self, graph: Graph) -> dict[str, str]:
+        """Return names for a graph's weights; those that are others than the first graph's are added."""
+        names = {}
+        for name, weight in graph.weights.items():
+            known = self.weights.get(name)
+            if known is not None and known.type == weight.type and known.data is weight.data:
+                names[name] = name
+            else:
+                names[name] = self._name(name, weight.type)
+                self.weights[names[name]] = weight
+        return names
+
+    def _name(self, wanted: str, kind: ValueType) -> str:
+        """Return a name that no value has yet, and note its type."""
+        name, number = wanted, 1
+        while name in self.types:
+            number += 1
+            name = f"{wanted}'{number}"
+        self.types[name] = kind
+        return name
+
+
+def _key(node: Node, operands: tuple[str, ...]) -> _Key:
+    return node.op, operands, repr(sorted(node.attrs.items()))
+
+
+def _interleaved(nodes: Sequence[Node], of_first: int) -> list[Node]:
+    """Return nodes in an order in which few values are waiting at a time.
+
+    A node of a later graph comes as soon as what it needs of the first graph is there; one that needs
+    weights only, just before what first needs it. The first graph's nodes keep their order.
+
+    Args:
+        of_first: how many of the nodes, which are in topological order, are the first graph's.
+    """
+    place = [number if number < of_first else -1 for number in range(len(nodes))]
+    producer = {name: number for number, node in enumerate(nodes) for name in node.outputs}
+    operands = [{producer[name] for name in node.inputs if name in producer} for node in nodes]
+    for number in range(of_first, len(nodes)):
+        place[number] = max((place[each] for each in operands[number]), default=-1)
+    late = [of_first if at < 0 else at for at in place]
+    for number in reversed(range(of_first, len(nodes))):
+        for each in operands[number]:
+            if place[each] < 0:
+                late[each] = min(late[each], late[number])
+    return [nodes[number] for number in sorted(range(len(nodes)), key=late.__getitem__)]
