@@ -305,7 +305,11 @@ class _Run:
         if self.stored is not None:
             return self.stored.open(graph, options)
         return EGraph.create(
-            graph, options.db, threads=options.threads, memory_limit=options.memory_limit
+            graph,
+            options.db,
+            threads=options.threads,
+            memory_limit=options.memory_limit,
+            temp_directory=options.temp_directory,
         )
 
     def _explore(

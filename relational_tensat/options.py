@@ -34,6 +34,8 @@ class Options:
         node_limit: at most so many e-nodes.
         time_limit_s: of exploration.
         memory_limit: of the database, e.g. ``"2GB"``; None for 80 % of the machine's.
+        temp_directory: where what does not fit into it goes; None for a folder beside ``db``, or the
+            system's for temporary files.
         cycle_filter: one of ``CYCLE_FILTERS``.
         semi_naive: match only what changed since the last iteration; False for comparison.
         extractor: one of ``EXTRACTORS``.
@@ -69,6 +71,7 @@ class Options:
     node_limit: int = 50_000
     time_limit_s: float = 60.0
     memory_limit: str | None = None
+    temp_directory: Path | None = None
     cycle_filter: str = "efficient"
     semi_naive: bool = True
     extractor: str = "ilp"
@@ -109,10 +112,8 @@ class Options:
         ):
             if not math.isfinite(limit) or limit <= 0:
                 raise UsageError(f"{name} = {limit!r}, expected a positive number of seconds")
-        if self.memory_limit is not None and not _MEMORY.fullmatch(self.memory_limit.strip()):
-            raise UsageError(
-                f"memory_limit = {self.memory_limit!r}, expected a number and a unit, e.g. '2GB'"
-            )
+        if self.memory_limit is not None:
+            check_memory_limit(self.memory_limit)
         for dimension, size in self.dims.items():
             _check_at_least(f"the dimension {dimension!r}", size, 1)
 
@@ -129,6 +130,16 @@ def check_choice(what: str, value: str, known: Iterable[str]) -> str:
             f"unknown {what} {value!r}, expected one of {', '.join(names)}{nearest(value, names)}"
         )
     return value
+
+
+def check_memory_limit(text: str) -> None:
+    """Check that a text is a size as DuckDB reads it.
+
+    Raises:
+        UsageError: it is not a number and a unit.
+    """
+    if not _MEMORY.fullmatch(text.strip()):
+        raise UsageError(f"memory_limit = {text!r}, expected a number and a unit, e.g. '2GB'")
 
 
 def _check_at_least(name: str, value: int, least: int) -> None:

@@ -1,5 +1,5 @@
--- Lift every class above its children again, from the violating e-nodes upwards, in at most so many steps
--- (round a cycle it would go on for ever).
+-- Lift every class above its children again, from the violating e-nodes upwards (round a cycle it would go on
+-- for ever).
 UPDATE eclass SET height = lifted.height
 FROM (
     WITH RECURSIVE
@@ -7,15 +7,15 @@ FROM (
         SELECT DISTINCT e.class, e.child, parent.height
         FROM kept_edge AS e JOIN eclass AS parent ON parent.id = e.class
     ),
-    lift(class, height, step) AS (
-        SELECT edge.class, 1 + max(child.height), 1
+    lift(class, height) AS (
+        SELECT edge.class, 1 + max(child.height)
         FROM edge JOIN eclass AS child ON child.id = edge.child
         WHERE child.height >= edge.height
         GROUP BY edge.class
         UNION ALL
-        SELECT edge.class, 1 + max(lift.height), any_value(lift.step) + 1
+        SELECT edge.class, 1 + max(lift.height)
         FROM lift JOIN edge ON edge.child = lift.class
-        WHERE lift.height >= edge.height AND lift.step < $steps
+        WHERE lift.height >= edge.height
         GROUP BY edge.class
     )
     SELECT class, max(height) AS height FROM lift GROUP BY class

@@ -127,6 +127,10 @@ def _add_limit_arguments(parser: Parser) -> None:
         f"0: never {default}",
     )  # fmt: skip
     parser.add_argument("--memory-limit", metavar="SIZE", help="of the database, e.g. 2GB")
+    parser.add_argument(
+        "--temp-directory", type=Path, metavar="DIR",
+        help="where what does not fit into it goes [beside --db, or the system's]",
+    )  # fmt: skip
 
 
 def _add_search_arguments(parser: Parser) -> None:
@@ -214,6 +218,7 @@ def _options(args: argparse.Namespace) -> Options:
         node_limit=args.node_limit,
         time_limit_s=args.time_limit,
         memory_limit=args.memory_limit,
+        temp_directory=args.temp_directory,
         cycle_filter=args.cycle_filter,
         semi_naive=not args.no_semi_naive,
         extractor=args.extractor,

@@ -8,19 +8,12 @@ e-node is filtered, so the original graph always stays. Then, without cycles, th
 
 from __future__ import annotations
 
+from relational_tensat.egraph.cycle_search import cycle_breakers
 from relational_tensat.egraph.database import Database
 
 #: Gap between the labels of a node and its operands in the original graph. Rewritten forms of a class
 #: fit below it without lifting the classes above.
 HEIGHT_STEP = 4096
-
-#: Cycles are looked for at once from at most so many violating edges: the search multiplies with them.
-FEW_VIOLATIONS = 2_000
-
-#: Of more, most go away by lifting the labels this many steps upwards; round a cycle that never ends.
-LIFT_STEPS = 64
-
-_UNBOUNDED = 2**31 - 1
 
 
 def filter_cycles(database: Database) -> int:
@@ -31,19 +24,21 @@ def filter_cycles(database: Database) -> int:
 
 def _filter_cycles(database: Database) -> int:
     count, low, high = database.run("violations")[0]
-    if count > FEW_VIOLATIONS:
-        database.run("raise_heights", steps=LIFT_STEPS)
-        count, low, high = database.run("violations")[0]
     if not count:
         return 0
-    filtered = 0
-    while found := database.change("filter_cycles", low=low, high=high):
-        filtered += found
-    database.run("raise_heights", steps=_UNBOUNDED)
-    return filtered
+    edges = database.columns("cycle_edges", low=low, high=high)
+    filtered = cycle_breakers(edges, database.check_interrupt)
+    if filtered:
+        database.run("filter_cycles", enodes=filtered)
+    database.run("raise_heights")
+    return len(filtered)
 
 
-def reject_cyclic_applications(database: Database) -> int:
-    """Drop the rows of ``application`` that would close a cycle; return how many."""
+def reject_cyclic_applications(database: Database, leaves: int) -> int:
+    """Drop the rows of ``application`` that would close a cycle; return how many.
+
+    Args:
+        leaves: how many of an application's bindings are its first match's.
+    """
     with database.stopwatch.phase("filter cycles"):
-        return database.change("reject_cyclic")
+        return database.change("reject_cyclic", leaves=leaves)

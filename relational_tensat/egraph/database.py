@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -81,6 +82,7 @@ class Database:
         *,
         threads: int = 1,
         memory_limit: str | None = None,
+        temp_directory: Path | None = None,
         keep: bool = False,
     ) -> None:
         """Open a database.
@@ -88,17 +90,20 @@ class Database:
         Args:
             path: a file; None for a database in memory.
             memory_limit: as DuckDB writes it, e.g. ``2GB``.
+            temp_directory: a folder for what does not fit into it, made when that happens; None for one
+                beside the file, or else of its own among the system's temporary files.
             keep: go on with the file that is there. Else it is replaced: the caller has agreed to
                 that by naming it.
 
         Raises:
             InputError: the file cannot be created or opened.
-            UsageError: the memory limit is not one.
+            UsageError: the memory limit is not one, or there is no such folder.
         """
         self.is_file = path is not None
         config: dict[str, str | bool | int | float | list[str]] = {"threads": threads}
-        if path is None:  # where what does not fit into memory goes; a file has a folder beside it
-            config["temp_directory"] = str(Path(gettempdir()) / f"relational_tensat-{os.getpid()}")
+        folder = _spill_folder(path, temp_directory)
+        if folder is not None:
+            config["temp_directory"] = str(folder)
         if memory_limit is not None:
             config["memory_limit"] = memory_limit
         try:
@@ -147,10 +152,10 @@ class Database:
             with self._running(name):
                 self.connection.execute(statement)
 
-    def columns(self, name: str) -> dict[str, NDArray[Any]]:
+    def columns(self, name: str, **params: Any) -> dict[str, NDArray[Any]]:
         """Run the query of ``sql/NAME.sql``; return its columns, for the many rows of an e-graph."""
         with self._running(name) as taken:
-            table = self.connection.sql(sql(name)).to_arrow_table()
+            table = self.connection.sql(sql(name), params=params or None).to_arrow_table()
             taken.rows += table.num_rows
             return {column: table[column].to_numpy() for column in table.column_names}
 
@@ -186,6 +191,7 @@ class Database:
 
         Raises:
             Interrupted: ``interrupt`` was called just then; what the transaction did is lost.
+            OutOfMemory: it needs more than the memory limit; ``rollback`` is what is left to do.
         """
         self._control("COMMIT")
 
@@ -255,8 +261,7 @@ class Database:
         except duckdb.InterruptException as error:
             raise Interrupted from error
         except duckdb.OutOfMemoryException as error:
-            reason = str(error).splitlines()[0].removeprefix("Out of Memory Error: ")
-            raise OutOfMemory(f"the database's memory limit is reached: {reason}") from error
+            raise _out_of_memory(error) from error
         finally:
             self.statements += 1
             taken.count += 1
@@ -271,6 +276,25 @@ class Database:
             taken.seconds += time.perf_counter() - started
         except duckdb.InterruptException as error:
             raise Interrupted from error
+        except duckdb.OutOfMemoryException as error:
+            raise _out_of_memory(error) from error
+
+
+def _out_of_memory(error: duckdb.OutOfMemoryException) -> OutOfMemory:
+    reason = str(error).splitlines()[0].removeprefix("Out of Memory Error: ")
+    return OutOfMemory(f"the database's memory limit is reached: {reason}")
+
+
+def _spill_folder(path: Path | None, chosen: Path | None) -> Path | None:
+    """Return a folder that no other database spills to; None where DuckDB takes one beside the file."""
+    if path is not None and chosen is None:
+        return None
+    if chosen is not None and not chosen.is_dir():
+        raise UsageError(f"--temp-directory {chosen}: no such folder")
+    return (chosen or Path(gettempdir())) / f"relational_tensat-{os.getpid()}-{next(_NUMBERS)}"
+
+
+_NUMBERS = itertools.count(1)
 
 
 def _remove(path: Path) -> None:

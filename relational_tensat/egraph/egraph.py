@@ -56,18 +56,23 @@ class EGraph:
         *,
         threads: int = 1,
         memory_limit: str | None = None,
+        temp_directory: Path | None = None,
     ) -> EGraph:
         """Put a graph into the tables of a new database.
 
         Args:
             database: a file, which is made anew; in memory by default.
             memory_limit: as DuckDB writes it, e.g. ``2GB``.
+            temp_directory: where what does not fit into it goes; None as for ``Database``.
 
         Raises:
             InputError: the file cannot be created.
             UsageError: the memory limit is not one.
         """
-        egraph = cls(graph, Database(database, threads=threads, memory_limit=memory_limit))
+        opened = Database(
+            database, threads=threads, memory_limit=memory_limit, temp_directory=temp_directory
+        )
+        egraph = cls(graph, opened)
         with egraph.database.stopwatch.phase("tables"):
             egraph.database.begin()
             egraph.database.script("schema")

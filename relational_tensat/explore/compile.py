@@ -242,7 +242,8 @@ def join_query(group: JoinGroup, compiled: CompiledRules) -> str:
     """Return the query that pairs the matches of two sources on their shared leaves.
 
     Pairs within one class are left out (TENSAT section 4). A symmetric rule takes each unordered pair
-    once, the lower class first. Its parameter ``$since``: one of the two is as new.
+    once, the lower class first. Its parameter ``$since``: one of the two is as new. The columns m0 and
+    m1 say which rows of ``match`` the two are.
     """
     first = [f"a.g{i} AS g{i}" for i in range(compiled.node_columns)]
     second = [f"b.g{i} AS g{compiled.node_columns + i}" for i in range(compiled.node_columns)]
@@ -253,7 +254,7 @@ def join_query(group: JoinGroup, compiled: CompiledRules) -> str:
         [
             f"-- join {names}",
             f"SELECT r.rule, a.root AS root0, b.root AS root1, {', '.join(first + second)},",
-            f"    [{', '.join(leaves)}] AS b",
+            f"    [{', '.join(leaves)}] AS b, a.rowid AS m0, b.rowid AS m1",
             "FROM rule_join AS r",
             "JOIN match AS a ON a.pattern = r.first_pattern",
             f"JOIN match AS b ON b.pattern = r.second_pattern{on}",

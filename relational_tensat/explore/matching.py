@@ -200,7 +200,7 @@ class Matcher:
             "-- applications of multi-pattern rules\n"
             "SELECT row_number() OVER (\n"
             "        ORDER BY p.rule DESC, p.root0 DESC, p.root1 DESC, i.id, hash(p.b)\n"
-            "    )::INTEGER AS id, p.rule, i.id AS instance, p.root0, p.root1, p.b\n"
+            "    )::INTEGER AS id, p.rule, i.id AS instance, p.root0, p.root1, p.b, p.m0, p.m1\n"
             f"FROM pair AS p JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
             "WHERE i.root0 > 0"
         )

@@ -245,7 +245,8 @@ class _Runner:
         state.matches += applications
         self._journal.note_matches(iteration, matches)
         if phase == "multi" and self._filter == "efficient":
-            reject_cyclic_applications(self._database)
+            leaves = self._matcher.compiled.leaf_columns
+            reject_cyclic_applications(self._database, leaves)
         bounds = self._matcher.instances.bounds(matches, self._room(phase))
         if phase == "multi" and self._filter == "vanilla":
             applied = apply_one_by_one(self._egraph, applications, iteration, bounds)

@@ -158,7 +158,11 @@ class StoredRun:
             InputError: another process uses the database.
         """
         database = Database(
-            self.path, threads=options.threads, memory_limit=options.memory_limit, keep=True
+            self.path,
+            threads=options.threads,
+            memory_limit=options.memory_limit,
+            temp_directory=options.temp_directory,
+            keep=True,
         )
         return restore_egraph(graph, database, self.checkpoint.counters)
 

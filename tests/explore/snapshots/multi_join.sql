@@ -8,7 +8,7 @@ WHERE s.skeleton = 1 AND NOT n0.filtered AND greatest(n0.stamp) >= $since;
 -- pairs of matches that share [(0, 0)], of the rules join-left, swap-left
 -- join join-left, swap-left
 SELECT r.rule, a.root AS root0, b.root AS root1, a.g0 AS g0, b.g0 AS g1,
-    [a.v0, a.v1, b.v0, b.v1] AS b
+    [a.v0, a.v1, b.v0, b.v1] AS b, a.rowid AS m0, b.rowid AS m1
 FROM rule_join AS r
 JOIN match AS a ON a.pattern = r.first_pattern
 JOIN match AS b ON b.pattern = r.second_pattern AND b.v0 = a.v0
