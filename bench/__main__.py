@@ -17,6 +17,7 @@ from bench import (
     paper_command,
     record_command,
     runs_command,
+    scale_command,
     tensat,
 )
 from relational_tensat.errors import RelationalTensatError
@@ -28,6 +29,7 @@ COMMANDS = (
     onnx_command,
     extract_command,
     big_command,
+    scale_command,
     cpu_command,
     gpu_command,
     anytime_command,
