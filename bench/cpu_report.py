@@ -19,10 +19,9 @@ def print_runs(runs: Sequence[CpuRun], console: Console) -> None:
     console.print(
         "Thread CPU time in onnxruntime, one thread. 'sum / whole': the original's single"
     )
-    console.print("operators against the whole graph. Speed-ups: by these sums, and measured with")
-    console.print(
-        "onnxruntime's graph optimizations off and all, median and spread over the rounds."
-    )
+    console.print("operators against the whole graph, less what calling an empty session takes.")
+    console.print("Speed-ups: by these sums, and measured with onnxruntime's graph optimizations")
+    console.print("off and all, median and spread over the rounds.")
     rows = table("model", *_COLUMNS, numbers=_COLUMNS)
     for run in runs:
         off, full = run.timings["off"], run.timings["all"]

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bench import cpu_command
-from bench.cpu_measure import CpuRun, Timing, cpu_options, measure_model, timing
+from bench.cpu_measure import CpuRun, Timing, cpu_options, measure_model, timing, unmasked
 from bench.cpu_plot import points, write_points
 from bench.cpu_report import losses, print_runs
 from relational_tensat.cost.cpu.quiet import Taken
@@ -31,6 +32,7 @@ def _run(**timings: Timing) -> CpuRun:
         model="tiny",
         modelled_before_us=95.0,
         modelled_after_us=50.0,
+        call_us=5.0,
         timings=timings,
         costs={"measured": 3, "cached": 0, "recorded": 0, "estimated": 0},
         seconds={"measure": 0.1, "total": 0.2},
@@ -64,7 +66,14 @@ def test_slower_in_nine_rounds_of_ten_is_a_loss_and_within_the_noise_is_none() -
 
 
 def test_the_sum_of_single_operators_is_held_against_the_whole() -> None:
-    assert _run(off=_FAST, all=_TIE).additivity == 0.95
+    assert _run(off=_FAST, all=_TIE).additivity == 95.0 / (100.0 - 5.0)
+
+
+def test_masks_mask_nothing() -> None:
+    feeds = {"x": np.ones(3, np.float32), "padding": np.array([True, False])}
+    found = unmasked(feeds)
+    assert found["x"] is feeds["x"]
+    assert found["padding"].tolist() == [False, False]
 
 
 def test_points_of_the_plot(tmp_path: Path) -> None:
@@ -115,6 +124,7 @@ def test_both_graphs_are_run_in_both_modes_with_weights_of_their_own(
     )  # disturbed ones are left out
     assert run.costs["measured"] == sum(map(len, device.asked)) > 0
     assert run.modelled_before_us >= run.modelled_after_us > 0
+    assert run.call_us > 0
 
 
 def test_the_result_is_saved_with_its_circumstances(
