@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relational_tensat.errors import InputError
 from relational_tensat.graph import DTYPE_BYTES, Array, Graph, TensorType, numpy_dtype, tensors_of
@@ -24,8 +26,8 @@ _POSITIVE = {
 }  # fmt: skip
 _EXPONENT = 2.0
 #: Larger tensors repeat so many numbers: drawing them all would take longer than computing with
-#: them. It is prime, so that no two rows or channels are equal.
-_BLOCK = 1_048_583
+#: them. It is prime, so that no two of as many rows or channels are equal.
+_BLOCK = 262_147
 
 
 def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
@@ -45,7 +47,8 @@ def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
                 f"the input {name!r} is {kind}, which cannot be drawn: it must be given"
             )
         rng = _generator("input", name, seed)
-        result[name] = _draw(rng, kind, list(uses.of(name)), graph, 1.0)
+        drawn = _draw(rng, kind, list(uses.of(name)), graph, 1.0)
+        result[name] = _repeated(drawn, kind.shape, drawn.dtype)
     return result
 
 
@@ -72,6 +75,20 @@ class SeededWeights(Mapping[str, Array]):
         self._scales = weight_scales(graph)
 
     def __getitem__(self, name: str) -> Array:
+        return self.draw(name)
+
+    def __call__(self, name: str, kind: TensorType) -> Array:
+        """Return the weight of that name; its type is the graph's."""
+        return self[name]
+
+    def draw(self, name: str, factor: float = 1.0, dtype: str | None = None) -> Array:
+        """Return the weight of that name.
+
+        Args:
+            factor: a power of two that random floats are multiplied with.
+            dtype: of the array for random floats, whose values are those that the weight's own element
+                type can hold; by default that.
+        """
         weight = self._graph.weights[name]
         uses = list(self._uses.of(name))
         if weight.data is not None and _is_structural(weight.type, uses):
@@ -79,11 +96,11 @@ class SeededWeights(Mapping[str, Array]):
         if weight.type.dtype not in DTYPE_BYTES:
             raise InputError(f"the weight {name!r} is {weight.type}, which cannot be drawn")
         rng = _generator("weight", name, self._seed)
-        return _draw(rng, weight.type, uses, self._graph, self._scales[name])
-
-    def __call__(self, name: str, kind: TensorType) -> Array:
-        """Return the weight of that name; its type is the graph's."""
-        return self[name]
+        drawn = _draw(rng, weight.type, uses, self._graph, self._scales[name])
+        if not weight.type.is_float:
+            return _repeated(drawn, weight.type.shape, drawn.dtype)
+        drawn = drawn * drawn.dtype.type(factor)
+        return _repeated(drawn, weight.type.shape, np.dtype(dtype or drawn.dtype))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._graph.weights)
@@ -128,21 +145,32 @@ def _draw(
     uses: list[tuple[str, int, int]],
     graph: Graph,
     scale: float,
-) -> Array:
+) -> NDArray[Any]:
+    """Draw a tensor's elements; of many, the first ``_BLOCK``, which are then repeated."""
     if kind.dtype == "bool":
-        return rng.integers(0, 2, kind.shape).astype(bool)
+        return rng.integers(0, 2, kind.size).astype(bool)
     if not kind.is_float:
-        return rng.integers(0, _index_range(uses, graph), kind.shape).astype(kind.dtype)
+        return rng.integers(0, _index_range(uses, graph), kind.size).astype(kind.dtype)
     pairs = {(op, operand) for op, operand, _ in uses}
     if ("pow", 1) in pairs:
-        return np.full(kind.shape, _EXPONENT, numpy_dtype(kind.dtype))
+        return np.full(1, _EXPONENT, numpy_dtype(kind.dtype))
     count = min(kind.size, _BLOCK)
     if pairs & _POSITIVE:
         drawn = rng.random(count, dtype=np.float32) + np.float32(0.5)
     else:
         drawn = rng.standard_normal(count, dtype=np.float32)
         drawn *= np.float32(scale)
-    return np.resize(_representable(drawn, kind.dtype), kind.shape)
+    return _representable(drawn, kind.dtype)
+
+
+def _repeated(drawn: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return a tensor of the numbers drawn, over and over; in one pass, as it may be large."""
+    result = np.empty(shape, dtype)
+    flat, drawn = result.reshape(-1), drawn.astype(dtype, copy=False)
+    for start in range(0, flat.size, drawn.size or 1):
+        part = flat[start : start + drawn.size]
+        part[...] = drawn[: part.size]
+    return result
 
 
 def _index_range(uses: list[tuple[str, int, int]], graph: Graph) -> int:
@@ -156,7 +184,7 @@ def _index_range(uses: list[tuple[str, int, int]], graph: Graph) -> int:
     return min(sizes, default=2)
 
 
-def _representable(array: Array, dtype: str) -> Array:
+def _representable(array: NDArray[np.float32], dtype: str) -> NDArray[Any]:
     """Return float32 numbers rounded to what an element type holds; bfloat16 as float32."""
     if dtype == "bfloat16":  # the upper half of a float32
         bits = array.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)

@@ -200,7 +200,9 @@ class _Verifier:
             if comparison.runs:
                 self.results += comparison.results()
                 self.n_runs += comparison.runs
-                self.checked.append(comparison.sentence(self.varies, smaller))
+                apart = together.taken_apart if comparison is exact else 0
+                said = f", {apart} products of weights applied factor by factor" if apart else ""
+                self.checked.append(comparison.sentence(self.varies, smaller) + said)
 
     def _outputs(
         self, together: Together, trial: _Trial, seed: int

@@ -20,8 +20,8 @@ LAST_STEP = 4
 _INPUTS = 1 / 8
 _WEIGHTS = 1 / 2
 
-#: Random weights of at most so many elements are drawn once instead of for each run (512 MB).
-_FEW_ELEMENTS = 1 << 27
+#: Random weights of at most so many elements are drawn once instead of for each run (256 MB).
+_FEW_ELEMENTS = 1 << 25
 
 
 def draw_inputs(graph: Graph, seed: int, step: int, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -37,28 +37,33 @@ def draw_inputs(graph: Graph, seed: int, step: int, given: Mapping[str, Array]) 
 
 
 class RandomWeights:
-    """Random weights for a graph and for all that was made of it; drawn when they are asked for."""
+    """Random weights for a graph and for all that was made of it; drawn when they are asked for.
+
+    ``[name]`` is a weight as it is stored; called, it is the same in the element type that operators
+    are computed in.
+    """
 
     def __init__(self, graph: Graph, seed: int, step: int = 0) -> None:
-        self._graph = graph
         self._drawn = seeded_weights(graph, seed)
         self._factor = _WEIGHTS**step
         elements = sum(weight.type.size for weight in graph.weights.values())
-        self._kept: dict[str, Array] | None = {} if elements <= _FEW_ELEMENTS else None
+        self._kept: dict[tuple[str, str | None], Array] | None = None
+        if elements <= _FEW_ELEMENTS:
+            self._kept = {}
 
     def __call__(self, name: str, kind: TensorType) -> Array:
-        """Return the weight of that name."""
-        return self[name]
+        """Return the weight of that name for computing with it: floats in float64."""
+        return self._get(name, "float64")
 
     def __getitem__(self, name: str) -> Array:
-        if self._kept is not None and name in self._kept:
-            return self._kept[name]
-        array = self._drawn[name]
-        if array is not self._graph.weights[name].data:  # sizes and exponents stay what they are
-            array = _smaller(array, self._factor)
-        if self._kept is not None:
-            self._kept[name] = array
-        return array
+        return self._get(name, None)
+
+    def _get(self, name: str, dtype: str | None) -> Array:
+        if self._kept is None:
+            return self._drawn.draw(name, self._factor, dtype)
+        if (name, dtype) not in self._kept:
+            self._kept[name, dtype] = self._drawn.draw(name, self._factor, dtype)
+        return self._kept[name, dtype]
 
 
 def own_weights(graph: Graph, drawn: RandomWeights) -> Weights:

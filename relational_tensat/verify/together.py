@@ -14,6 +14,7 @@ from typing import TypeAlias
 from relational_tensat.errors import VerificationError
 from relational_tensat.graph import Array, Graph, Node, ValueType, Weight
 from relational_tensat.verify.evaluate import Weights
+from relational_tensat.verify.factors import apply_by_factors
 from relational_tensat.verify.outputs import compute_outputs
 
 #: What makes a node's results what they are: operator, operands, attributes as text (1 is not 1.0).
@@ -28,10 +29,12 @@ class Together:
         graph: returns what the original returns, then what each other graph returns. The original's
             values and weights have their own names in it.
         counts: how many tensors each graph returns.
+        taken_apart: how many products of weights are applied factor by factor; none of the original's.
     """
 
     graph: Graph
     counts: tuple[int, ...]
+    taken_apart: int = 0
 
     def compute(self, inputs: Mapping[str, Array], weights: Weights) -> list[list[Array]]:
         """Return the tensors that each graph returns, in float64.
@@ -62,11 +65,13 @@ def put_together(original: Graph, optimized: Graph, folded: Graph | None = None)
     graph = replace(
         original,
         weights=merger.weights,
-        nodes=tuple(_interleaved(merger.nodes, len(original.nodes))),
+        nodes=tuple(merger.nodes),
         outputs=tuple(name for names in outputs for name in names),
         types=merger.types,
     )
-    return Together(graph, tuple(len(each.output_types()) for each in graphs))
+    applied, taken_apart = apply_by_factors(graph, fixed=original.types)
+    applied = replace(applied, nodes=tuple(_interleaved(applied.nodes, len(original.nodes))))
+    return Together(applied, tuple(len(each.output_types()) for each in graphs), taken_apart)
 
 
 class _Merger:
@@ -137,22 +142,31 @@ def _key(node: Node, operands: tuple[str, ...]) -> _Key:
 
 
 def _interleaved(nodes: Sequence[Node], of_first: int) -> list[Node]:
-    """Return nodes in an order in which few values are waiting at a time.
+    """Return nodes in an order in which few values and weights are waiting at a time.
 
-    A node of a later graph comes as soon as what it needs of the first graph is there; one that needs
-    weights only, just before what first needs it. The first graph's nodes keep their order.
+    The first graph's nodes keep their order. A node of a later graph comes as soon as the first graph
+    has computed its operands and used its weights; one that needs none of these, just before what
+    first needs it.
 
     Args:
         of_first: how many of the nodes, which are in topological order, are the first graph's.
     """
-    place = [number if number < of_first else -1 for number in range(len(nodes))]
+    place: list[int] = []
+    of_value: dict[str, int] = {}  # where it is computed, or first used
+    for number, node in enumerate(nodes):
+        if number < of_first:
+            at = number
+            for name in node.inputs:
+                of_value.setdefault(name, at)
+        else:
+            at = max((of_value.get(name, -1) for name in node.inputs), default=-1)
+        place.append(at)
+        of_value |= dict.fromkeys(node.outputs, at)
     producer = {name: number for number, node in enumerate(nodes) for name in node.outputs}
-    operands = [{producer[name] for name in node.inputs if name in producer} for node in nodes]
-    for number in range(of_first, len(nodes)):
-        place[number] = max((place[each] for each in operands[number]), default=-1)
     late = [of_first if at < 0 else at for at in place]
     for number in reversed(range(of_first, len(nodes))):
-        for each in operands[number]:
-            if place[each] < 0:
-                late[each] = min(late[each], late[number])
+        for name in nodes[number].inputs:
+            operand = producer.get(name)
+            if operand is not None and place[operand] < 0:
+                late[operand] = min(late[operand], late[number])
     return [nodes[number] for number in sorted(range(len(nodes)), key=late.__getitem__)]
