@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relational_tensat.anytime import AnytimeExtractor, ExtractionEntry
+from relational_tensat.blocks import BlocksReport, explore_blocks
 from relational_tensat.checking import check_result
 from relational_tensat.cost import (
     CostModel,
@@ -136,6 +137,7 @@ class _Found:
     e_classes: int
     time_spent: TimeSpent
     extractions: tuple[ExtractionEntry, ...] = ()
+    blocks: BlocksReport | None = None
 
 
 class _Run:
@@ -220,6 +222,7 @@ class _Run:
             extraction=ExtractionSummary.of(found.extraction),
             extractions=found.extractions,
             time_spent=found.time_spent,
+            blocks=found.blocks,
             seconds=self.seconds,
             verification=verification,
             output=target,
@@ -278,7 +281,7 @@ class _Run:
             stopwatch = egraph.database.stopwatch
             with extractor.interruption.watching():  # exploration has a way of its own
                 with self._phase("explore"), stopwatch.phase("explore"):
-                    exploration = self._explore(egraph, rules, extractor)
+                    exploration, blocks = self._explore(egraph, rules, extractor)
                 self.seconds["explore"] -= extractor.spent_s
                 self.seconds["extract"] += extractor.spent_s
                 with self._phase("extract"), stopwatch.phase("extract"):
@@ -298,6 +301,7 @@ class _Run:
             e_classes,
             spent,
             tuple(extractor.log),
+            blocks,
         )
 
     def _open_egraph(self, graph: Graph) -> EGraph:
@@ -314,25 +318,42 @@ class _Run:
 
     def _explore(
         self, egraph: EGraph, rules: list[Rule], extractor: AnytimeExtractor
-    ) -> Exploration:
+    ) -> tuple[Exploration, BlocksReport | None]:
         options, stored = self.options, self.stored
         if stored is not None and stored.stop_reason is not None:
-            return ended_exploration(egraph.database, stored.checkpoint, stored.stop_reason)
-        return explore(
+            ended = ended_exploration(egraph.database, stored.checkpoint, stored.stop_reason)
+            return ended, None
+        limits = Limits(
+            iterations=options.iterations,
+            multi_iterations=options.multi_iterations,
+            multi_schedule=options.multi_schedule,
+            e_nodes=options.node_limit,
+            seconds=options.time_limit_s,
+        )
+        if stored is not None:
+            found = explore(
+                egraph,
+                rules,
+                limits,
+                cycle_filter=options.cycle_filter,
+                semi_naive=options.semi_naive,
+                progress=self.progress.iteration,
+                after=extractor.after,
+                start=stored.checkpoint,
+            )
+            return found, None
+        return explore_blocks(
             egraph,
             rules,
-            Limits(
-                iterations=options.iterations,
-                multi_iterations=options.multi_iterations,
-                multi_schedule=options.multi_schedule,
-                e_nodes=options.node_limit,
-                seconds=options.time_limit_s,
-            ),
+            limits,
+            mode=options.blocks,
+            threads=options.threads,
+            memory_limit=options.memory_limit,
+            temp_directory=options.temp_directory,
             cycle_filter=options.cycle_filter,
             semi_naive=options.semi_naive,
             progress=self.progress.iteration,
             after=extractor.after,
-            start=None if stored is None else stored.checkpoint,
         )
 
     @contextmanager

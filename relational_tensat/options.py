@@ -14,6 +14,7 @@ CYCLE_FILTERS = ("efficient", "vanilla", "none")
 MULTI_SCHEDULES = ("saturated", "first")
 EXTRACTORS = ("ilp", "greedy-dag", "greedy", "greedy-dag-sql", "greedy-sql")
 ILP_CYCLES = ("auto", "real", "int", "none")
+BLOCKS = ("auto", "always", "never")
 
 _MEMORY = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?B)", re.IGNORECASE)
 
@@ -38,6 +39,8 @@ class Options:
             system's for temporary files.
         cycle_filter: one of ``CYCLE_FILTERS``.
         semi_naive: match only what changed since the last iteration; False for comparison.
+        blocks: whether blocks that recur are explored once and what is found is copied to the others,
+            one of ``BLOCKS``: where it is worthwhile, wherever some block recurs, or never.
         extractor: one of ``EXTRACTORS``.
         ilp_cycles: how the ILP is kept acyclic, one of ``ILP_CYCLES``.
         extract_time_limit_s: of extraction.
@@ -74,6 +77,7 @@ class Options:
     temp_directory: Path | None = None
     cycle_filter: str = "efficient"
     semi_naive: bool = True
+    blocks: str = "auto"
     extractor: str = "ilp"
     ilp_cycles: str = "auto"
     extract_time_limit_s: float = 60.0
@@ -92,6 +96,7 @@ class Options:
     def __post_init__(self) -> None:
         check_choice("cycle filter", self.cycle_filter, CYCLE_FILTERS)
         check_choice("multi-pattern schedule", self.multi_schedule, MULTI_SCHEDULES)
+        check_choice("use of recurring blocks", self.blocks, BLOCKS)
         check_choice("extractor", self.extractor, EXTRACTORS)
         check_choice("treatment of cycles in the ILP", self.ilp_cycles, ILP_CYCLES)
         for name, least in (

@@ -13,6 +13,7 @@ from relational_tensat.graph import Graph
 
 if TYPE_CHECKING:
     from relational_tensat.anytime import ExtractionEntry
+    from relational_tensat.blocks import BlocksReport
     from relational_tensat.explore import IterationReport, RuleStats
     from relational_tensat.extract import Extraction
     from relational_tensat.verify import Verification
@@ -86,6 +87,7 @@ class Result:
         verification: what was compared, and the errors found.
         output: the file written; None if none was asked for.
         notes: what the reader should know beside the figures, one sentence each.
+        blocks: what was explored once and reused; None if nothing was.
         resumed_after: the last complete iteration of the process whose run this one took up; None if it
             began the run itself.
         untrusted_rules: rules that were let in although they are not known to be sound, and why.
@@ -117,6 +119,7 @@ class Result:
     costs: CostCounts = field(default_factory=CostCounts)
     extraction: ExtractionSummary = field(default_factory=ExtractionSummary)
     extractions: tuple[ExtractionEntry, ...] = ()
+    blocks: BlocksReport | None = None
     resumed_after: int | None = None
     time_spent: TimeSpent = field(default_factory=TimeSpent)
 
@@ -150,6 +153,7 @@ class Result:
             "saturated": self.saturated,
             "gap": self.gap,
             "optimal": self.optimal,
+            "blocks": None if self.blocks is None else asdict(self.blocks),
             "extraction": self.extraction.to_json(),
             "extractions": [asdict(entry) for entry in self.extractions],
             "seconds": dict(self.seconds),

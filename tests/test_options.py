@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from relational_tensat import explore, extract
+from relational_tensat import blocks, explore, extract
 from relational_tensat.errors import UsageError
 from relational_tensat.explore.limits import MULTI_SCHEDULES as MULTI_SCHEDULES_OF_LIMITS
 from relational_tensat.options import (
+    BLOCKS,
     CYCLE_FILTERS,
     EXTRACTORS,
     ILP_CYCLES,
@@ -24,6 +25,7 @@ def test_the_names_are_those_of_the_parts() -> None:
     assert set(CYCLE_FILTERS) == set(explore.CYCLE_FILTERS)
     assert set(MULTI_SCHEDULES) == set(MULTI_SCHEDULES_OF_LIMITS)
     assert set(EXTRACTORS) == set(extract.METHODS)
+    assert set(BLOCKS) == set(blocks.MODES)
     assert set(ILP_CYCLES) == set(extract.CYCLES)
 
 

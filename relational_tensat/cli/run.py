@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from relational_tensat.cli.parser import (
 from relational_tensat.cli.run_resume import WITH_RESUME, resumed
 from relational_tensat.errors import UsageError
 from relational_tensat.options import (
+    BLOCKS,
     CYCLE_FILTERS,
     EXTRACTORS,
     ILP_CYCLES,
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 HELP = "optimize a model: explore its rewritings, extract the cheapest, verify it, write it"
 
 _DEFAULTS = Options()
-
-#: What NumPy's matrix products, which verify, take as many threads as. They wait for each other by
-#: spinning: on cores that are not idle, more are slower.
-_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -143,6 +139,7 @@ def _add_search_arguments(parser: Parser) -> None:
     for flag, known, value, text in (
         ("--cycle-filter", CYCLE_FILTERS, _DEFAULTS.cycle_filter, "how cycles are kept out"),
         ("--multi-schedule", MULTI_SCHEDULES, _DEFAULTS.multi_schedule, "when multi rules match"),
+        ("--blocks", BLOCKS, _DEFAULTS.blocks, "whether blocks that recur are explored only once"),
         ("--extractor", EXTRACTORS, _DEFAULTS.extractor, "how the graph is chosen"),
         ("--ilp-cycles", ILP_CYCLES, _DEFAULTS.ilp_cycles, "how the ILP is kept acyclic"),
     ):
@@ -171,7 +168,7 @@ def _add_search_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--threads", type=whole_number, default=_DEFAULTS.threads, metavar="N",
-        help=f"of the database, the solver and verification {default}",
+        help=f"of the database and the solver {default}",
     )  # fmt: skip
     parser.add_argument(
         "--no-semi-naive", action="store_true", help="match everything anew in every iteration"
@@ -180,7 +177,6 @@ def _add_search_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Optimize the model, or take up a run that was killed, and print the result."""
-    os.environ.setdefault(_BLAS_THREADS, str(max(args.threads, 1)))  # NumPy is not loaded yet
     result = _optimized(args) if args.resume is None else resumed(args, _progress(args))
     _print(result, args)
     return 0
@@ -227,6 +223,7 @@ def _options(args: argparse.Namespace) -> Options:
         temp_directory=args.temp_directory,
         cycle_filter=args.cycle_filter,
         semi_naive=not args.no_semi_naive,
+        blocks=args.blocks,
         extractor=args.extractor,
         ilp_cycles=args.ilp_cycles,
         extract_time_limit_s=args.extract_time_limit,

@@ -20,13 +20,7 @@ from tests.graphs import f32
 if TYPE_CHECKING:
     import pytest
 
-CPU = DeviceKey(
-    "cpu",
-    "Fake 9000",
-    "avx512",
-    {"onnxruntime": "1.31.1", "numpy": "2.4"},
-    PROTOCOLS["cpu"].version,
-)
+CPU = DeviceKey("cpu", "Fake 9000", "avx512", {"onnxruntime": "1.31.1", "numpy": "2.4"}, 1)
 
 
 def configuration(op: str, *inputs: ValueType, **attrs: AttrValue) -> Configuration:

@@ -19,6 +19,7 @@ SCHEMA: dict[str, Any] = {
     "saturated": bool,
     "gap": NUMBER,
     "optimal": bool,
+    "blocks": (dict, type(None)),  # what was explored once and reused
     "extraction": {
         "e_nodes": int,
         "e_classes": int,

@@ -22,6 +22,7 @@ FULL = Options(
     only=("one", "two"),
     skip=("three",),
     memory_limit="2GB",
+    blocks="never",
     cost="analytic:/c/own.toml",
     cost_cache=Path("/c/cache"),
     dims={"batch": 2, "seq": 128},

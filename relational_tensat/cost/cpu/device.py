@@ -22,6 +22,7 @@ from relational_tensat.cost.device import (
     Unmeasurable,
 )
 from relational_tensat.graph import DTYPE_BYTES, tensors_of
+from relational_tensat.ops import get_operator
 
 KIND = "cpu"
 _NAME_SUFFIX = {"off": "", "all": ", graph optimizations on"}
@@ -127,7 +128,7 @@ class OnnxRuntimeDevice:
 
 def _obstacle(configuration: Configuration) -> str:
     """Return why a configuration cannot even be tried, "" where it can."""
-    if PROTOCOLS[KIND].is_free(configuration.op):
+    if get_operator(configuration.op).kernel == "nothing":
         return f"{configuration.op} runs no kernel"
     kinds = [
         part for kind in (*configuration.inputs, configuration.output) for part in tensors_of(kind)
