@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 HELP = "optimize a model: explore its rewritings, extract the cheapest, verify it, write it"
 
 _DEFAULTS = Options()
+
+#: What NumPy's matrix products, which verify, take as many threads as. They wait for each other by
+#: spinning: on cores that are not idle, more are slower.
+_BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -168,7 +173,7 @@ def _add_search_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--threads", type=whole_number, default=_DEFAULTS.threads, metavar="N",
-        help=f"of the database and the solver {default}",
+        help=f"of the database, the solver and verification {default}",
     )  # fmt: skip
     parser.add_argument(
         "--no-semi-naive", action="store_true", help="match everything anew in every iteration"
@@ -177,6 +182,7 @@ def _add_search_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Optimize the model, or take up a run that was killed, and print the result."""
+    os.environ.setdefault(_BLAS_THREADS, str(max(args.threads, 1)))  # NumPy is not loaded yet
     result = _optimized(args) if args.resume is None else resumed(args, _progress(args))
     _print(result, args)
     return 0

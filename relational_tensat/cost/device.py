@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from relational_tensat.graph import AttrValue, ValueType
+from relational_tensat.ops import get_operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +67,28 @@ class MeasuringProtocol:
         version: raised whenever times of before can no longer be compared with those of now.
         statistic: which of a sample's figures is the cost: ``median_us`` or ``p10_us``.
         free: the kernels (``ops.base.KERNELS``) that take no time and are never asked for.
+        run: operators that are run all the same.
     """
 
     version: int
     statistic: str
     free: frozenset[str]
+    run: frozenset[str] = frozenset()
+
+    def is_free(self, op: str) -> bool:
+        """Whether an operator takes no time."""
+        return get_operator(op).kernel in self.free and op not in self.run
 
 
-#: By kind of device. CPUs: thread CPU time, whose noise only adds, and a view is a call like any other;
-#: GPUs: events around launches, and a view launches nothing.
+#: By kind of device. CPUs: thread CPU time, whose noise only adds; a view is a call like any other, and
+#: onnxruntime calls identities, too (it copies in Dropout). GPUs: events around launches, and a view
+#: launches nothing.
 PROTOCOLS: Mapping[str, MeasuringProtocol] = MappingProxyType(
     {
-        "cpu": MeasuringProtocol(1, "p10_us", frozenset({"nothing"})),
-        "cuda": MeasuringProtocol(1, "median_us", frozenset({"nothing", "view"})),
+        "cpu": MeasuringProtocol(
+            2, "p10_us", frozenset({"nothing"}), frozenset({"identity", "dropout"})
+        ),
+        "cuda": MeasuringProtocol(2, "median_us", frozenset({"nothing", "view"})),
     }
 )
 

@@ -19,7 +19,6 @@ from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.record import sample_fault
 from relational_tensat.cost.source import CACHED, ESTIMATED, MEASURED, Answer, CostSource
 from relational_tensat.errors import InputError
-from relational_tensat.ops import get_operator
 
 #: Is told how many of how many configurations have been measured.
 Watch: TypeAlias = Callable[[int, int], None]
@@ -86,7 +85,7 @@ class MeasuredSource(CostSource):
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether the protocol of this kind of device says so."""
-        return get_operator(configuration.op).kernel in PROTOCOLS[self._device.key.kind].free
+        return PROTOCOLS[self._device.key.kind].is_free(configuration.op)
 
     def estimate_us(self, configuration: Configuration) -> float:
         """Return what the profile says, calibrated on all that was asked for so far."""

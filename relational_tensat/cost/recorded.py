@@ -9,7 +9,6 @@ from relational_tensat.cost.calibration import Calibration, base_profile, calibr
 from relational_tensat.cost.device import PROTOCOLS, Configuration
 from relational_tensat.cost.source import ESTIMATED, RECORDED, Answer, CostSource
 from relational_tensat.cost.table import RecordedTable
-from relational_tensat.ops import get_operator
 
 
 class RecordedSource(CostSource):
@@ -43,7 +42,7 @@ class RecordedSource(CostSource):
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether the protocol of the table's kind of device says so."""
-        return get_operator(configuration.op).kernel in PROTOCOLS[self._table.key.kind].free
+        return PROTOCOLS[self._table.key.kind].is_free(configuration.op)
 
     def estimate_us(self, configuration: Configuration) -> float:
         """Return the table's time where it has one, else the calibrated profile's."""

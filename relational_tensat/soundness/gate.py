@@ -39,22 +39,24 @@ def check_trust(
         RuleError: a rule is marked as unsound, was found to be, or could not be tested.
     """
     untrusted = {rule.name: "its file marks it as unsound" for rule in rules if rule.unsound}
-    known = _known_verdicts(rules)
+    hashes = [content_hash(rule) for rule in rules]
+    known = _known_verdicts(hashes)
     if not allow_unsound:
         _refuse(rules, untrusted)
-        known |= _judge([r for r in rules if content_hash(r) not in known], verify)
-    for rule in rules:
-        if (reason := _distrust(known.get(content_hash(rule)))) is not None:
+        new = [r for r, key in zip(rules, hashes, strict=True) if key not in known]
+        known |= _judge(new, verify)
+    for rule, key in zip(rules, hashes, strict=True):
+        if (reason := _distrust(known.get(key))) is not None:
             untrusted.setdefault(rule.name, reason)
     if not allow_unsound:
         _refuse(rules, untrusted)
     return Trust(untrusted)
 
 
-def _known_verdicts(rules: Sequence[Rule]) -> dict[str, Verdict]:
+def _known_verdicts(hashes: Sequence[str]) -> dict[str, Verdict]:
     """Return the verdicts at hand; the user's cache is only opened for what does not ship."""
     shipped = shipped_verdicts()
-    if all(content_hash(rule) in shipped for rule in rules):
+    if all(key in shipped for key in hashes):
         return dict(shipped)
     return {**cached_verdicts(), **shipped}
 

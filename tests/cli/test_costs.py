@@ -12,13 +12,14 @@ import pytest
 from relational_tensat.cli.main import main
 from relational_tensat.cost import DeviceKey, Sample, Unmeasurable
 from relational_tensat.cost.cache import CostCache
+from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.record import device_id
 from tests.cost.fakes import CPU, FakeDevice, configuration, in_mode, plug_in, products
 from tests.graphs import f32
 
 OLD = replace(CPU, libraries={**CPU.libraries, "onnxruntime": "1.20.0"})
-GPU = DeviceKey("cuda", "NVIDIA H200", "580.1", {"cublas": "13.0"}, 1)
+GPU = DeviceKey("cuda", "NVIDIA H200", "580.1", {"cublas": "13.0"}, PROTOCOLS["cuda"].version)
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_a_time_of_another_protocol_is_stale_wherever_its_device_is(
     key = replace(GPU, protocol=9)
     MeasuredSource("", FakeDevice(key=key), CostCache(path)).ask(products(1))
     assert costs(path, "show") == 0
-    assert "stale (protocol: 9 → 1)" in capsys.readouterr().out
+    assert "stale (protocol: 9 → 2)" in capsys.readouterr().out
     assert costs(path, "export", path.with_suffix(".parquet"), "--device", device_id(key)) == 2
     assert "such a table would be refused" in capsys.readouterr().err
 
@@ -157,7 +158,7 @@ def test_a_table_of_another_device_is_refused_where_one_is_insisted_on(
     table = path.with_name("fake.parquet")
     assert costs(path, "export", table, "--device", "cuda") == 0
     assert costs(path, "import", table, "--device", "cpu") == 3
-    assert "a table of NVIDIA H200; 580.1; cublas 13.0; protocol 1, expected one of 'cpu'" in (
+    assert "a table of NVIDIA H200; 580.1; cublas 13.0; protocol 2, expected one of 'cpu'" in (
         capsys.readouterr().err
     )
 

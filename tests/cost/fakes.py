@@ -20,7 +20,13 @@ from tests.graphs import f32
 if TYPE_CHECKING:
     import pytest
 
-CPU = DeviceKey("cpu", "Fake 9000", "avx512", {"onnxruntime": "1.31.1", "numpy": "2.4"}, 1)
+CPU = DeviceKey(
+    "cpu",
+    "Fake 9000",
+    "avx512",
+    {"onnxruntime": "1.31.1", "numpy": "2.4"},
+    PROTOCOLS["cpu"].version,
+)
 
 
 def configuration(op: str, *inputs: ValueType, **attrs: AttrValue) -> Configuration:

@@ -84,7 +84,7 @@ SECOND = configuration_text(products(2)[1])
         ({"p10_us": 5.0}, "expected none above the next"),
         ({"samples": 0}, "samples = 0, expected 1 or more"),
         ({"kind": "gpu"}, "kind 'gpu', expected cpu or cuda"),
-        ({"protocol": 7}, "measured by version 7 of the protocol for cpu, expected 1"),
+        ({"protocol": 7}, "measured by version 7 of the protocol for cpu, expected 2"),
         ({"device": "Other"}, "of the device Other; .*but row 1 is of Fake 9000"),
         ({"driver": "avx2"}, "but row 1 is of Fake 9000"),
         ({"libraries": "{}"}, "but row 1 is of Fake 9000"),
@@ -136,7 +136,7 @@ def test_what_a_table_lacks_is_estimated_and_counted_as_such(tmp_path: Path) -> 
     source = RecordedSource("table:fake", read_table(path))
     known = products(20)
     assert source.notes == ()
-    answers = source.ask([*known, configuration("identity", f32(4))])
+    answers = source.ask([*known, configuration("fill", value=1.0, dtype="float32", shape=(2,))])
     assert {answers[each].origin for each in known} == {"recorded"}
     other = products(21)[-1]
     assert source.ask([other])[other].origin == "estimated"

@@ -22,7 +22,6 @@ from relational_tensat.cost.device import (
     Unmeasurable,
 )
 from relational_tensat.graph import DTYPE_BYTES, tensors_of
-from relational_tensat.ops import get_operator
 
 KIND = "cpu"
 _NAME_SUFFIX = {"off": "", "all": ", graph optimizations on"}
@@ -128,7 +127,7 @@ class OnnxRuntimeDevice:
 
 def _obstacle(configuration: Configuration) -> str:
     """Return why a configuration cannot even be tried, "" where it can."""
-    if get_operator(configuration.op).kernel == "nothing":
+    if PROTOCOLS[KIND].is_free(configuration.op):
         return f"{configuration.op} runs no kernel"
     kinds = [
         part for kind in (*configuration.inputs, configuration.output) for part in tensors_of(kind)

@@ -2,16 +2,20 @@
 
 Inside a graph an operator costs less than a session of its own: calling a session takes longer than
 a small kernel, a reshape of a graph's input copies what is else a view, and activations work in place.
-So every operand that is an activation comes from a node before it, the result is read by nobody (which
-onnxruntime computes all the same), and both graphs are timed:
+So every operand that is an activation comes from a node before it, and both graphs are timed:
 
-    x0_0 → abs → op → (not read)     x0_0 → abs → (not read)
-    x0_1 → abs → op → …              x0_1 → abs → …            as often as there are copies
-     z → relu → out                   z → relu → out
+    x0_0 → abs → op → reshape     x0_0 → abs → reshape
+    x0_1 → abs → op → reshape     x0_1 → abs → reshape      as often as there are copies
+     z → relu → out                z → relu → out
 
 The difference, divided by the number of copies, is the operator as a graph has it: its operand just
 written, its weights not touched since the last run, its result in memory that others have used. Absolute
 values are taken because onnxruntime fuses them with nothing; equal ones of one input it would compute once.
+
+Somebody has to read a result: onnxruntime never uses the memory of one that nobody reads again, so that the
+graph without the operator would write to fresh memory all the time and take longer than the one with it.
+A reshape is a view: it takes as long for any tensor. Both graphs have the same number, of something small
+where need be.
 """
 
 from __future__ import annotations
@@ -37,8 +41,9 @@ from relational_tensat.ops import get_operator
 from relational_tensat.ops.attributes import int_of
 from relational_tensat.ops.shapes import NUMBER_DTYPES
 
-#: What both graphs return, so that there is something to return: the least there is.
-_TRIGGER, _OUTPUT = "z", "out"
+#: What both graphs return, so that there is something to return: the least there is. And what is read
+#: where one of them has fewer results than the other.
+_TRIGGER, _OUTPUT, _SMALL = "z", "out", "small"
 _TRIGGER_TYPE = TensorType("float32", (1,))
 #: The exponent that powers have; onnxruntime has kernels of its own for small integers.
 _EXPONENT = 2.0
@@ -84,19 +89,27 @@ class _Builder:
         self._rng = np.random.default_rng(0)
         self._inputs: dict[str, TensorType] = {_TRIGGER: _TRIGGER_TYPE}
         self._weights: dict[str, Weight] = {}
-        self._producers: list[Node] = []
-        self._nodes: list[Node] = []
+        small = Node("abs", (_TRIGGER,), (_SMALL,))
+        self._nodes, self._producers = [small], [small]
         self.feeds: dict[str, Array] = {_TRIGGER: np.ones(_TRIGGER_TYPE.shape, np.float32)}
 
     def add(self, copy: int) -> None:
         """Add one application of the operator, and what produces its operands, right before it."""
         configuration = self._configuration
+        produced: list[tuple[str, TensorType]] = []
         operands = tuple(
-            self._operand(number, kind, copy) for number, kind in enumerate(configuration.inputs)
+            self._operand(number, kind, copy, produced)
+            for number, kind in enumerate(configuration.inputs)
         )
-        count = len(tensors_of(configuration.output)) if self._operator.multi_output else 1
-        results = tuple(f"y_{index}_{copy}" for index in range(count))
-        self._nodes.append(Node(configuration.op, operands, results, dict(configuration.attrs)))
+        results = [
+            (f"y_{index}_{copy}", part)
+            for index, part in enumerate(tensors_of(configuration.output))
+        ]
+        names = tuple(name for name, _ in results)
+        self._nodes.append(Node(configuration.op, operands, names, dict(configuration.attrs)))
+        readers = max(len(results), len(produced))
+        self._nodes += _read(results, readers, copy)
+        self._producers += _read(produced, readers, copy)
 
     def graph(self) -> Graph:
         """Return the graph with the operator."""
@@ -110,8 +123,14 @@ class _Builder:
         trigger = Node("relu", (_TRIGGER,), (_OUTPUT,))
         return build_graph(name, self._inputs, weights, [*nodes, trigger], [_OUTPUT])
 
-    def _operand(self, number: int, kind: ValueType, copy: int) -> str:
-        """Return the name of one copy's operand: a weight, or what a node has just produced."""
+    def _operand(
+        self, number: int, kind: ValueType, copy: int, produced: list[tuple[str, TensorType]]
+    ) -> str:
+        """Return the name of one copy's operand: a weight, or what a node has just produced.
+
+        Args:
+            produced: the latter are added.
+        """
         names = []
         for part, each in enumerate(tensors_of(kind)):
             if number in self._weight_operands:
@@ -119,6 +138,7 @@ class _Builder:
                 self._weights[names[-1]] = Weight(each, self._draw(number, each))
             else:
                 names.append(self._produced(number, part, each, copy))
+                produced.append((names[-1], each))
         if not isinstance(kind, tuple):
             return names[0]
         self._nodes.append(Node("noop", tuple(names), (f"t{number}_{copy}",)))
@@ -152,3 +172,16 @@ class _Builder:
             return 2
         axis = int_of(dict(configuration.attrs), "axis")
         return tensors_of(configuration.inputs[0])[0].shape[axis]
+
+
+def _read(values: list[tuple[str, TensorType]], readers: int, copy: int) -> list[Node]:
+    """Return nodes that read one copy's values, each once; with those that read else, so many."""
+    nodes = [
+        Node("reshape", (name,), (f"read_{name}",), {"shape": (kind.size,)})
+        for name, kind in values
+    ]
+    nodes += [
+        Node("reshape", (_SMALL,), (f"read_{_SMALL}_{number}_{copy}",), {"shape": (1, 1)})
+        for number in range(readers - len(values))
+    ]
+    return nodes

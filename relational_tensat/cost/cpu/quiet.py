@@ -83,17 +83,29 @@ def is_quiet(watch: Watch, give_up: float) -> bool:
     return True
 
 
+class Memory(Protocol):
+    """What remembers from one process to the next: ``cost.cpu.baseline``."""
+
+    def best_us(self) -> float:
+        """Return the best time of the reference that is known, infinity where none is."""
+
+    def keep(self, best_us: float) -> None:
+        """Remember a time if it is better."""
+
+
 class Quiet:
     """Watches the processor by means of a reference.
 
     Args:
         reference: takes some tens of microseconds; run at once, for half a second.
+        memory: what other processes have seen, and will see.
     """
 
-    def __init__(self, reference: Callable[[], object]) -> None:
+    def __init__(self, reference: Callable[[], object], memory: Memory) -> None:
         self._reference = reference
+        self._memory = memory
         self._readings: deque[float] = deque(maxlen=_READINGS)
-        self._best_us = 0.0
+        self._best_us = memory.best_us()
         self._new = 0
         begun = time.perf_counter()
         while time.perf_counter() - begun < _LEARNING_S or not self._readings:
@@ -111,5 +123,7 @@ class Quiet:
         return taken_us / self._best_us
 
     def _renew(self) -> None:
-        self._best_us = float(np.percentile(self._readings, _BEST_PERCENTILE))
+        best_us = float(np.percentile(self._readings, _BEST_PERCENTILE))
+        self._memory.keep(best_us)
+        self._best_us = min(best_us, self._memory.best_us())
         self._new = 0

@@ -52,9 +52,10 @@ def test_a_bias_is_added_unless_the_product_is_a_gemm() -> None:
     ids=lambda each: each.op,
 )
 def test_there_are_as_many_as_onnx_nodes_are_written(what: Configuration) -> None:
-    model = to_onnx_model(make_probe(what, 1).with_operator)
-    around = sum(node.op_type == "Abs" for node in model.graph.node) + 1  # and what is returned
-    assert len(model.graph.node) - around == len(nodes_of(what))
+    probe = make_probe(what, 1)
+    models = [to_onnx_model(graph) for graph in (probe.with_operator, probe.without)]
+    more = len(models[0].graph.node) - len(models[1].graph.node)
+    assert more == len(nodes_of(what))
 
 
 def test_each_node_is_measured_once_and_the_sum_is_the_time(

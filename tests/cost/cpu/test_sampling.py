@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from itertools import chain, cycle, repeat
@@ -123,15 +124,37 @@ def test_a_time_is_never_negative_and_percentiles_are_in_order() -> None:
     assert 0.0 <= sample.p10_us <= sample.median_us <= sample.p90_us
 
 
+class _Memory:
+    """What other processes have seen."""
+
+    def __init__(self, best_us: float = math.inf) -> None:
+        self.known_us = best_us
+
+    def best_us(self) -> float:
+        return self.known_us
+
+    def keep(self, best_us: float) -> None:
+        self.known_us = min(self.known_us, best_us)
+
+
+@pytest.mark.parametrize(
+    ("known_us", "slowdown"),
+    [
+        (math.inf, 1.5),  # 15 µs of 10
+        (12.0, 1.5),  # what it has seen itself is better
+        (5.0, 3.0),  # it has never seen the processor undisturbed, others have
+    ],
+)
 def test_the_slowdown_is_held_against_the_reference_at_its_best(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, known_us: float, slowdown: float
 ) -> None:
     seconds = iter([0.0, *(0.001 * number for number in range(10_000))])
     monkeypatch.setattr("time.perf_counter", lambda: next(seconds))
-    reference = _Timed(chain(cycle([])))
-    reference.times_us = chain([10.0] * 50 + [20.0] * 450, repeat(15.0))
-    watched = Quiet(reference)
-    assert watched.slowdown() == pytest.approx(1.5)
+    reference = _Timed(chain([10.0] * 50 + [20.0] * 450, repeat(15.0)))
+    memory = _Memory(known_us)
+    watched = Quiet(reference, memory)
+    assert watched.slowdown() == pytest.approx(slowdown)
+    assert memory.known_us == min(known_us, 10.0)
 
 
 def test_the_evictor_touches_twice_the_cache() -> None:
