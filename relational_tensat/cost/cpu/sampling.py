@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,10 +70,16 @@ def difference(pair: Pair, copies: int, watch: Watch, patience_s: float) -> Samp
     while not (_is_enough(longer, give_up) and _is_enough(shorter, give_up)):
         for function, taken in ((pair.longer, longer), (pair.shorter, shorter)):
             is_quiet(watch, give_up)
-            taken.append(take(function, pair.before, watch))
+            taken.append(take(function, partial(_warm, function, pair.before), watch))
     more, less = percentiles_us(longer), percentiles_us(shorter)
     p10, median, p90 = np.maximum.accumulate(np.maximum(more - less, 0.0) / copies).tolist()
     return Sample(median, p10, p90, min(len(counted_us(longer)), len(counted_us(shorter))))
+
+
+def _warm(function: Callable[[], None], before: Callable[[], None]) -> None:
+    """Bring a function's data back, where others had the processor while it waited, then the state wanted."""
+    function()
+    before()
 
 
 def counted_us(taken: Sequence[Taken]) -> list[float]:
