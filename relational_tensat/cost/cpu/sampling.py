@@ -77,7 +77,7 @@ def difference(pair: Pair, copies: int, watch: Watch, patience_s: float) -> Samp
 
 
 def _warm(function: Callable[[], None], before: Callable[[], None]) -> None:
-    """Bring a function's data back, where others had the processor while it waited, then the state wanted."""
+    """Bring a function's data back, which others may have displaced; then the state that is wanted."""
     function()
     before()
 
