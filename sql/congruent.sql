@@ -3,7 +3,7 @@
 CREATE OR REPLACE TEMP TABLE congruent AS
 SELECT
     signature, c0, c1, c2, c3, c4, coalesce(min(id) FILTER (NOT filtered), min(id)) AS kept,
-    list_sort(list(DISTINCT class)) AS classes
+    min(class) AS lowest_class
 FROM enode
 SEMI JOIN (SELECT signature, c0 FROM enode WHERE stamp = $stamp) AS changed USING (signature, c0)
 GROUP BY signature, c0, c1, c2, c3, c4

@@ -190,19 +190,21 @@ class Matcher:
         )
         self._single_text = (
             "-- applications of single-pattern rules\n"
-            f"SELECT row_number() OVER (ORDER BY i.rule, m.root DESC, i.id, {leaves})::INTEGER AS id,\n"
-            f"    i.rule, i.id AS instance, m.root AS root0, 0 AS root1, [{leaves}] AS b\n"
-            "FROM match AS m JOIN rule_pattern AS r USING (pattern)\n"
-            f"JOIN instance AS i ON i.rule = r.rule AND {on_match}\n"
-            "WHERE i.root0 > 0"
+            "SELECT row_number() OVER ()::INTEGER AS id, * FROM (\n"
+            f"    SELECT i.rule, i.id AS instance, m.root AS root0, 0 AS root1, [{leaves}] AS b\n"
+            "    FROM match AS m JOIN rule_pattern AS r USING (pattern)\n"
+            f"    JOIN instance AS i ON i.rule = r.rule AND {on_match}\n"
+            f"    WHERE i.root0 > 0 ORDER BY i.rule, m.root DESC, i.id, {leaves}\n"
+            ")"
         )
         self._multi_text = (
             "-- applications of multi-pattern rules\n"
-            "SELECT row_number() OVER (\n"
-            "        ORDER BY p.rule DESC, p.root0 DESC, p.root1 DESC, i.id, hash(p.b)\n"
-            "    )::INTEGER AS id, p.rule, i.id AS instance, p.root0, p.root1, p.b, p.m0, p.m1\n"
-            f"FROM pair AS p JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
-            "WHERE i.root0 > 0"
+            "SELECT row_number() OVER ()::INTEGER AS id, * FROM (\n"
+            "    SELECT p.rule, i.id AS instance, p.root0, p.root1, p.b, p.m0, p.m1\n"
+            f"    FROM pair AS p JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
+            "    WHERE i.root0 > 0\n"
+            "    ORDER BY p.rule DESC, p.root0 DESC, p.root1 DESC, i.id, hash(p.b)\n"
+            ")"
         )
         self._unjudged_text = {
             "unjudged_singles": (
