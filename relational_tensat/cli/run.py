@@ -204,14 +204,18 @@ def _optimized(args: argparse.Namespace) -> Result:
 
 
 def _progress(args: argparse.Namespace) -> Progress:
-    from relational_tensat.progress import Silent
+    if args.json_events:
+        from relational_tensat.report.events import RunEvents
+
+        return RunEvents(sys.stderr)
+    if args.quiet:
+        from relational_tensat.progress import Silent
+
+        return Silent()
     from relational_tensat.report.console import stderr_console
-    from relational_tensat.report.events import RunEvents
     from relational_tensat.report.watch import ConsoleProgress
 
-    if args.json_events:
-        return RunEvents(sys.stderr)
-    return Silent() if args.quiet else ConsoleProgress(stderr_console())
+    return ConsoleProgress(stderr_console())
 
 
 def _options(args: argparse.Namespace) -> Options:
@@ -248,13 +252,16 @@ def _options(args: argparse.Namespace) -> Options:
 
 
 def _print(result: Result, args: argparse.Namespace) -> None:
-    from relational_tensat.report.console import stdout_console
-    from relational_tensat.report.json import json_report
+    if args.json:
+        from relational_tensat.report.json import json_report
+
+        sys.stdout.write(json_report(result) + "\n")
+        return
     from relational_tensat.report.text import print_report, summary_line
 
-    if args.json:
-        sys.stdout.write(json_report(result) + "\n")
-    elif args.quiet:
+    if args.quiet:
         sys.stdout.write(summary_line(result) + "\n")
-    else:
-        print_report(result, stdout_console(), profile=args.profile)
+        return
+    from relational_tensat.report.console import stdout_console
+
+    print_report(result, stdout_console(), profile=args.profile)

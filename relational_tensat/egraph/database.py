@@ -12,7 +12,6 @@ from tempfile import gettempdir
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from relational_tensat.egraph.stopwatch import StatementTime, Stopwatch
@@ -155,15 +154,18 @@ class Database:
     def columns(self, name: str, **params: Any) -> dict[str, NDArray[Any]]:
         """Run the query of ``sql/NAME.sql``; return its columns, for the many rows of an e-graph."""
         with self._running(name) as taken:
-            table = self.connection.sql(sql(name), params=params or None).to_arrow_table()
-            taken.rows += table.num_rows
-            return {column: table[column].to_numpy() for column in table.column_names}
+            (statement,) = _parse(self.connection, sql(name))
+            found = self.connection.execute(statement, params or None).fetchnumpy()
+            taken.rows += len(next(iter(found.values())))
+            return dict(found)
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Append rows, given by columns in the table's order: many through Arrow, few row by row."""
         if len(next(iter(columns.values()))) < MANY_ROWS:
             self.append(table, list(zip(*columns.values(), strict=True)))
             return
+        import pyarrow as pa  # only large e-graphs need it
+
         batch = pa.table({key: pa.array(values) for key, values in columns.items()})
         self.connection.register("incoming", batch)
         self.execute(f"INSERT INTO {table} SELECT * FROM incoming", name=f"insert {table}")

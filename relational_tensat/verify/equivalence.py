@@ -229,7 +229,8 @@ class _Verifier:
     def _random_weights(self) -> Weights:
         """Return the random weights of the current step; the same object while it lasts."""
         if self._drawn is None or self._drawn[0] != self.step:
-            self._drawn = (self.step, RandomWeights(self.original, self.seed, self.step))
+            drawn = RandomWeights(self.original, self.seed, self.step, keep=self.runs > 1)
+            self._drawn = (self.step, drawn)
         return self._drawn[1]
 
     def _explain(self, what: str, inputs: Mapping[str, Array], weights: Weights) -> None:

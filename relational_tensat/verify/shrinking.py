@@ -43,12 +43,18 @@ class RandomWeights:
     are computed in.
     """
 
-    def __init__(self, graph: Graph, seed: int, step: int = 0) -> None:
+    def __init__(self, graph: Graph, seed: int, step: int = 0, *, keep: bool = True) -> None:
+        """Prepare to draw.
+
+        Args:
+            step: how many times they are made smaller.
+            keep: whether they will be asked for again, and may be kept unless they are large.
+        """
         self._drawn = seeded_weights(graph, seed)
         self._factor = _WEIGHTS**step
         elements = sum(weight.type.size for weight in graph.weights.values())
         self._kept: dict[tuple[str, str | None], Array] | None = None
-        if elements <= _FEW_ELEMENTS:
+        if keep and elements <= _FEW_ELEMENTS:
             self._kept = {}
 
     def __call__(self, name: str, kind: TensorType) -> Array:
