@@ -35,7 +35,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="of one exploration, and of one extraction (120)")  # fmt: skip
     add("--memory-limit", default="6GB", metavar="SIZE", help="of one database (6GB)")
     add("--limits-at", type=int, metavar="N",
-        help="see instead whether the limits hold, on the first family at this size")  # fmt: skip
+        help="see instead whether limits hold, on the first family at this size")  # fmt: skip
     add("--json", action="store_true", help="print JSON in place of the table")
     add("--save", action="store_true", help="keep what was measured in bench/results/")
     parser.set_defaults(run=run)

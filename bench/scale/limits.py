@@ -27,10 +27,11 @@ class Seen:
 
 
 def look_at_limits(task: Task, measure: Measure) -> Iterator[Seen]:
-    """Yield what each limit does to a task that otherwise ends by its node limit.
+    """Yield what each limit does to a task: first the node limit, its size.
 
     The memory limit is set to an eighth of the memory that the undisturbed run had.
     """
+    task = replace(task, node_limit=task.size)
     whole = measure(task)
     if not whole.is_complete:
         yield Seen("nodes", whole.ended, f"not measured {whole.note}", False)

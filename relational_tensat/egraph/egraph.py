@@ -10,7 +10,7 @@ import duckdb
 from relational_tensat.egraph.catalogue import Catalogue, HeadOf
 from relational_tensat.egraph.cycles import HEIGHT_STEP
 from relational_tensat.egraph.database import FORMAT_VERSION, Database
-from relational_tensat.egraph.loading import CHILD_COLUMNS, load_rows, small_weights
+from relational_tensat.egraph.loading import CHILD_COLUMNS, fitting_labels, load_rows, small_weights
 from relational_tensat.egraph.rebuild import rebuild
 from relational_tensat.graph.ir import Graph
 
@@ -156,7 +156,7 @@ class EGraph:
                 "id": ids,
                 "parent": ids,
                 "type": types,
-                "height": rows.heights,
+                "height": fitting_labels(rows.heights),
                 "weight_only": [False] * len(ids),
             },
         )

@@ -17,6 +17,9 @@ from relational_tensat.ops import get_operator
 #: Child columns of the e-node table. Longer operand lists end in a noop of the rest.
 CHILD_COLUMNS = 5
 
+#: Half of what the column holds: exploration lifts labels, too.
+_HIGHEST_LABEL = 2**30
+
 #: Weights of at most so many elements are kept with their data.
 _FEW_FLOATS, _FEW_INTEGERS = 64, 1 << 16
 
@@ -117,6 +120,12 @@ class _Loader:
         rows.heights.append(max((rows.heights[i - 1] for i in operands), default=0) + self._step)
         self._types.append(self._catalogue.type_of(signature))
         return len(rows.signatures)
+
+
+def fitting_labels(heights: Sequence[int]) -> Sequence[int]:
+    """Return height labels in the same order that fit their column: those of deep graphs lie closer."""
+    factor = -(-max(heights, default=0) // _HIGHEST_LABEL)
+    return heights if factor <= 1 else [height // factor for height in heights]
 
 
 def _single_number(weight: Weight) -> float | None:

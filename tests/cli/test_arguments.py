@@ -77,7 +77,8 @@ def test_flags_become_options() -> None:
             "run m.onnx --rules a --rules b --only r --skip s --skip t --iterations 3"
             " --multi-iterations 2 --multi-schedule first"
             " --node-limit 1000 --time-limit 1.5 --memory-limit 2GB"
-            " --cycle-filter none --extractor greedy-dag --ilp-cycles int --extract-time-limit 9"
+            " --temp-directory spill --extract-time-limit 9"
+            " --cycle-filter none --extractor greedy-dag --ilp-cycles int"
             " --cost cpu --dim batch=1,seq=128 --dim h=7 --db x.duckdb --seed 5 --threads 2"
             " --input x=x.npy --verify-runs 1 --no-semi-naive --allow-unsound"
         )
@@ -88,7 +89,7 @@ def test_flags_become_options() -> None:
     assert (options.iterations, options.multi_iterations, options.node_limit) == (3, 2, 1000)
     assert (options.time_limit_s, options.extract_time_limit_s) == (1.5, 9.0)
     assert options.multi_schedule == "first"
-    assert options.memory_limit == "2GB"
+    assert (options.memory_limit, options.temp_directory) == ("2GB", Path("spill"))
     assert (options.cycle_filter, options.extractor) == ("none", "greedy-dag")
     assert options.ilp_cycles == "int"
     assert options.cost == "cpu"

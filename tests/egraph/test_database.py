@@ -115,6 +115,27 @@ def test_too_little_memory_for_a_statement() -> None:
     assert database.execute("SELECT 1") == [(1,)]
 
 
+def test_what_does_not_fit_goes_to_the_folder_that_was_chosen(tmp_path: Path) -> None:
+    """Two databases of a process have a folder each, and leave nothing behind."""
+    large = "CREATE TEMP TABLE t AS SELECT range AS i, hash(range) AS h FROM range(4000000)"
+    databases = [Database(memory_limit="30MB", temp_directory=tmp_path) for _ in range(2)]
+    for database in databases:
+        database.execute(large)
+        files = database.execute("SELECT path FROM duckdb_temporary_files()")
+        assert files
+        assert all(Path(path).is_relative_to(tmp_path) for (path,) in files)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert databases[0].execute("SELECT sum(i) FROM t") == [(4000000 * 3999999 // 2,)]
+    for database in databases:
+        database.close()
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^--temp-directory .*missing: no such folder$"):
+        Database(temp_directory=tmp_path / "missing")
+
+
 def test_too_little_memory_for_any_egraph() -> None:
     with pytest.raises(NoSolutionError, match=r"^the database's memory limit is reached: [^\n]*$"):
         EGraph.create(shared_matmuls(), memory_limit="1MB")

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.loading import CHILD_COLUMNS, fitting_labels
 from relational_tensat.errors import UsageError
 from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
 from tests.egraph.examples import many_outputs, opaque_of, pieces, repeated, wide_concat
@@ -26,6 +27,17 @@ def ops(egraph: EGraph) -> list[str]:
 
 def children(egraph: EGraph, enode: int) -> list[int]:
     return rows(egraph, f"SELECT children FROM enode_text WHERE id = {enode}")[0]
+
+
+def test_labels_of_deep_graphs_lie_closer() -> None:
+    """They fit their column at any depth, with room above them, and keep their order."""
+    shallow = [4096 * depth for depth in range(1, 1000)]
+    assert fitting_labels(shallow) is shallow
+    deep = [4096 * depth for depth in range(1, 3_000_000, 999)]
+    closer = fitting_labels(deep)
+    assert 2**29 < max(closer) <= 2**30
+    assert all(low < high for low, high in pairwise(closer))
+    assert fitting_labels([]) == []
 
 
 def test_a_graph_becomes_one_enode_and_class_per_value() -> None:

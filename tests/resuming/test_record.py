@@ -22,6 +22,7 @@ FULL = Options(
     only=("one", "two"),
     skip=("three",),
     memory_limit="2GB",
+    temp_directory=Path("/d/spill"),
     blocks="never",
     cost="analytic:/c/own.toml",
     cost_cache=Path("/c/cache"),
