@@ -26,6 +26,8 @@ _SAMPLE_US = 2_000.0
 _WARM_UP_RUNS = 3
 #: However slow a model is, so many rounds are measured.
 _FEWEST_ROUNDS = 11
+#: Fewer rounds that count, the others being disturbed, say nothing.
+_ENOUGH_ROUNDS = 5
 #: Samples of calling a session.
 _CALLS = 30
 
@@ -49,8 +51,8 @@ class Timing:
 
     @property
     def is_loss(self) -> bool:
-        """Whether the optimized graph is slower beyond the noise: in nine rounds of ten."""
-        return self.speedup_p90 < 1.0
+        """Whether the optimized graph is slower beyond the noise: in nine rounds of ten, of enough."""
+        return self.speedup_p90 < 1.0 and self.rounds >= _ENOUGH_ROUNDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ def test_slower_in_nine_rounds_of_ten_is_a_loss_and_within_the_noise_is_none() -
     assert losses([_run(off=_FAST, all=_TIE)]) == []
     (line,) = losses([_run(off=_SLOW, all=_FAST)])
     assert line == "tiny, optimizations off: 0.910x (0.850-0.950), modelled 1.900x"
+    assert losses([_run(off=replace(_SLOW, rounds=4), all=_FAST)]) == []  # too few to say
 
 
 def test_the_sum_of_single_operators_is_held_against_the_whole() -> None:
