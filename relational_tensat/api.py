@@ -358,8 +358,9 @@ class _Run:
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
-        """Announce a phase and add its wall-clock seconds to those of its name."""
-        self.progress.phase(name)
+        """Announce a phase, once, and add its wall-clock seconds to those of its name."""
+        if not self.seconds[name]:
+            self.progress.phase(name)
         begun = time.perf_counter()
         try:
             yield

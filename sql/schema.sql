@@ -79,15 +79,13 @@ CREATE TABLE iteration_log (
     unions BIGINT NOT NULL, filtered BIGINT NOT NULL, statements BIGINT NOT NULL, seconds DOUBLE NOT NULL
 );
 
--- Where an exploration is after each of its phases, so that another process can go on from there: see
+-- Where an exploration is after each of its iterations, so that another process can go on from there: see
 -- explore/checkpoint.py. Only in files.
 CREATE TABLE checkpoint (
-    first_rule INTEGER NOT NULL, iteration INTEGER NOT NULL, complete BOOLEAN NOT NULL, stopped VARCHAR NOT NULL,
+    first_rule INTEGER NOT NULL, iteration INTEGER NOT NULL, stopped VARCHAR NOT NULL,
     multi_done INTEGER NOT NULL, since_single INTEGER NOT NULL, since_multi INTEGER NOT NULL,
-    quiet BOOLEAN NOT NULL, left_out BOOLEAN NOT NULL, cycles_possible BOOLEAN NOT NULL,
+    quiet BOOLEAN NOT NULL, left_out BOOLEAN NOT NULL, scarce BOOLEAN NOT NULL,
     next_id INTEGER NOT NULL, clock INTEGER NOT NULL, e_nodes BIGINT NOT NULL, e_classes BIGINT NOT NULL,
-    begun_at INTEGER NOT NULL, matches BIGINT NOT NULL, unions BIGINT NOT NULL, filtered BIGINT NOT NULL,
-    carried_out BOOLEAN NOT NULL, statements BIGINT NOT NULL, seconds DOUBLE NOT NULL,
     rule_seconds DOUBLE[] NOT NULL
 );
 

@@ -1,8 +1,8 @@
-"""Where an exploration is: what its next phase depends on beside the tables of the e-graph.
+"""Where an exploration is: what its next iteration depends on beside the tables of the e-graph.
 
-In a file it is written in the transaction of every phase. So a process that is killed leaves the last
-phase that was committed, and all that is needed to go on from there to the e-graph that it would have
-made itself, e-node by e-node.
+In a file it is written in the transaction of every iteration. So a process that is killed leaves the
+last iteration that was committed, and all that is needed to go on from there to the e-graph that it
+would have made itself, e-node by e-node.
 """
 
 from __future__ import annotations
@@ -20,55 +20,36 @@ class Checkpoint:
 
     Attributes:
         first_rule: the number of the first of the exploration's rules.
-        iteration: the last one of which a phase is done; 0 before the first.
-        complete: whether all of it is done, not only its multi-pattern rules.
+        iteration: the last one that is done; 0 before the first.
         stopped: why it is the last (saturated or nodes); empty if it is not.
         multi_done: iterations with multi-pattern rules.
         since_single, since_multi: the clock when each kind of rules was last matched.
         quiet: whether the last iteration added nothing.
         left_out: whether a limit kept multi-pattern matches from being applied.
-        cycles_possible: whether there were unions since cycles were filtered.
+        scarce: whether room under the node limit is: see ``multi_room``.
         next_id, clock, e_nodes, e_classes: the e-graph's counters.
-        begun_at: what ``next_id`` was when the iteration began.
-        matches, unions, filtered: what the phases of the iteration have done so far.
-        carried_out: whether they applied all single-pattern matches.
-        statements, seconds: what the iteration has taken so far.
         rule_seconds: wall seconds of matching, by rule number - ``first_rule``.
     """
 
     first_rule: int
     iteration: int = 0
-    complete: bool = True
     stopped: str = ""
     multi_done: int = 0
     since_single: int = 0
     since_multi: int = 0
     quiet: bool = False
     left_out: bool = False
-    cycles_possible: bool = False
+    scarce: bool = False
     next_id: int = 1
     clock: int = 0
     e_nodes: int = 0
     e_classes: int = 0
-    begun_at: int = 1
-    matches: int = 0
-    unions: int = 0
-    filtered: int = 0
-    carried_out: bool = True
-    statements: int = 0
-    seconds: float = 0.0
     rule_seconds: list[float] = field(default_factory=list)
 
     @property
     def counters(self) -> Counters:
         """The e-graph's counters."""
         return Counters(self.next_id, self.clock, self.e_nodes, self.e_classes)
-
-    def begin_iteration(self, next_id: int) -> None:
-        """Set back what counts within an iteration."""
-        self.begun_at = next_id
-        self.matches = self.unions = self.filtered = 0
-        self.carried_out = True
 
     def since(self, phase: str) -> int:
         """Return the clock when a phase (``single`` or ``multi``) last matched."""
@@ -80,6 +61,22 @@ class Checkpoint:
             self.since_multi = clock
         else:
             self.since_single = clock
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an iteration has done so far.
+
+    Attributes:
+        carried_out: whether all single-pattern matches were applied.
+        cycles_possible: whether there were unions since cycles were filtered.
+    """
+
+    matches: int = 0
+    unions: int = 0
+    filtered: int = 0
+    carried_out: bool = True
+    cycles_possible: bool = False
 
 
 def write_checkpoint(egraph: EGraph, checkpoint: Checkpoint) -> None:

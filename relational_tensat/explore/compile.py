@@ -154,6 +154,12 @@ class CompiledRules:
                         new.append(self._skeleton_row(skeleton.number, number, heads))
         return new
 
+    def forget_skeleton_rows(self) -> None:
+        """Let ``new_skeleton_rows`` return them all again."""
+        self._heads_seen = 0
+        for skeleton in self.skeletons:
+            skeleton.rows.clear()
+
     def _skeleton_row(self, skeleton: int, number: int, heads: tuple[int, ...]) -> tuple[int, ...]:
         leaves = self.patterns[number - 1].leaves
         no_heads = (0,) * (self.node_columns - len(heads))

@@ -1,15 +1,19 @@
 """Exploration: equality saturation in iterations of match, apply, rebuild, filter cycles.
 
 An iteration has two phases, as TENSAT's (section 4): multi-pattern rules, in ``k_multi`` of the
-iterations, then single-pattern rules. Each phase is one transaction, so that whatever ends the run
-leaves the e-graph as the last complete phase left it. In a file, the transaction also writes down where
-the exploration is (``checkpoint``), so that another process can go on from there.
+iterations, then single-pattern rules. An iteration is one transaction, so that whatever ends the run
+leaves the e-graph as the last complete iteration left it. In a file, the transaction also writes down
+where the exploration is (``checkpoint``), so that another process can go on from there.
+
+Multi-pattern rules pay only with what single-pattern rules then make of it. Where the node limit keeps
+these from it, the iteration is undone, and done again with less room for multi-pattern rules.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
@@ -17,10 +21,10 @@ from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.errors import UnsoundRuleError, UsageError, nearest
 from relational_tensat.explore.applying import apply_all
-from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
+from relational_tensat.explore.checkpoint import Checkpoint, Tally, write_checkpoint
 from relational_tensat.explore.compile import CompiledRules
 from relational_tensat.explore.journal import Journal
-from relational_tensat.explore.limits import MULTI_SCHEDULES, Guard, Limits
+from relational_tensat.explore.limits import MULTI_SCHEDULES, Guard, Limits, multi_room
 from relational_tensat.explore.matching import Matcher
 from relational_tensat.explore.outcome import (
     Exploration,
@@ -81,6 +85,10 @@ def explore(
     return runner.run(progress, until, after)
 
 
+class _Starved(Exception):  # noqa: N818  # a control signal, not an error
+    """Multi-pattern rules left the others too little room, and need not have."""
+
+
 class _Runner:
     def __init__(
         self,
@@ -98,6 +106,7 @@ class _Runner:
         self._semi_naive = semi_naive
         self._started = time.perf_counter()
         self._iteration_started, self._statements_before = self._started, 0
+        self._tally = Tally()
         self._journal = Journal([])
         if start is None:
             self._begin(rules)
@@ -127,8 +136,6 @@ class _Runner:
         self._matcher = Matcher(self._egraph, compiled, int(first_instance), restored=True)
         numbered = enumerate(start.rule_seconds, start=start.first_rule)
         self._matcher.rule_seconds = {rule: seconds for rule, seconds in numbered if seconds}
-        self._iteration_started -= start.seconds
-        self._statements_before = self._database.statements - start.statements
 
     def run(
         self,
@@ -137,10 +144,10 @@ class _Runner:
         after: Callable[[int], str | None] | None,
     ) -> Exploration:
         guard = Guard(self._database, self._limits.seconds)
-        done = self._state.iteration - (not self._state.complete)
+        done = self._state.iteration
         reason = None
         with guard.watching():
-            if done and self._state.complete:
+            if done:
                 reason = self._follow(done, self._state.stopped or None, guard, until, after)
             while reason is None and done < self._limits.iterations:
                 done += 1
@@ -180,20 +187,22 @@ class _Runner:
 
     def _iterate(self, iteration: int, guard: Guard) -> str | None:
         """Run one iteration and log it; return the reason to stop, or None to go on."""
-        stopped = None
-        if self._state.complete:  # else its first phase was done before the process was killed
-            self._iteration_started = time.perf_counter()
-            self._statements_before = self._database.statements
-            self._state.begin_iteration(self._egraph.next_id)
-            if self._wants_multi(iteration):
-                self._state.multi_done += 1
-                stopped = self._transaction("multi", iteration, guard)
-        if stopped is None:
-            stopped = self._transaction("single", iteration, guard)
-        if stopped is None:
-            return self._state.stopped or None
-        self._journal.note_iteration(self._report(iteration))
-        return stopped
+        self._iteration_started = time.perf_counter()
+        self._statements_before = self._database.statements
+        while True:
+            try:
+                with self._transaction():
+                    self._work(iteration)
+            except _Starved:
+                self._state.scarce = True
+                self._matcher.forget_skeleton_rows()
+            except (Interrupted, OutOfMemory) as error:
+                self._tally = Tally()
+                self._journal.note_iteration(self._report(iteration))
+                memory = isinstance(error, OutOfMemory)
+                return "memory" if memory else guard.reason or "interrupted"
+            else:
+                return self._state.stopped or None
 
     def _wants_multi(self, iteration: int) -> bool:
         """Whether multi-pattern rules take part in an iteration."""
@@ -202,29 +211,50 @@ class _Runner:
         left = self._state.multi_done < self._limits.multi_iterations
         return left and (iteration == 1 or self._state.quiet)
 
-    def _transaction(self, phase: str, iteration: int, guard: Guard) -> str | None:
-        """Run a phase as one transaction; undone, return why it could not end."""
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Do an iteration's work whole, or leave all as it was."""
         counters, written = self._egraph.counters(), self._egraph.catalogue.written
         state, mark = replace(self._state), self._journal.mark()
         try:
             self._database.begin()
-            self._phase(phase, iteration)
-            self._end_phase(phase, iteration)
+            yield
             self._database.commit()
-        except (Interrupted, OutOfMemory, UnsoundRuleError) as error:
+        except (Interrupted, OutOfMemory, UnsoundRuleError, _Starved):
             self._database.resume()
             self._database.rollback()
             self._egraph.restore(counters)
             self._egraph.catalogue.written = written
             self._state = state
             self._journal.undo(mark)
-            if isinstance(error, UnsoundRuleError):
-                raise
-            return "memory" if isinstance(error, OutOfMemory) else guard.reason or "interrupted"
-        return None
+            raise
+
+    def _work(self, iteration: int) -> None:
+        """Do the phases of an iteration, and note where the exploration is then.
+
+        Raises:
+            _Starved: the node limit kept single-pattern rules from what multi-pattern rules had made,
+                and these had more than their room where it is scarce.
+        """
+        state, begun_at = self._state, self._egraph.next_id
+        scarce = multi_room(self._egraph.e_nodes, self._limits.e_nodes, scarce=True)
+        self._tally = tally = Tally()
+        crowded = False
+        if self._wants_multi(iteration):
+            state.multi_done += 1
+            self._phase("multi", iteration)
+            crowded = self._egraph.e_nodes > scarce
+        self._phase("single", iteration)
+        if crowded and not tally.carried_out and not state.scarce:
+            raise _Starved
+        state.iteration = iteration
+        state.quiet = tally.unions == 0 and self._egraph.next_id == begun_at
+        state.stopped = self._reason_to_stop()
+        self._journal.note_iteration(self._report(iteration))
+        self._write_down()
 
     def _phase(self, phase: str, iteration: int) -> None:
-        state = self._state
+        state, tally = self._state, self._tally
         since = state.since(phase) if self._semi_naive else 0
         find = self._matcher.multi if phase == "multi" else self._matcher.single
         with self._database.stopwatch.phase("match"):
@@ -235,14 +265,13 @@ class _Runner:
         if applications:
             with self._database.stopwatch.phase("apply"):
                 self._apply(phase, applications, iteration)
-        if phase == "single" and state.cycles_possible:
-            state.filtered += filter_cycles(self._database)
-            state.cycles_possible = False
+        if phase == "single" and tally.cycles_possible:
+            tally.filtered = filter_cycles(self._database)
 
     def _apply(self, phase: str, applications: int, iteration: int) -> None:
-        state = self._state
+        tally = self._tally
         matches = {int(r): int(n) for r, n in self._database.run("matches_by_rule")}
-        state.matches += applications
+        tally.matches += applications
         self._journal.note_matches(iteration, matches)
         if phase == "multi" and self._filter == "efficient":
             leaves = self._matcher.compiled.leaf_columns
@@ -252,32 +281,24 @@ class _Runner:
             applied = apply_one_by_one(self._egraph, applications, iteration, bounds)
         else:
             applied = apply_all(self._egraph, applications, iteration, bounds)
-        state.unions += applied.unions
+        tally.unions += applied.unions
         if phase == "multi":
-            state.left_out |= not applied.complete
+            self._state.left_out |= not applied.complete
         else:
-            state.carried_out &= applied.complete
-        state.cycles_possible |= applied.unions > 0 and self._filter != "none"
+            tally.carried_out = applied.complete
+        tally.cycles_possible |= applied.unions > 0 and self._filter != "none"
 
     def _room(self, phase: str) -> int:
         """Return the most e-nodes after a phase: multi-pattern rules leave room for the others."""
         limit = self._limits.e_nodes
-        return (self._egraph.e_nodes + 3 * limit) // 4 if phase == "multi" else limit
-
-    def _end_phase(self, phase: str, iteration: int) -> None:
-        """Note where the exploration is."""
-        state = self._state
-        state.iteration, state.complete = iteration, phase == "single"
-        if state.complete:
-            state.quiet = state.unions == 0 and self._egraph.next_id == state.begun_at
-            state.stopped = self._reason_to_stop()
-            self._journal.note_iteration(self._report(iteration))
-        self._write_down()
+        if phase == "single":
+            return limit
+        return multi_room(self._egraph.e_nodes, limit, scarce=self._state.scarce)
 
     def _reason_to_stop(self) -> str:
         """Return why exploration ends after a complete iteration; nothing if it goes on."""
         state = self._state
-        if not state.carried_out:
+        if not self._tally.carried_out:
             return "nodes"
         if not state.quiet or self._wants_multi(state.iteration + 1):
             return ""
@@ -285,13 +306,14 @@ class _Runner:
 
     def _report(self, iteration: int) -> IterationReport:
         """Return what the running iteration has done so far."""
+        tally = self._tally
         return IterationReport(
             iteration,
             self._egraph.e_nodes,
             self._egraph.e_classes,
-            self._state.matches,
-            self._state.unions,
-            self._state.filtered,
+            tally.matches,
+            tally.unions,
+            tally.filtered,
             self._database.statements - self._statements_before,
             time.perf_counter() - self._iteration_started,
         )
@@ -303,25 +325,11 @@ class _Runner:
         state, seconds = self._state, self._matcher.rule_seconds
         rules = self._matcher.compiled.rules
         state.rule_seconds = [seconds.get(rule.number, 0.0) for rule in rules]
-        state.statements = self._database.statements - self._statements_before
-        state.seconds = time.perf_counter() - self._iteration_started
         self._egraph.catalogue.flush(self._database)
         self._journal.write(self._database)
         write_checkpoint(self._egraph, state)
 
-    def _filter_at_last(self) -> None:
-        """Filter the cycles of an iteration that ended between its phases."""
-        if not self._state.cycles_possible:
-            return
-        self._database.begin()
-        try:
-            filter_cycles(self._database)
-            self._database.commit()
-        except OutOfMemory:
-            self._database.rollback()  # the ILP keeps its answer acyclic in any case
-
     def _finish(self, reason: str) -> Exploration:
-        self._filter_at_last()
         database, journal = self._database, self._journal
         seconds = self._matcher.rule_seconds
         database.begin()

@@ -44,19 +44,15 @@ class StoredRun:
     @property
     def said(self) -> str:
         """What is to be said of where the run was."""
-        at = self.checkpoint
         if self.stop_reason is not None:
             ended = "the run had ended" if self.is_extracted else "exploration had ended"
             return f"{ended} ({self.stop_reason}): extracted from the e-graph that was there"
-        if at.complete:
-            return f"resumed after iteration {at.iteration}"
-        multi = f"the multi-pattern rules of iteration {at.iteration} had been applied"
-        return f"resumed after iteration {at.iteration - 1}; {multi}"
+        return f"resumed after iteration {self.iteration}"
 
     @property
     def iteration(self) -> int:
         """The last complete iteration; 0 if there was none."""
-        return self.checkpoint.iteration - (not self.checkpoint.complete)
+        return self.checkpoint.iteration
 
     def options(
         self,

@@ -21,8 +21,8 @@ def test_the_columns_are_the_fields() -> None:
 def test_the_last_one_written_is_read() -> None:
     egraph = EGraph.create(mixed())
     assert read_checkpoint(egraph.connection) is None
-    first = Checkpoint(7, iteration=1, complete=False, rule_seconds=[0.5, 0.0])
-    second = replace(first, iteration=2, complete=True, stopped="nodes", seconds=1.25)
+    first = Checkpoint(7, iteration=1, scarce=True, rule_seconds=[0.5, 0.0])
+    second = replace(first, iteration=2, stopped="nodes")
     for checkpoint in (first, second):
         write_checkpoint(egraph, checkpoint)
     found = read_checkpoint(egraph.connection)
@@ -33,10 +33,8 @@ def test_the_last_one_written_is_read() -> None:
     assert found == replace(second, **counters)
 
 
-def test_there_is_one_for_each_phase(tmp_path: Path) -> None:
+def test_there_is_one_for_each_iteration(tmp_path: Path) -> None:
     egraph = EGraph.create(mixed(), tmp_path / "run.duckdb")
     explore(egraph, example_rules(), Limits(3, 2, e_nodes=600))
-    rows = egraph.connection.execute(
-        "SELECT iteration, complete FROM checkpoint ORDER BY rowid"
-    ).fetchall()
-    assert rows == [(0, True), (1, False), (1, True), (2, False), (2, True), (3, True)]
+    rows = egraph.connection.execute("SELECT iteration FROM checkpoint ORDER BY rowid").fetchall()
+    assert rows == [(0,), (1,), (2,), (3,)]

@@ -218,7 +218,7 @@ def no_memory() -> None:
 
 @pytest.mark.parametrize("reason", ["interrupted", "memory"])
 def test_whichever_statement_is_stopped(reason: str) -> None:
-    """The e-graph is left as the last complete phase left it, and can be explored further."""
+    """The e-graph is left as the last complete iteration left it, and can be explored further."""
     limits = Limits(3, 2, multi_schedule="first", e_nodes=600)
     reference = EGraph.create(mixed())
     execute, count = reference.database.execute, 0

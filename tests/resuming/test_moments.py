@@ -107,7 +107,7 @@ def test_in_the_middle_of_any_write(tmp_path: Path) -> None:
     for cut in range(8):
         copy = copied(whole[0], tmp_path / f"cut{cut}")
         log = copy.with_name("whole.duckdb.wal")
-        log.write_bytes(log.read_bytes()[: draw.randrange(size // 3, size)])
+        log.write_bytes(log.read_bytes()[: draw.randrange(size // 2, size)])
         iteration, again = resumed(mixed(), copy)
         seen.add(iteration)
         assert iteration < 0 or again == rows, cut

@@ -1,0 +1,74 @@
+"""Where room under the node limit is scarce, multi-pattern rules leave more of it to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import Exploration, Limits, explore, runner
+from relational_tensat.explore.checkpoint import read_checkpoint
+from relational_tensat.explore.limits import multi_room
+from relational_tensat.rules.model import Rule
+from tests.egraph.invariants import assert_invariants
+from tests.explore.canonical import same
+from tests.explore.example_rules import example_rules
+from tests.explore.graphs import separate_sums
+
+#: The first makes up to 90 e-nodes of 20; the second commutes the sums among them.
+JOIN_AND_SWAP = example_rules("join-sums", "swap")
+
+
+def explored(
+    limit: int, rules: Sequence[Rule] = JOIN_AND_SWAP, path: Path | None = None
+) -> tuple[EGraph, Exploration]:
+    egraph = EGraph.create(separate_sums(6), path)
+    return egraph, explore(egraph, rules, Limits(3, e_nodes=limit))
+
+
+def is_scarce(egraph: EGraph) -> bool:
+    checkpoint = read_checkpoint(egraph.connection)
+    assert checkpoint is not None
+    return checkpoint.scarce
+
+
+def test_the_iteration_that_starves_single_pattern_rules_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = 60
+    egraph, found = explored(limit, path=tmp_path / "run.duckdb")
+    assert is_scarce(egraph)
+    assert_invariants(egraph)
+    monkeypatch.setattr(runner, "multi_room", always_scarce)
+    other, as_found = explored(limit)
+    assert same(egraph, other)
+    assert [entry.e_nodes for entry in found.log] == [entry.e_nodes for entry in as_found.log]
+    assert [entry.matches for entry in found.log] == [entry.matches for entry in as_found.log]
+
+
+def always_scarce(e_nodes: int, limit: int, *, scarce: bool) -> int:
+    """Return the room that there is where it is scarce."""
+    del scarce
+    return multi_room(e_nodes, limit, scarce=True)
+
+
+@pytest.mark.parametrize("limit", [300, 10_000])
+def test_nothing_is_done_again_where_all_fits(limit: int, tmp_path: Path) -> None:
+    egraph, found = explored(limit, path=tmp_path / "run.duckdb")
+    assert found.stop_reason == "saturated"
+    assert not is_scarce(egraph)
+
+
+def test_nothing_is_done_again_where_only_multi_pattern_rules_are_cut_short(tmp_path: Path) -> None:
+    egraph, found = explored(80, example_rules("join-sums"), tmp_path / "run.duckdb")
+    assert found.stop_reason == "nodes"
+    assert not is_scarce(egraph)
+
+
+@pytest.mark.parametrize("e_nodes", [0, 10, 1_000, 49_999, 50_000])
+def test_room_is_less_where_it_is_scarce_and_never_beyond_the_limit(e_nodes: int) -> None:
+    limit = 50_000
+    scarce, plenty = (multi_room(e_nodes, limit, scarce=each) for each in (True, False))
+    assert e_nodes <= scarce <= plenty <= limit
