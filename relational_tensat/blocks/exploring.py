@@ -220,6 +220,5 @@ class _BlocksRun:
             clock=now.clock,
             e_nodes=now.e_nodes,
             e_classes=now.e_classes,
-            begun_at=now.next_id,
             rule_seconds=[exploration.rules[r.rule.name].seconds for r in compiled.rules],
         )

@@ -106,7 +106,7 @@ def test_whatever_it_was_told_last_it_ends_as_if_nothing_had_happened(model: Mod
     rows = dump_file(model.folder / "whole.duckdb")
     assert [entry.final for entry in expected.extractions].count(False) > 1
     seen = set()
-    for events in range(EXPLORING - 2, 40, 3):
+    for events in range(EXPLORING - 2, 40, 2):
         model.output.unlink(missing_ok=True)
         if not model.die(events):
             break
