@@ -53,7 +53,11 @@ def run(options: argparse.Namespace) -> int:
             found.append(min(runs, key=lambda each: each.wall_s))
             print(_row(found[-1]), flush=True)
     late = [each.model for each in found if not each.in_time]
-    print(f"within their limits: {len(found) - len(late)} of {len(found)}")
+    cpu_in_time = sum(each.cpu_s <= each.limit_s for each in found)
+    print(
+        f"within their limits: {len(found) - len(late)} of {len(found)}; {cpu_in_time} by their CPU "
+        "seconds, which do not count the time that others had the cores"
+    )
     if late:
         print(f"too long: {', '.join(late)}")
     if options.save:
