@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from bench import (
     anytime_command,
     big_command,
+    blocks_command,
     cpu_command,
     extract_command,
     gpu_command,
@@ -30,6 +31,7 @@ COMMANDS = (
     extract_command,
     big_command,
     scale_command,
+    blocks_command,
     cpu_command,
     gpu_command,
     anytime_command,

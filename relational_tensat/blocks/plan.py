@@ -59,7 +59,9 @@ class Plan:
 
 
 def make_plan(graph: LoadedGraph, least_nodes: int | None = None) -> Plan | None:
-    """Return the plan for a graph; None where no block recurs, or a block uses a tuple of another.
+    """Return the plan for a graph.
+
+    None where no block recurs, a block uses a tuple of another, or rules may join what no window has.
 
     Args:
         least_nodes: instead of ``LEAST_NODES``.
@@ -82,6 +84,8 @@ def make_plan(graph: LoadedGraph, least_nodes: int | None = None) -> Plan | None
         at = run.end
     if at < len(atoms):
         segments.append(atoms[at:])
+    if _may_join_far(graph, segments):
+        return None
     distinct = {tuple(forms[run.start : run.start + run.length]) for run in runs}
     windows = _windows(graph, segments)
     if not all(graph.is_tensor(value) for window in windows for value in window.part.free):
@@ -92,6 +96,26 @@ def make_plan(graph: LoadedGraph, least_nodes: int | None = None) -> Plan | None
     return Plan(
         tuple(windows), tuple(kinds.values()), sum(run.count for run in runs), len(distinct)
     )
+
+
+def _may_join_far(graph: LoadedGraph, segments: list[list[list[int]]]) -> bool:
+    """Whether a rule of two sources may join two segments that are in no window.
+
+    What it joins shares an operand, which for such segments is a leaf. One of the two comes after the
+    other, so that joining them closes a cycle; but not so where the graph returns what a segment
+    computes beside what the next one continues from.
+    """
+    returned = {child for number in graph.gathering for child in graph.nodes[number].children}
+    if len(returned - graph.gathering) < 2:
+        return False
+    users: dict[int, set[int]] = {}
+    for index, segment in enumerate(segments):
+        for atom in segment:
+            for number in atom:
+                for child in graph.nodes[number].children:
+                    if graph.is_leaf(child):
+                        users.setdefault(child, set()).add(index)
+    return any(max(places) - min(places) > 1 for places in users.values())
 
 
 def _windows(graph: LoadedGraph, segments: list[list[list[int]]]) -> list[Window]:

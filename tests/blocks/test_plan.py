@@ -7,6 +7,7 @@ from relational_tensat.blocks.loaded import LoadedGraph
 from relational_tensat.blocks.plan import make_plan
 from relational_tensat.egraph import EGraph
 from relational_tensat.graph import Graph
+from relational_tensat.models import GraphBuilder
 from relational_tensat.models.bert import bert
 from relational_tensat.models.resnet import resnet50
 from relational_tensat.models.vit import vit_base
@@ -56,6 +57,24 @@ def test_outputs_on_the_way_do_not_keep_blocks_together() -> None:
     plan = make_plan(loaded(bert()))
     assert plan is not None
     assert (plan.blocks, plan.distinct) == (7, 1)  # the last layer's state is an output
+
+
+def test_rules_must_not_join_what_no_window_has() -> None:
+    """Scores that are returned do not depend on each other: a weight that they share may join them."""
+
+    def scored(*, shared: bool) -> Graph:
+        graph = GraphBuilder("scored")
+        x, score = graph.input("x", 4, 4), graph.weight("score", 4, 4)
+        returned = []
+        for block in range(6):
+            with graph.scope(f"block{block}"):
+                x = graph.op("relu", graph.op("matmul", x, graph.weight("w", 4, 4)))
+                own = score if shared else graph.weight("own", 4, 4)
+                returned.append(graph.op("matmul", x, own))
+        return graph.build(*returned, x)
+
+    assert make_plan(loaded(scored(shared=False)), least_nodes=3) is not None
+    assert make_plan(loaded(scored(shared=True)), least_nodes=3) is None
 
 
 def test_nothing_recurs() -> None:
