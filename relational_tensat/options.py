@@ -13,7 +13,7 @@ from relational_tensat.errors import UsageError, nearest
 CYCLE_FILTERS = ("efficient", "vanilla", "none")
 MULTI_SCHEDULES = ("saturated", "first")
 EXTRACTORS = ("ilp", "greedy-dag", "greedy", "greedy-dag-sql", "greedy-sql")
-ILP_CYCLES = ("auto", "real", "int", "none")
+ILP_CYCLES = ("auto", "order", "cuts", "real", "int", "none")
 BLOCKS = ("auto", "always", "never")
 
 _MEMORY = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?B)", re.IGNORECASE)

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 METHODS: tuple[str, ...] = ("greedy", "greedy-dag", "ilp", "greedy-sql", "greedy-dag-sql")
-CYCLES: tuple[str, ...] = ("auto", "real", "int", "none")
+CYCLES: tuple[str, ...] = ("auto", "order", "cuts", "real", "int", "none")
 
 
 def extract(
@@ -71,9 +71,11 @@ def extract(
             worse than the original graph) or ``ilp`` (proven by HiGHS, never worse than
             ``greedy-dag``); ``greedy-sql`` and ``greedy-dag-sql`` are computed in DuckDB, the
             latter bottom-up only.
-        cycles: for ``ilp``, how circles are kept out: ``auto`` (reductions, and cuts for circles
-            found), ``real`` or ``int`` (the papers' topological variables over all classes) or
-            ``none`` (no rows against circles; a circular answer is repaired by cuts).
+        cycles: for ``ilp``, how circles are kept out of strongly connected components: ``order``
+            (topological variables), ``cuts`` (for the circles that are found) or ``auto`` (by the
+            size of the component); or, without reductions, as the papers do: ``real`` or ``int``
+            (topological variables over all classes) or ``none`` (a circular answer is repaired by
+            cuts).
         time_limit_s: wall seconds for ``ilp``, and for improving very large choices of
             ``greedy-dag``; the best choice so far is returned then. For SQL too, whose work is done
             in Python if they are not enough.

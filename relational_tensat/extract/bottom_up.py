@@ -26,6 +26,7 @@ from relational_tensat.extract.problem import (
     Ints,
     reachable,
 )
+from relational_tensat.extract.timekeeping import ASKED_EVERY, Check, unlimited
 
 MOST_MEMBERS = 128 * 1024 * 1024
 """Members that all sets of one derivation may have together: 512 MiB of them."""
@@ -38,8 +39,14 @@ class DagDeriver:
         exact: whether in all derivations so far the sets of all classes fitted.
     """
 
-    def __init__(self, problem: ExtractionProblem, most_members: int | None = None) -> None:
+    def __init__(
+        self,
+        problem: ExtractionProblem,
+        most_members: int | None = None,
+        check: Check = unlimited,
+    ) -> None:
         self.exact = True
+        self._check = check
         self._problem = problem
         self._most_members = MOST_MEMBERS if most_members is None else most_members
         self._parents = parents_by_class(problem)
@@ -86,7 +93,11 @@ class DagDeriver:
         best: list[tuple[float, int]] = [(np.inf, 0)] * problem.n_classes
         queue = [(weight[node], node) for node, count in enumerate(missing) if count == 0]
         heapq.heapify(queue)
+        turn = 0
         while queue:
+            turn += 1
+            if turn % ASKED_EVERY == 0:
+                self._check()
             total, place = heapq.heappop(queue)
             rank, node = divmod(place, size)
             klass = node_class[node]

@@ -17,15 +17,16 @@ from relational_tensat.extract.bottom_up import DagDeriver
 from relational_tensat.extract.index import edge_owner, nodes_by_class
 from relational_tensat.extract.problem import ExtractionProblem, Floats, Ints
 from relational_tensat.extract.reduced import Mask
+from relational_tensat.extract.timekeeping import Check, unlimited
 
 _TRIALS = 8
 _SPREAD = 0.05
 """Standard deviation of the logarithm of the random factors on prices."""
 
 
-def covers(problem: ExtractionProblem, seed: int) -> Iterator[Ints]:
+def covers(problem: ExtractionProblem, seed: int, check: Check = unlimited) -> Iterator[Ints]:
     """Yield choices for an e-graph whose every class is derivable, the plain one first."""
-    greedy = CoverGreedy(problem)
+    greedy = CoverGreedy(problem, check)
     rng = np.random.default_rng(seed)
     yield greedy.derive()
     for _ in range(_TRIALS):
@@ -35,8 +36,9 @@ def covers(problem: ExtractionProblem, seed: int) -> Iterator[Ints]:
 class CoverGreedy:
     """Derives choices top-down for one e-graph whose every class is derivable."""
 
-    def __init__(self, problem: ExtractionProblem) -> None:
+    def __init__(self, problem: ExtractionProblem, check: Check = unlimited) -> None:
         self._problem = problem
+        self._check = check
         self._owner = edge_owner(problem.child_ptr)
         self._by_class = np.argsort(problem.node_class, kind="stable")
         counts = np.bincount(problem.node_class, minlength=problem.n_classes)
@@ -44,7 +46,7 @@ class CoverGreedy:
         self._members = nodes_by_class(problem)
         self._direct = _direct_givers(problem, self._members)
         self._givers: dict[int, Ints] = {}
-        self._deriver = DagDeriver(problem)
+        self._deriver = DagDeriver(problem, check=check)
 
     def derive(self, factors: Floats | None = None) -> Ints:
         """Return a choice, pruned to what the root needs.
@@ -57,6 +59,7 @@ class CoverGreedy:
         factor = np.ones(problem.n_classes) if factors is None else factors
         state = _State(problem)
         while state.wanted:
+            self._check()
             totals = self._lower_prices(state.price)
             at_once = [
                 klass

@@ -7,9 +7,10 @@ import numpy as np
 from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class
 from relational_tensat.extract.problem import ExtractionProblem
 from relational_tensat.extract.reduced import Reduced, keep
+from relational_tensat.extract.timekeeping import Check, unlimited
 
 
-def drop_dominated_classes(reduced: Reduced) -> Reduced:
+def drop_dominated_classes(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Drop classes in whose place another class can always stand.
 
     Class ``b`` dominates class ``a`` if every e-node that needs ``a`` has beside it one that costs
@@ -21,7 +22,7 @@ def drop_dominated_classes(reduced: Reduced) -> Reduced:
     ``a``. If not, let ``b`` be derived as ``a`` was: what ``a`` rested on does not rest on ``b``,
     so ``b`` may come where ``a`` came, before all who need either.
     """
-    search = _Domination(reduced.problem)
+    search = _Domination(reduced.problem, check)
     nodes = search.without_dominated()
     return keep(reduced, nodes) if not nodes.all() else reduced
 
@@ -29,8 +30,9 @@ def drop_dominated_classes(reduced: Reduced) -> Reduced:
 class _Domination:
     """Takes dominated classes out one by one; what is gone dominates nothing any more."""
 
-    def __init__(self, problem: ExtractionProblem) -> None:
+    def __init__(self, problem: ExtractionProblem, check: Check) -> None:
         self._problem = problem
+        self._check = check
         self._children = [frozenset(part) for part in children_by_node(problem)]
         self._members = nodes_by_class(problem)
         self._users = parents_by_class(problem)
@@ -47,6 +49,7 @@ class _Domination:
     def without_dominated(self) -> np.ndarray:
         """Return which e-nodes stay."""
         for klass in range(self._problem.n_classes):
+            self._check()
             users = [node for node in self._users[klass] if self._alive[node]]
             if klass != self._problem.root and users and self._is_dominated(klass, users):
                 for node in (*users, *self._members[klass]):

@@ -25,22 +25,37 @@ _FREE = np.inf
 
 
 @dataclass(frozen=True, eq=False)
+class Order:
+    """The topological variables of a formulation, its last columns.
+
+    Attributes:
+        classes: per variable, its class.
+        group: per variable, which others it is compared with: those of the same group.
+        step: by how much a class's variable exceeds that of the one before it.
+    """
+
+    classes: Ints
+    group: Ints
+    step: float
+
+
+@dataclass(frozen=True, eq=False)
 class Formulation:
     """Columns and rows of one e-graph.
 
     Attributes:
         problem: the e-graph.
-        columns: x per e-node, y per class, and t per class where ``has_order``.
+        columns: x per e-node, y per class, and t per class that is in ``order``.
         rows: the constraints.
         scale: the objective is the cost in µs times this.
-        has_order: whether topological variables forbid cycles.
+        order: the topological variables that forbid cycles, if there are any.
     """
 
     problem: ExtractionProblem
     columns: Columns
     rows: Rows
     scale: float
-    has_order: bool
+    order: Order | None = None
 
     def point(self, choice: Ints) -> Floats:
         """Return the values of all columns for an acyclic choice of the reduced e-graph."""
@@ -49,10 +64,8 @@ class Formulation:
         values = np.zeros(len(self.columns.cost))
         values[choice[used]] = 1.0
         values[problem.n_nodes + used] = 1.0
-        if self.has_order:
-            order = values[problem.n_nodes + problem.n_classes :]
-            is_integer = bool(self.columns.integer[-1])
-            order[used] = np.arange(len(used)) * (1.0 if is_integer else 1 / problem.n_classes)
+        if self.order is not None:
+            values[problem.n_nodes + problem.n_classes :] = _heights(used, self.order)
         return values
 
     def chosen(self, values: Floats) -> Ints:
@@ -80,6 +93,9 @@ def formulate(problem: ExtractionProblem, cycles: str, scale: float) -> Formulat
         blocks.append(_order_rows(problem, cycles))
     n_x, n_y = problem.n_nodes, problem.n_classes
     n_order = n_y if has_order else 0
+    every_class = np.arange(n_y, dtype=np.int32)
+    step = 1.0 if cycles == "int" else 1.0 / n_y
+    order = Order(every_class, np.zeros_like(every_class), step) if has_order else None
     lower = np.zeros(n_x + n_y + n_order)
     upper = np.ones(n_x + n_y + n_order)
     lower[n_x + problem.root] = 1.0
@@ -91,7 +107,21 @@ def formulate(problem: ExtractionProblem, cycles: str, scale: float) -> Formulat
     cost = np.zeros(n_x + n_y + n_order)
     cost[:n_x] = problem.cost_us * scale
     columns = Columns(cost, lower, upper, integer)
-    return Formulation(problem, columns, stack_rows(blocks), scale, has_order)
+    return Formulation(problem, columns, stack_rows(blocks), scale, order)
+
+
+def _heights(used: Ints, order: Order) -> Floats:
+    """Return the topological variables of classes used in this order, children first; else 0."""
+    place = {klass: number for number, klass in enumerate(order.classes.tolist())}
+    heights = np.zeros(len(order.classes))
+    count: dict[int, int] = {}
+    for klass in used.tolist():
+        number = place.get(klass)
+        if number is not None:
+            group = int(order.group[number])
+            heights[number] = count.get(group, 0) * order.step
+            count[group] = count.get(group, 0) + 1
+    return heights
 
 
 def _class_rows(problem: ExtractionProblem) -> Rows:

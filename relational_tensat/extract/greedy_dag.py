@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from relational_tensat.collector import no_garbage_collection
 from relational_tensat.errors import NoSolutionError
@@ -20,11 +21,15 @@ from relational_tensat.extract.problem import (
     reachable,
 )
 from relational_tensat.extract.reduced import unreduced
+from relational_tensat.extract.timekeeping import Check, OutOfTimeError
 
 Stop = Callable[[], bool]
 
 LARGEST_COVERED = 12_000
 """Classes of the largest reduced e-graph that is covered top-down: that takes time by their square."""
+
+LARGEST_UNLIMITED = 20_000
+"""E-nodes of the largest e-graph whose greedy choices are all made whatever the limit of time."""
 
 LARGEST_REDUCED = 200_000
 """E-nodes of the largest e-graph that is reduced before it is derived bottom-up."""
@@ -50,7 +55,7 @@ def cheapest_greedy(problem: ExtractionProblem, exhausted: Stop | None = None) -
         NoSolutionError: the root has no acyclic derivation.
     """
     cheapest = _Cheapest(problem)
-    with no_garbage_collection():
+    with no_garbage_collection(), suppress(OutOfTimeError):
         for name, choice in named_choices(problem, exhausted):
             cheapest.offer(name, choice)
     return cheapest.choice, cheapest.name
@@ -65,6 +70,7 @@ def greedy_choices(problem: ExtractionProblem, exhausted: Stop | None = None) ->
 
     Raises:
         NoSolutionError: the root has no acyclic derivation.
+        OutOfTimeError: see ``named_choices``.
     """
     for _, choice in named_choices(problem, exhausted):
         yield choice
@@ -77,20 +83,21 @@ def named_choices(
 
     Args:
         problem: the e-graph.
-        exhausted: asked while choices of e-graphs above ``LARGEST_REDUCED`` are improved, which may
-            take minutes; True ends it.
+        exhausted: asked while choices of e-graphs above ``LARGEST_UNLIMITED`` are made and improved,
+            which may take minutes; True ends it. The original graph and tree-greedy are there first.
 
     Raises:
         NoSolutionError: the root has no acyclic derivation.
+        OutOfTimeError: ``exhausted`` said so while a choice was made.
     """
-    if problem.n_nodes <= LARGEST_REDUCED:
+    if problem.n_nodes <= LARGEST_UNLIMITED:
         exhausted = None
     cheapest = _Cheapest(problem)
     if problem.has_original:
         cheapest.offer("the original graph", reachable(problem, problem.original))
         yield cheapest.name, cheapest.choice
     by_tree_cost = settle_by_tree_cost(problem, None)
-    for name, choice in _constructed(problem, by_tree_cost[0]):
+    for name, choice in _constructed(problem, by_tree_cost[0], _check(exhausted)):
         cheapest.offer(name, choice)
         yield name, choice
     # What was too large for a method that costs more than linear time is still improved in place.
@@ -109,26 +116,38 @@ IMPROVED = "improved in place"
 SPREAD = "spread by flow and improved again"
 
 
-def _constructed(problem: ExtractionProblem, by_tree_cost: Ints) -> Iterator[tuple[str, Ints]]:
+def _check(exhausted: Stop | None) -> Check:
+    def check() -> None:
+        if exhausted is not None and exhausted():
+            raise OutOfTimeError("no time was left for all greedy methods")
+
+    return check
+
+
+def _constructed(
+    problem: ExtractionProblem, by_tree_cost: Ints, check: Check
+) -> Iterator[tuple[str, Ints]]:
     """Yield the choices that are made from nothing.
 
     Args:
         problem: the e-graph.
         by_tree_cost: per class, its e-node of least tree cost.
+        check: asked often.
     """
     if by_tree_cost[problem.root] == UNUSED:
         raise NoSolutionError(f"the root class {problem.root} has no acyclic derivation")
     yield "tree-greedy", reachable(problem, by_tree_cost)
+    check()
     reduced = unreduced(problem)
     if problem.n_nodes <= LARGEST_REDUCED:
         reduced = drop_underivable(drop_self_loops(drop_underivable(reduced)))
         reduced = inline_single_free(inline_free_classes(reduced))
     smaller = reduced.problem
-    deriver = DagDeriver(smaller)
+    deriver = DagDeriver(smaller, check=check)
     choice = reduced.lift(deriver.derive(smaller.cost_us))
     yield "bottom-up" if deriver.exact else OUTGROWN, choice
     if problem.n_nodes <= LARGEST_REDUCED and smaller.n_classes <= LARGEST_COVERED:
-        yield "top-down covering", reduced.lift(CoverGreedy(smaller).derive())
+        yield "top-down covering", reduced.lift(CoverGreedy(smaller, check).derive())
 
 
 OUTGROWN = "bottom-up, by dearest children where the sets of classes outgrew their limit"

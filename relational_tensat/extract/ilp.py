@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
 from relational_tensat.extract.greedy_dag import greedy_choices
 from relational_tensat.extract.mip import cut_and_solve, scaled_model
+from relational_tensat.extract.ordering import WITHIN
 from relational_tensat.extract.pieces import search_pieces
 from relational_tensat.extract.problem import ExtractionProblem, Ints
 from relational_tensat.extract.search import Search
 from relational_tensat.extract.solver import Progress, SolverOptions
+from relational_tensat.extract.timekeeping import OutOfTimeError
 
 
 def search_ilp(
@@ -27,7 +30,8 @@ def search_ilp(
 
     Args:
         problem: the e-graph.
-        cycles: ``auto``, ``real``, ``int`` or ``none``; only ``auto`` reduces the e-graph first.
+        cycles: ``auto``, ``order`` or ``cuts`` (of ``ordering.WITHIN``), which reduce the e-graph
+            first; ``real``, ``int`` or ``none``.
         options: limits, threads, seed.
         progress: called with (cost, bound) in µs when one of them improves.
         start: an acyclic choice to begin from.
@@ -48,6 +52,8 @@ def search_ilp(
             _search(search, choices, cycles, options)
     except KeyboardInterrupt:
         options.interruption.survive()
+    except OutOfTimeError as limit:
+        search.notes.append(str(limit))
     if options.interruption.happened:
         search.notes.append("interrupted")
     return search
@@ -62,8 +68,8 @@ def _search(search: Search, choices: Iterator[Ints], cycles: str, options: Solve
     if options.exhausted:
         search.notes.append("no time was left beyond the greedy methods: nothing is proven")
         return
-    if cycles == "auto":
-        search_pieces(search, options)
+    if cycles in WITHIN:
+        search_pieces(search, replace(options, cycles=cycles))
     else:
         model = scaled_model(search.problem, cycles, search.cost_us)
         cut_and_solve(search, model, model.columns, model.rows, options)

@@ -18,6 +18,7 @@ from relational_tensat.extract.index import children_by_node, nodes_by_class
 from relational_tensat.extract.loops import class_components
 from relational_tensat.extract.problem import ExtractionProblem, Floats
 from relational_tensat.extract.solver import Rows, rows_of_lists
+from relational_tensat.extract.timekeeping import Check, unlimited
 
 _TINY = 1e-9
 _VIOLATION = 1e-3
@@ -31,8 +32,9 @@ _SOURCE = -1
 class LandmarkCuts:
     """Finds landmark cuts of one e-graph that a point violates."""
 
-    def __init__(self, problem: ExtractionProblem) -> None:
+    def __init__(self, problem: ExtractionProblem, check: Check = unlimited) -> None:
         self._problem = problem
+        self._check = check
         self._children = children_by_node(problem)
         self._nodes = nodes_by_class(problem)
         component = np.array(class_components(problem))
@@ -49,6 +51,7 @@ class LandmarkCuts:
         hardest = point.hardest_children()
         rows: list[tuple[list[int], list[float]]] = []
         for target in np.flatnonzero(y > _LEAST_TARGET).tolist():
+            self._check()
             wanted = float(y[target])
             entering = self._cut(target, wanted, point, hardest)
             if entering is None and self._circular[target]:
@@ -65,6 +68,7 @@ class LandmarkCuts:
         network = _Network(target, point, hardest)
         zone: set[int] | None = None
         while zone is None and network.value < wanted - _VIOLATION:
+            self._check()
             zone = network.augment(wanted)
         if zone is None:
             return None

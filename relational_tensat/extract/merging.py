@@ -6,6 +6,7 @@ from relational_tensat.extract.dominance import drop_dominated_classes
 from relational_tensat.extract.draft import Draft
 from relational_tensat.extract.dropping import drop_dominated
 from relational_tensat.extract.reduced import Reduced
+from relational_tensat.extract.timekeeping import Check, unlimited
 
 _MORE_EDGES = 4
 """A class is merged into its user where that makes at most so many more edges."""
@@ -19,10 +20,10 @@ def merge_single_parents(reduced: Reduced) -> Reduced:
 
     Whoever takes the one takes the other: what both cost and need is the same in every choice.
     """
-    return _merged(reduced, most_members=1)
+    return _merged(reduced, 1, unlimited)
 
 
-def merge_single_users(reduced: Reduced) -> Reduced:
+def merge_single_users(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Merge a class needed by one e-node only into that e-node's class, each way apart.
 
     If only e-node ``u`` needs class ``d``, then a choice with ``u`` has one e-node ``f`` of ``d``,
@@ -30,14 +31,15 @@ def merge_single_users(reduced: Reduced) -> Reduced:
     costs and needs what ``u`` and ``f`` do. Where ``f`` needs the class of ``u``, they were in no
     acyclic choice together.
     """
-    return _merged(reduced, most_members=None)
+    return _merged(reduced, None, check)
 
 
-def _merged(reduced: Reduced, most_members: int | None) -> Reduced:
+def _merged(reduced: Reduced, most_members: int | None, check: Check) -> Reduced:
     draft = Draft(reduced)
     waiting = [klass for klass, users in enumerate(draft.users) if len(users) == 1]
     moved = False
     while waiting:
+        check()
         klass = waiting.pop()
         if klass == draft.root or len(draft.users[klass]) != 1:
             continue
@@ -62,7 +64,7 @@ def _merged(reduced: Reduced, most_members: int | None) -> Reduced:
     return draft.finish() if moved else reduced
 
 
-def pass_through(reduced: Reduced) -> Reduced:
+def pass_through(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Let free e-nodes reach past classes that only stand between; kept where that shrinks.
 
     If nothing needs class ``d`` but free e-nodes ``u`` that need nothing else, then a free e-node
@@ -79,10 +81,11 @@ def pass_through(reduced: Reduced) -> Reduced:
     waiting = [klass for klass in range(len(draft.members)) if _is_between(draft, klass)]
     limit = _GROWTH * reduced.problem.n_nodes
     for klass in waiting:
+        check()
         _pass_by(draft, klass)
         if len(draft.owner) > limit:
             return reduced
-    passed = drop_dominated_classes(drop_dominated(draft.finish()))
+    passed = drop_dominated_classes(drop_dominated(draft.finish()), check)
     return passed if passed.problem.n_nodes < reduced.problem.n_nodes else reduced
 
 

@@ -47,7 +47,7 @@ def cut_and_solve(
     Raises:
         RelationalTensatError: HiGHS contradicts a solution that is there.
     """
-    deriver = DagDeriver(search.problem)
+    deriver = DagDeriver(search.problem, check=options.check)
     begin = model.point(search.best)
     start = None if np.any(begin > columns.upper) else begin
     while not search.closed and not options.exhausted:
@@ -86,8 +86,8 @@ def _take(
     if circles:
         # What costs nothing any more is what HiGHS has chosen: derive as much of that as stands.
         paid = np.clip(result.values[: search.problem.n_nodes], 0.0, 1.0)
-        search.offer(deriver.derive(search.problem.cost_us * (1 - paid)))
         search.raise_bound(bound_us)
+        search.offer(deriver.derive(search.problem.cost_us * (1 - paid)))
         return loop_cuts(search.problem, circles) if result.proven else None
     search.offer(choice)
     cost_us = dag_cost_us(search.problem, choice)

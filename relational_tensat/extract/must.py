@@ -19,9 +19,10 @@ from relational_tensat.extract.index import (
 )
 from relational_tensat.extract.problem import ExtractionProblem
 from relational_tensat.extract.reduced import Reduced, keep
+from relational_tensat.extract.timekeeping import Check, unlimited
 
 
-def must_sets(problem: ExtractionProblem) -> list[int]:
+def must_sets(problem: ExtractionProblem, check: Check = unlimited) -> list[int]:
     """Return the must set of every class.
 
     The e-graph must have no underivable e-nodes (a class without derivation would stay unset).
@@ -36,6 +37,7 @@ def must_sets(problem: ExtractionProblem) -> list[int]:
     queue = deque(_derivation_order(problem))
     queued = [True] * problem.n_classes
     while queue:
+        check()
         klass = queue.popleft()
         queued[klass] = False
         common: int | None = None
@@ -61,7 +63,7 @@ def must_sets(problem: ExtractionProblem) -> list[int]:
     return [part if part is not None else 1 << klass for klass, part in enumerate(must)]
 
 
-def above_sets(problem: ExtractionProblem) -> list[int]:
+def above_sets(problem: ExtractionProblem, check: Check = unlimited) -> list[int]:
     """Return, per class, the classes on every path from the root to it, itself included.
 
     Every class must be reachable from the root.
@@ -78,6 +80,7 @@ def above_sets(problem: ExtractionProblem) -> list[int]:
     queue = deque(reversed(_derivation_order(problem)))
     queued = [True] * problem.n_classes
     while queue:
+        check()
         klass = queue.popleft()
         queued[klass] = False
         if klass == problem.root:
@@ -108,10 +111,11 @@ def members_of(bits: int) -> list[int]:
     return members
 
 
-def node_needs(problem: ExtractionProblem, must: list[int]) -> list[int]:
+def node_needs(problem: ExtractionProblem, must: list[int], check: Check = unlimited) -> list[int]:
     """Return, per e-node, the union of the must sets of its children."""
     needs = []
     for part in children_by_node(problem):
+        check()
         union = 0
         for child in part:
             union |= must[child]
@@ -119,7 +123,7 @@ def node_needs(problem: ExtractionProblem, must: list[int]) -> list[int]:
     return needs
 
 
-def drop_by_must(reduced: Reduced) -> Reduced:
+def drop_by_must(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Drop e-nodes that must close a cycle, and those dominated by what they need anyway.
 
     * An e-node whose children need its class, or a class above it on every path from the root,
@@ -128,12 +132,13 @@ def drop_by_must(reduced: Reduced) -> Reduced:
       among what the first needs in any case: those are there, and do not rest on the class.
     """
     problem = reduced.problem
-    needs = node_needs(problem, must_sets(problem))
-    above = above_sets(problem)
+    needs = node_needs(problem, must_sets(problem, check), check)
+    above = above_sets(problem, check)
     children = children_by_node(problem)
     cost = problem.cost_us.tolist()
     nodes = np.ones(problem.n_nodes, dtype=np.bool_)
     for klass, members in enumerate(nodes_by_class(problem)):
+        check()
         open_nodes = []
         for node in members:
             if needs[node] & above[klass]:

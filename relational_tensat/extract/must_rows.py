@@ -14,6 +14,7 @@ from relational_tensat.extract.index import nodes_by_class
 from relational_tensat.extract.must import members_of, must_sets, node_needs
 from relational_tensat.extract.problem import ExtractionProblem, Floats
 from relational_tensat.extract.solver import Rows, rows_of_lists
+from relational_tensat.extract.timekeeping import Check, unlimited
 
 _VIOLATION = 1e-6
 
@@ -21,9 +22,10 @@ _VIOLATION = 1e-6
 class MustRows:
     """Finds must rows of one e-graph that a point violates."""
 
-    def __init__(self, problem: ExtractionProblem) -> None:
+    def __init__(self, problem: ExtractionProblem, check: Check = unlimited) -> None:
         self._n_nodes = problem.n_nodes
-        self._needs = node_needs(problem, must_sets(problem))
+        self._check = check
+        self._needs = node_needs(problem, must_sets(problem, check), check)
         self._nodes = nodes_by_class(problem)
 
     def violated(self, x: Floats, y: Floats) -> Rows:
@@ -35,6 +37,7 @@ class MustRows:
         """
         rows: list[tuple[list[int], list[float]]] = []
         for klass in np.flatnonzero(y > _VIOLATION).tolist():
+            self._check()
             support: dict[int, float] = defaultdict(float)
             for node in self._nodes[klass]:
                 if x[node] > _VIOLATION and self._needs[node]:

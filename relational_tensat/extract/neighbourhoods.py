@@ -11,6 +11,7 @@ from relational_tensat.extract.index import nodes_by_class
 from relational_tensat.extract.must import must_sets, node_needs
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 from relational_tensat.extract.reduced import Mask
+from relational_tensat.extract.timekeeping import Check, unlimited
 
 LEAST_NODES = 1000
 """Smaller e-graphs are solved as a whole."""
@@ -19,7 +20,7 @@ _MOST = 0.5
 """What the relaxation has chosen is a part worth looking at up to this fraction of the e-nodes."""
 
 
-def early(problem: ExtractionProblem) -> Mask | None:
+def early(problem: ExtractionProblem, check: Check = unlimited) -> Mask | None:
     """Return the e-nodes that need no more of what is required than their class does anyway.
 
     Of the classes that the root's one e-node requires, some rest on others. An e-node that needs
@@ -32,8 +33,8 @@ def early(problem: ExtractionProblem) -> Mask | None:
     root_nodes = nodes_by_class(problem)[problem.root]
     if len(root_nodes) != 1:
         return None
-    must = must_sets(problem)
-    needs = node_needs(problem, must)
+    must = must_sets(problem, check)
+    needs = node_needs(problem, must, check)
     required = sum(1 << klass for klass in problem.children(root_nodes[0]).tolist())
     detour = [
         bool(needs[node] & required & ~must[klass])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -12,18 +13,22 @@ import numpy as np
 
 from relational_tensat.extract.bottom_up import DagDeriver
 from relational_tensat.extract.covering import covers
+from relational_tensat.extract.detours import drop_detours
 from relational_tensat.extract.dropping import drop_underivable
 from relational_tensat.extract.loops import two_cycle_rows
 from relational_tensat.extract.mip import cut_and_solve, scaled_model
 from relational_tensat.extract.neighbourhoods import LEAST_NODES, chosen_by, early
+from relational_tensat.extract.ordering import WITHIN, components_to_order, with_order
 from relational_tensat.extract.pinning import parts, pin_required, with_single_root
-from relational_tensat.extract.problem import Ints, dag_cost_us
+from relational_tensat.extract.problem import ExtractionProblem, Ints, dag_cost_us
 from relational_tensat.extract.reduced import Mask, Reduced, keep, unreduced
 from relational_tensat.extract.reductions import reduce, shrunk
 from relational_tensat.extract.relaxation import relax, without
 from relational_tensat.extract.search import Search
 from relational_tensat.extract.solver import Progress, SolverOptions, stack_rows
 from relational_tensat.extract.techniques import Techniques
+from relational_tensat.extract.timekeeping import OutOfTimeError
+from relational_tensat.extract.twins import Twin, groups_of_twins
 
 _WORTH_REDUCING = 0.1
 """An e-graph is reduced again when at least this fraction of its e-nodes is hopeless."""
@@ -37,6 +42,9 @@ _SHARE_OF_CHOSEN = 0.1
 _SHARE_OF_RELAXATION = 0.7
 """Of the time for a piece, how much its relaxation may take; branching has the rest."""
 
+Twins = list[tuple[int, Twin | None]]
+"""Pieces that are alike: each one's number, and how the first of them becomes it."""
+
 
 def search_pieces(whole: Search, options: SolverOptions) -> None:
     """Improve the choice and the bound of a search; exact if the time suffices.
@@ -45,66 +53,121 @@ def search_pieces(whole: Search, options: SolverOptions) -> None:
         whole: begins from its best choice, and is told of what is found.
         options: limits, threads, seed.
     """
-    sizes = _search_reduced(whole, unreduced(whole.problem), options)
+    sizes, n_alike = _search_reduced(whole, unreduced(whole.problem), options)
+    alike = f", {n_alike} of them like others" * (n_alike > 0)
     whole.notes.insert(
-        0, f"{whole.problem.n_nodes} e-nodes reduced to {sum(sizes)} in {len(sizes)} pieces"
+        0, f"{whole.problem.n_nodes} e-nodes reduced to {sum(sizes)} in {len(sizes)} pieces{alike}"
     )
 
 
 def prepared(reduced: Reduced, options: SolverOptions) -> Reduced:
-    """Reduce and pin as long as it is worthwhile; the root of the result has one e-node."""
+    """Reduce and pin as long as it is worthwhile; the root of the result has one e-node.
 
-    def stop() -> bool:
-        return options.exhausted
+    Raises:
+        OutOfTimeError: the time was over before that.
+    """
+    techniques, check = options.techniques, options.check
+    reduced = with_single_root(reduce(reduced, check, techniques))
+    while True:
+        reduced = _pinned(reduced, options)
+        before = reduced
+        reduced = techniques.apply("detours", partial(drop_detours, check=check), reduced)
+        if reduced is not before:
+            reduced = with_single_root(reduce(reduced, check, techniques))
+        if not shrunk(before, reduced):
+            return reduced
 
-    techniques = options.techniques
-    reduced = with_single_root(reduce(reduced, stop, techniques))
+
+def _pinned(reduced: Reduced, options: SolverOptions) -> Reduced:
+    """Pin and reduce as long as it is worthwhile."""
+    techniques, check = options.techniques, options.check
+    pin = partial(pin_required, check=check)
     while techniques.uses("pinning"):
         before = reduced
-        reduced = reduce(techniques.apply("pinning", pin_required, reduced), stop, techniques)
-        if stop() or not shrunk(before, reduced):
+        reduced = reduce(techniques.apply("pinning", pin, reduced), check, techniques)
+        if not shrunk(before, reduced):
             break
     return reduced
 
 
-def _search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> list[int]:
+def _search_reduced(
+    whole: Search, reduced: Reduced, options: SolverOptions
+) -> tuple[list[int], int]:
     """Search a part of an e-graph that has an optimum, or nothing cheaper than the best.
 
-    Returns the numbers of e-nodes of the pieces that it came to.
+    Returns:
+        The numbers of e-nodes of the pieces that it came to, and how many pieces are like others.
+
+    Raises:
+        OutOfTimeError: the time was over before there were pieces.
     """
     reduced = prepared(reduced, options)
-    start = _start(whole, reduced)
+    start = _start(whole, reduced, options)
     whole.offer(reduced.lift(start))
     assembly = _Assembly(whole, reduced, start)
-    sizes = [search.problem.n_nodes for search in assembly.searches]
-    options.techniques.measure(whole.problem, [search.problem for search in assembly.searches])
+    problems = [search.problem for search in assembly.searches]
+    options.techniques.measure(whole.problem, problems)
+    groups = _alike(problems, options)
     try:
-        if options.techniques.uses("covers") and options.techniques.uses("underivable"):
-            for search in assembly.searches:
-                if options.exhausted:
-                    break
-                for choice in covers(search.problem, options.seed):
-                    search.offer(choice)
-                    if options.exhausted:
-                        break
-        for index, search in enumerate(assembly.searches):
-            share = options.seconds_left / (len(sizes) - index)
-            _search_piece(search, replace(options, deadline=time.monotonic() + share))
+        _cover([assembly.searches[group[0][0]] for group in groups], options)
+        for index, group in enumerate(groups):
+            share = options.seconds_left / (len(groups) - index)
+            limits = replace(options, deadline=time.monotonic() + share)
+            _search_twins(assembly.searches, group, limits)
     finally:  # what an interrupted search has proven counts as well
         assembly.sum_up()
     whole.notes.extend(dict.fromkeys(note for part in assembly.searches for note in part.notes))
-    return sizes
+    return [problem.n_nodes for problem in problems], len(problems) - len(groups)
+
+
+def _alike(problems: list[ExtractionProblem], options: SolverOptions) -> list[Twins]:
+    """Return which pieces are equal up to names."""
+    if not options.techniques.uses("twins"):
+        return [[(number, None)] for number in range(len(problems))]
+    return groups_of_twins(problems)
+
+
+def _cover(searches: list[Search], options: SolverOptions) -> None:
+    """Offer each piece greedy choices in which several classes pay together."""
+    if not (options.techniques.uses("covers") and options.techniques.uses("underivable")):
+        return
+    with suppress(OutOfTimeError):
+        for search in searches:
+            for choice in covers(search.problem, options.seed, options.check):
+                search.offer(choice)
+
+
+def _search_twins(searches: list[Search], group: Twins, options: SolverOptions) -> None:
+    """Search one of some pieces that are alike; what it comes to holds for the others."""
+    (number, _), *others = group
+    first = searches[number]
+    for other, twin in others:
+        if twin is not None:
+            first.offer(twin.onto_first(searches[other].best))
+    try:
+        _search_piece(first, options)
+    finally:
+        for other, twin in others:
+            if twin is not None:
+                searches[other].offer(twin.onto_second(first.best))
+                searches[other].raise_bound(first.bound_us)
 
 
 def _search_piece(search: Search, options: SolverOptions) -> None:
     """Relax a piece; where that leaves little of it, begin again with that, else solve it."""
     if search.closed or options.exhausted:
         return
+    with suppress(OutOfTimeError):
+        _relax_and_solve(search, options)
+
+
+def _relax_and_solve(search: Search, options: SolverOptions) -> None:
     improve: Callable[[Mask], None] | None = None
     if options.techniques.uses("neighbourhoods") and search.problem.n_nodes >= LEAST_NODES:
         improve = partial(_search_chosen, search, options)
         if not options.is_local:
-            _search_within(search, early(search.problem), options, _SHARE_OF_EARLY)
+            part = early(search.problem, options.check)
+            _search_within(search, part, options, _SHARE_OF_EARLY)
     model = scaled_model(search.problem, "auto", search.cost_us)
     rows = model.rows
     if options.techniques.uses("two-cycles"):
@@ -120,8 +183,9 @@ def _search_piece(search: Search, options: SolverOptions) -> None:
     if hopeless.mean() >= _WORTH_REDUCING:
         _search_rest(search, ~hopeless, options)
     else:
-        columns = without(model.columns, hopeless)
-        cut_and_solve(search, model, columns, relaxation.rows, options)
+        components = components_to_order(search.problem, WITHIN[options.cycles])
+        model = with_order(replace(model, rows=relaxation.rows), components)
+        cut_and_solve(search, model, without(model.columns, hopeless), model.rows, options)
 
 
 def _search_chosen(search: Search, options: SolverOptions, touched: Mask) -> None:
@@ -140,15 +204,17 @@ def _search_within(
     if not np.any(part.problem.node_class == part.problem.root):
         return
     prefers_best = np.where(part.within(search.best), 0.0, part.problem.cost_us)
-    inner = Search(part.problem, DagDeriver(part.problem).derive(prefers_best))
-    inner.progress = lambda cost_us, _: _offer_cheaper(search, part, inner, cost_us)
     limits = replace(
         options,
         deadline=time.monotonic() + share * options.seconds_left,
         is_local=True,
         techniques=Techniques(options.techniques.without),  # counts what the whole loses, not this
     )
-    _search_reduced(inner, unreduced(part.problem), limits)
+    with suppress(OutOfTimeError):
+        deriver = DagDeriver(part.problem, check=limits.check)
+        inner = Search(part.problem, deriver.derive(prefers_best))
+        inner.progress = lambda cost_us, _: _offer_cheaper(search, part, inner, cost_us)
+        _search_reduced(inner, unreduced(part.problem), limits)
 
 
 def _offer_cheaper(search: Search, part: Reduced, inner: Search, cost_us: float) -> None:
@@ -166,10 +232,10 @@ def _search_rest(search: Search, nodes: Mask, options: SolverOptions) -> None:
     _search_reduced(search, reduced, options)
 
 
-def _start(whole: Search, reduced: Reduced) -> Ints:
+def _start(whole: Search, reduced: Reduced, options: SolverOptions) -> Ints:
     """Return a choice of the reduced e-graph: greedy, or what is left in it of the best one."""
     problem = reduced.problem
-    deriver = DagDeriver(problem)
+    deriver = DagDeriver(problem, check=options.check)
     kept = reduced.within(whole.best)
     choices = [
         deriver.derive(problem.cost_us),

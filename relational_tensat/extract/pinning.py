@@ -18,9 +18,10 @@ from relational_tensat.extract.loops import class_components
 from relational_tensat.extract.must import members_of, must_sets
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 from relational_tensat.extract.reduced import Reduced, keep
+from relational_tensat.extract.timekeeping import Check, unlimited
 
 
-def pin_required(reduced: Reduced) -> Reduced:
+def pin_required(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Let the root need every class of its must set, and nobody else.
 
     The edge to a required class stays only inside a strongly connected component, where it could
@@ -28,7 +29,7 @@ def pin_required(reduced: Reduced) -> Reduced:
     origins both are ``UNUSED``.
     """
     reduced = drop_self_loops(reduced)  # no e-node may ask for the root, which asks for all
-    required = members_of(must_sets(reduced.problem)[reduced.problem.root])
+    required = members_of(must_sets(reduced.problem, check)[reduced.problem.root])
     below = reduced.problem.root
     reduced = with_single_root(reduced)
     problem = reduced.problem

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from relational_tensat.extract.bottom_up import DagDeriver
+from relational_tensat.extract.detours import drop_detours
 from relational_tensat.extract.dominance import drop_dominated_classes
 from relational_tensat.extract.dropping import (
     drop_dearer_than_derivation,
@@ -25,13 +27,16 @@ from relational_tensat.extract.merging import (
 from relational_tensat.extract.must import drop_by_must
 from relational_tensat.extract.reduced import Reduced
 from relational_tensat.extract.techniques import Techniques
+from relational_tensat.extract.timekeeping import Check, unlimited
 
-Reduction = Callable[[Reduced], Reduced]
+Reduction = Callable[..., Reduced]
+"""Of an e-graph; those that may take long also take a ``Check``."""
 
 
-def drop_dear(reduced: Reduced) -> Reduced:
+def drop_dear(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Drop e-nodes dearer than the whole greedy derivation of their class."""
-    upper = DagDeriver(reduced.problem).derivation_costs(reduced.problem.cost_us)
+    deriver = DagDeriver(reduced.problem, check=check)
+    upper = deriver.derivation_costs(reduced.problem.cost_us)
     return drop_dearer_than_derivation(reduced, upper)
 
 
@@ -48,10 +53,14 @@ REDUCTIONS: dict[str, Reduction] = {
     "pass-through": pass_through,
     "dear": drop_dear,
     "must": drop_by_must,
+    "detours": drop_detours,
 }
 """The reductions by name, in the order of their use: cheap ones first."""
 
 _DEAR = ("single-users", "dominated-classes", "pass-through", "dear", "must")
+
+_ON_DEMAND = ("detours",)
+"""What is no part of the rounds: it finds something once what every choice contains is given."""
 
 WORTHWHILE = 0.02
 """Reductions are repeated as long as they drop at least this fraction of the e-nodes."""
@@ -59,28 +68,27 @@ WORTHWHILE = 0.02
 
 def reduce(
     reduced: Reduced,
-    stop: Callable[[], bool] | None = None,
+    check: Check = unlimited,
     techniques: Techniques | None = None,
 ) -> Reduced:
     """Return a smaller e-graph with an optimum that lifts to one of this e-graph.
 
     Args:
         reduced: an e-graph whose root has an acyclic derivation; perhaps reduced before.
-        stop: asked between reductions; True returns what is there.
+        check: asked often.
         techniques: which reductions to use, and where to count what they take away.
     """
     techniques = techniques or Techniques()
     while True:
         before = reduced
-        reduced = _cheap_rounds(reduced, stop, techniques)
+        reduced = _cheap_rounds(reduced, check, techniques)
         for name in _DEAR:
-            if stop is not None and stop():
-                return reduced
-            reduced = techniques.apply(name, REDUCTIONS[name], reduced)
+            check()
+            reduced = techniques.apply(name, partial(REDUCTIONS[name], check=check), reduced)
             # What is left over by the dear reductions must be derivable and reachable again.
             reduced = techniques.apply("underivable", drop_underivable, reduced)
         if not shrunk(before, reduced):
-            return _cheap_rounds(reduced, stop, techniques)
+            return _cheap_rounds(reduced, check, techniques)
 
 
 def shrunk(before: Reduced, after: Reduced) -> bool:
@@ -88,15 +96,12 @@ def shrunk(before: Reduced, after: Reduced) -> bool:
     return after.problem.n_nodes < before.problem.n_nodes * (1 - WORTHWHILE)
 
 
-def _cheap_rounds(
-    reduced: Reduced, stop: Callable[[], bool] | None, techniques: Techniques
-) -> Reduced:
+def _cheap_rounds(reduced: Reduced, check: Check, techniques: Techniques) -> Reduced:
     while True:
         before = reduced
         for name, reduction in REDUCTIONS.items():
-            if name not in _DEAR:
-                if stop is not None and stop():
-                    return reduced
+            if name not in _DEAR and name not in _ON_DEMAND:
+                check()
                 reduced = techniques.apply(name, reduction, reduced)
         if not shrunk(before, reduced):
             return reduced

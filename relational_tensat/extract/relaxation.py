@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,7 @@ from relational_tensat.extract.solver import (
     rows_of_lists,
     stack_rows,
 )
+from relational_tensat.extract.timekeeping import OutOfTimeError
 
 _WINDOW = 5
 _LEAST_GAIN = 0.02
@@ -75,45 +77,81 @@ def relax(
     Returns:
         The relaxation; None where a limit came before any bound, or nothing is left to find.
     """
-    problem, scale = model.problem, model.scale
-    n = problem.n_nodes
-    tightening = _Tightening(problem, options)
-    seeds = tightening.seeds(search)
-    if search.closed:
-        return None
-    blocks = [rows, *seeds]
-    program = LinearProgram(model.columns, stack_rows(blocks), options)
-    history: deque[float] = deque(maxlen=_WINDOW + 1)
-    touched = np.zeros(n, dtype=np.bool_)
-    rounds = 0
-    last: tuple[LpResult, float, Floats] | None = None
-    solved = program.solve()
-    while solved is not None:
-        reduced_us = np.maximum(solved.reduced_costs[:n], 0.0) / scale
-        ascent = tightening.ascend(reduced_us)
-        bound_us = solved.objective / scale + ascent.bound
-        last = (solved, bound_us, ascent.rest)
-        touched |= solved.values[:n] > _TIGHT
-        if improve is not None and rounds % _ROUNDS_TO_IMPROVE == 0 and not search.closed:
-            improve(touched)
-        rounds += 1
-        search.raise_bound(bound_us)
-        tightening.round(search, np.clip(solved.values[:n], 0.0, 1.0))
-        history.append(bound_us)
-        gap = search.cost_us - bound_us
-        stalled = len(history) > _WINDOW and history[-1] - history[0] < _LEAST_GAIN * gap
-        if search.closed or stalled or options.exhausted:
-            break
-        found = tightening.cuts(solved, ascent)
-        if found.count == 0:
-            break
-        program.add(found)
-        blocks.append(found)
+    cutting = _Cutting(search, model, options, improve)
+    with suppress(OutOfTimeError):
+        cutting.run(rows)
+    return cutting.relaxation(rows.count)
+
+
+class _Cutting:
+    """Rounds of solving the relaxation, looking at what it says, and adding cuts."""
+
+    def __init__(
+        self,
+        search: Search,
+        model: Formulation,
+        options: SolverOptions,
+        improve: Callable[[Mask], None] | None,
+    ) -> None:
+        self._search, self._model, self._options, self._improve = search, model, options, improve
+        self._tightening = _Tightening(model.problem, options)
+        self._blocks: list[Rows] = []
+        self._bounds: deque[float] = deque(maxlen=_WINDOW + 1)
+        self._touched = np.zeros(model.problem.n_nodes, dtype=np.bool_)
+        self._rounds = 0
+        self._last: tuple[LpResult, float, Floats] | None = None
+
+    def run(self, rows: Rows) -> None:
+        """Go on until nothing is left to find, cuts do not pay any more, or a limit is met.
+
+        Raises:
+            OutOfTimeError: a limit was met within a round.
+        """
+        self._blocks = [rows, *self._tightening.seeds(self._search)]
+        if self._search.closed:
+            return
+        program = LinearProgram(self._model.columns, stack_rows(self._blocks), self._options)
         solved = program.solve()
-    if last is None:
-        return None
-    point, bound_us, rest_us = last
-    return Relaxation(_supporting(stack_rows(blocks), rows.count, point), bound_us, rest_us)
+        while solved is not None:
+            found = self._round(solved)
+            if found is None or found.count == 0:
+                return
+            program.add(found)
+            self._blocks.append(found)
+            solved = program.solve()
+
+    def relaxation(self, n_model: int) -> Relaxation | None:
+        """Return the last relaxation that was solved, with the cuts that hold it up.
+
+        Args:
+            n_model: how many of the first rows are the model's.
+        """
+        if self._last is None:
+            return None
+        point, bound_us, rest_us = self._last
+        return Relaxation(_supporting(stack_rows(self._blocks), n_model, point), bound_us, rest_us)
+
+    def _round(self, solved: LpResult) -> Rows | None:
+        """Take what a solved relaxation says; return cuts, or None where this is the end."""
+        search, n = self._search, self._model.problem.n_nodes
+        reduced_us = np.maximum(solved.reduced_costs[:n], 0.0) / self._model.scale
+        ascent = self._tightening.ascend(reduced_us)
+        bound_us = solved.objective / self._model.scale + ascent.bound
+        self._last = (solved, bound_us, ascent.rest)
+        search.raise_bound(bound_us)
+        self._touched |= solved.values[:n] > _TIGHT
+        is_due = self._rounds % _ROUNDS_TO_IMPROVE == 0
+        if self._improve is not None and is_due and not search.closed:
+            self._improve(self._touched)
+        self._rounds += 1
+        self._tightening.round(search, np.clip(solved.values[:n], 0.0, 1.0))
+        self._bounds.append(bound_us)
+        gained = self._bounds[-1] - self._bounds[0]
+        is_long = len(self._bounds) > _WINDOW
+        stalled = is_long and gained < _LEAST_GAIN * (search.cost_us - bound_us)
+        if search.closed or stalled or self._options.exhausted:
+            return None
+        return self._tightening.cuts(solved, ascent)
 
 
 class _Tightening:
@@ -122,13 +160,14 @@ class _Tightening:
     def __init__(self, problem: ExtractionProblem, options: SolverOptions) -> None:
         self._problem, self._options = problem, options
         uses = options.techniques.uses
+        check = options.check
         self._ascent = LandmarkAscent(problem) if uses("ascent") else None
-        self._deriver = DagDeriver(problem) if uses("rounding") else None
+        self._deriver = DagDeriver(problem, check=check) if uses("rounding") else None
         self._families: list[MustRows | LandmarkCuts] = []
         if uses("must-rows"):
-            self._families.append(MustRows(problem))
+            self._families.append(MustRows(problem, check))
         if uses("landmarks"):
-            self._families.append(LandmarkCuts(problem))
+            self._families.append(LandmarkCuts(problem, check))
 
     def seeds(self, search: Search) -> list[Rows]:
         """Return rows to begin with: the landmarks that ascents on the costs come by."""

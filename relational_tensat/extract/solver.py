@@ -16,6 +16,7 @@ from relational_tensat.extract.interruption import Interruption
 from relational_tensat.extract.problem import Floats, Ints
 from relational_tensat.extract.running import run_highs
 from relational_tensat.extract.techniques import Techniques
+from relational_tensat.extract.timekeeping import OutOfTimeError
 
 ShouldStop = Callable[[], bool]
 Progress = Callable[[float, float], None]
@@ -36,6 +37,7 @@ class SolverOptions:
         should_stop: asked often; True makes it stop with the best so far.
         interruption: remembers a Ctrl-C for all that share these options.
         techniques: which reductions and cuts to use.
+        cycles: how circles are kept out of the integer programs of pieces, of ``ordering.WITHIN``.
         is_local: whether only a part of an e-graph is searched, for a better choice.
     """
 
@@ -45,6 +47,7 @@ class SolverOptions:
     should_stop: ShouldStop | None = None
     interruption: Interruption = field(default_factory=Interruption)
     techniques: Techniques = field(default_factory=Techniques)
+    cycles: str = "auto"
     is_local: bool = False
 
     @property
@@ -60,6 +63,15 @@ class SolverOptions:
             or self.interruption.happened
             or (self.should_stop is not None and self.should_stop())
         )
+
+    def check(self) -> None:
+        """Go no further if the time is over.
+
+        Raises:
+            OutOfTimeError: it is, or someone wants to stop.
+        """
+        if self.exhausted:
+            raise OutOfTimeError("the time for this step of extraction is over")
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ REDUCTION_MEANINGS: dict[str, str] = {
     "pass-through": "reach past classes that only stand between; drop what is dominated then",
     "dear": "drop e-nodes dearer than a whole derivation of their class",
     "must": "drop e-nodes that need a class which needs theirs; take those that come anyway for free",
+    "detours": "drop classes that do again, with more, what is over by then",
     "pinning": "let the root need what every choice contains, and take the rest apart",
     "reduced-costs": "drop e-nodes that the relaxation's duals rule out",
 }
@@ -36,6 +37,7 @@ OTHER_MEANINGS: dict[str, str] = {
     "ascent": "landmarks that share no cost: a bound without solver, and rows to begin with",
     "rounding": "derive choices from what the relaxation chooses",
     "neighbourhoods": "search in parts of large e-graphs first: local improvement",
+    "twins": "search pieces that are equal up to names once",
     "covers": "greedy choices in which several classes pay together",
 }
 TECHNIQUES: tuple[str, ...] = (*REDUCTION_MEANINGS, *OTHER_MEANINGS)

@@ -120,6 +120,15 @@ def test_each_reduction_does_what_its_name_says() -> None:
         "dear": ([(0, 1.0, [1]), (0, 4.0, [2]), (1, 2.0, []), (2, 0.0, [])], 2),
         # Class 2 needs class 1 in any case, so the second e-node of class 0 is dominated.
         "must": ([(0, 1.0, [1]), (0, 1.5, [2]), (1, 2.0, []), (2, 0.0, [1])], 2),
+        # Class 4 does again what class 2 is, for which it comes too late, together with class 3.
+        "detours": (
+            [
+                (0, 0.0, [1, 3]),
+                *[(1, 1.0, [2]), (1, 1.0, [5]), (5, 6.0, [])],
+                *[(2, 5.0, []), (2, 0.0, [4]), (3, 5.0, [1]), (3, 0.0, [4]), (4, 8.0, [1])],
+            ],
+            6,
+        ),
     }
     assert sorted(cases) == sorted(REDUCTIONS)
     for name, (nodes, left) in cases.items():

@@ -1,0 +1,233 @@
+"""Pieces that are equal up to names: one is searched, and its answer holds for the others.
+
+A net that repeats a cell falls into pieces that repeat. Two pieces are *twins* if classes and
+e-nodes can be renamed so that costs, members, children and root agree. Candidates are found by
+colour refinement (Weisfeiler and Leman): every class is told apart by its members and users, these
+by costs and children, until nothing more is told apart. Where several classes keep one colour, one
+of them is singled out, and refined again. Whatever comes out is a guess until it has been verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relational_tensat.extract.index import edge_owner
+from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
+
+Colours = NDArray[np.uint64]
+
+_MOST_SINGLED_OUT = 32
+"""So many classes are told apart by force at most; pieces of more symmetry are searched each."""
+
+_FIRST, _SECOND, _THIRD = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(0x94D049BB133111EB),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Twin:
+    """How a piece is renamed to become another.
+
+    Attributes:
+        first, second: the two pieces.
+        classes: per class of the first, the class of the second that it is.
+        nodes: per e-node of the first, likewise.
+    """
+
+    first: ExtractionProblem
+    second: ExtractionProblem
+    classes: Ints
+    nodes: Ints
+
+    def onto_second(self, choice: Ints) -> Ints:
+        """Return the choice of the second piece that a choice of the first is."""
+        renamed = np.full(self.second.n_classes, UNUSED, dtype=np.int32)
+        used = np.flatnonzero(choice != UNUSED)
+        renamed[self.classes[used]] = self.nodes[choice[used]]
+        return renamed
+
+    def onto_first(self, choice: Ints) -> Ints:
+        """Return the choice of the first piece that a choice of the second is."""
+        back = np.empty_like(self.nodes)
+        back[self.nodes] = np.arange(len(self.nodes), dtype=np.int32)
+        renamed = choice[self.classes]
+        return np.where(renamed == UNUSED, np.int32(UNUSED), back[renamed])
+
+
+def groups_of_twins(pieces: Sequence[ExtractionProblem]) -> list[list[tuple[int, Twin | None]]]:
+    """Put pieces that are twins together, in the order of their first.
+
+    Returns:
+        Per group, the number of each of its pieces with how the group's first piece becomes this
+        one (None for the first itself).
+    """
+    found: list[list[tuple[int, Twin | None]]] = []
+    firsts: dict[tuple[int, ...], list[tuple[int, _Coloured]]] = {}  # signature -> group, piece
+    for number, piece in enumerate(pieces):
+        coloured = _Coloured.plain(piece)
+        alike = firsts.setdefault(coloured.signature, [])
+        for group, other in alike:
+            twin = _twin(other, coloured)
+            if twin is not None:
+                found[group].append((number, twin))
+                break
+        else:
+            alike.append((len(found), coloured))
+            found.append([(number, None)])
+    return found
+
+
+def is_twin(twin: Twin) -> bool:
+    """Verify a renaming: costs, members, children and root agree, and no two share a name."""
+    first, second = twin.first, twin.second
+    sizes = (first.n_nodes, first.n_classes, len(first.child_idx))
+    if sizes != (second.n_nodes, second.n_classes, len(second.child_idx)):
+        return False
+    if not (_is_renaming(twin.classes) and _is_renaming(twin.nodes)):
+        return False
+    return bool(
+        twin.classes[first.root] == second.root
+        and np.array_equal(first.cost_us, second.cost_us[twin.nodes])
+        and np.array_equal(twin.classes[first.node_class], second.node_class[twin.nodes])
+        and np.array_equal(
+            _edges(second, _same(second.n_nodes), _same(second.n_classes)),
+            _edges(first, twin.nodes, twin.classes),
+        )
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Coloured:
+    """A piece with a colour for each class and e-node, the same for the same in any piece."""
+
+    problem: ExtractionProblem
+    classes: Colours
+    nodes: Colours
+    n_colours: int
+
+    @staticmethod
+    def plain(problem: ExtractionProblem) -> _Coloured:
+        """Colour a piece by costs and root alone, then refine."""
+        colours = np.zeros(problem.n_classes, dtype=np.uint64)
+        colours[problem.root] = 1
+        return _refined(problem, colours)
+
+    @property
+    def signature(self) -> tuple[int, ...]:
+        """What twins share."""
+        problem = self.problem
+        colours = np.sort(self.nodes)
+        place = np.arange(len(colours), dtype=np.uint64)
+        return (
+            problem.n_nodes,
+            problem.n_classes,
+            len(problem.child_idx),
+            int(_mixed(colours + place * _FIRST).sum()),
+        )
+
+    @property
+    def is_told_apart(self) -> bool:
+        """Whether no two classes share a colour."""
+        return self.n_colours == self.problem.n_classes
+
+    def shared(self) -> Ints:
+        """Return the classes of the least colour that several share, or none."""
+        values, counts = np.unique(self.classes, return_counts=True)
+        several = values[counts > 1]
+        if not len(several):
+            return np.empty(0, dtype=np.int32)
+        return np.flatnonzero(self.classes == several[0]).astype(np.int32)
+
+    def singled_out(self, klass: int) -> _Coloured:
+        """Give a class a colour of its own, and refine."""
+        colours = self.classes.copy()
+        colours[klass] = _mixed(colours[klass : klass + 1] + _THIRD)[0]
+        return _refined(self.problem, colours)
+
+
+def _twin(first: _Coloured, second: _Coloured) -> Twin | None:
+    """Return how the first piece becomes the second, where that is found and holds."""
+    for _ in range(_MOST_SINGLED_OUT):
+        if first.is_told_apart:
+            break
+        one, *_ = first.shared().tolist()
+        told = first.singled_out(one)
+        wanted = told.signature
+        same = (each for each in _each_singled_out(second) if each.signature == wanted)
+        match = next(same, None)
+        if match is None:
+            return None
+        first, second = told, match
+    if not (first.is_told_apart and second.is_told_apart):
+        return None
+    twin = Twin(
+        first.problem,
+        second.problem,
+        _matched(first.classes, second.classes),
+        _matched(first.nodes, second.nodes),
+    )
+    return twin if is_twin(twin) else None
+
+
+def _each_singled_out(coloured: _Coloured) -> Iterator[_Coloured]:
+    for klass in coloured.shared().tolist():
+        yield coloured.singled_out(klass)
+
+
+def _matched(first: Colours, second: Colours) -> Ints:
+    """Return, per item of the first, the one of the second with its colour, ties in order."""
+    matched = np.empty(len(first), dtype=np.int32)
+    matched[np.argsort(first, kind="stable")] = np.argsort(second, kind="stable")
+    return matched
+
+
+def _refined(problem: ExtractionProblem, colours: Colours) -> _Coloured:
+    """Tell classes apart by what they consist of and who uses them, as far as that goes."""
+    owner = edge_owner(problem.child_ptr)
+    costs = _mixed(problem.cost_us.view(np.uint64))
+    n_colours = len(np.unique(colours))
+    while True:
+        below = _summed(owner, _mixed(colours[problem.child_idx] + _FIRST), problem.n_nodes)
+        nodes = _mixed(costs + _mixed(colours[problem.node_class] + _SECOND) * _THIRD + below)
+        members = _summed(problem.node_class, nodes, problem.n_classes)
+        users = _summed(problem.child_idx, nodes[owner], problem.n_classes)
+        finer = _mixed(colours + _mixed(members + _FIRST) + _mixed(users + _SECOND) * _THIRD)
+        told = len(np.unique(finer))
+        if told <= n_colours:
+            return _Coloured(problem, colours, nodes, n_colours)
+        colours, n_colours = finer, told
+
+
+def _summed(keys: Ints, values: Colours, n_keys: int) -> Colours:
+    """Return, per key, the sum of its values modulo 2^64: the same in any order."""
+    sums = np.zeros(n_keys, dtype=np.uint64)
+    np.add.at(sums, keys, values)
+    return sums
+
+
+def _mixed(values: Colours) -> Colours:
+    """Return well-spread functions of values (the finalizer of SplitMix64)."""
+    mixed = values + _FIRST
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _SECOND
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * _THIRD
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _is_renaming(names: Ints) -> bool:
+    return np.array_equal(np.sort(names), np.arange(len(names)))
+
+
+def _same(count: int) -> Ints:
+    return np.arange(count, dtype=np.int32)
+
+
+def _edges(problem: ExtractionProblem, nodes: Ints, classes: Ints) -> NDArray[np.int64]:
+    """Return all (e-node, child class) pairs under other names, as sorted numbers."""
+    owner = nodes[edge_owner(problem.child_ptr)].astype(np.int64)
+    return np.sort(owner * problem.n_classes + classes[problem.child_idx])

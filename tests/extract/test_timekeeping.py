@@ -1,0 +1,91 @@
+"""The time limit holds within every long step: each asks often whether it may go on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from relational_tensat.extract import ExtractionProblem, extract, greedy_dag, is_acyclic
+from relational_tensat.extract.bottom_up import DagDeriver
+from relational_tensat.extract.covering import CoverGreedy
+from relational_tensat.extract.detours import drop_detours
+from relational_tensat.extract.dominance import drop_dominated_classes
+from relational_tensat.extract.landmarks import LandmarkCuts
+from relational_tensat.extract.merging import merge_single_users, pass_through
+from relational_tensat.extract.must import drop_by_must
+from relational_tensat.extract.must_rows import MustRows
+from relational_tensat.extract.neighbourhoods import early
+from relational_tensat.extract.pinning import pin_required
+from relational_tensat.extract.reduced import unreduced
+from relational_tensat.extract.reductions import drop_dear, reduce
+from relational_tensat.extract.solver import SolverOptions
+from relational_tensat.extract.timekeeping import Check, OutOfTimeError
+from tests.extract.instances import layered_problem
+
+PROBLEM = layered_problem(layers=5, width=6, seed=3)
+CHOSEN = (np.ones(PROBLEM.n_nodes) / 2, np.ones(PROBLEM.n_classes))
+
+STEPS: dict[str, Callable[[ExtractionProblem, Check], object]] = {
+    "bottom-up": lambda problem, check: DagDeriver(problem, check=check).derive(problem.cost_us),
+    "covering": lambda problem, check: CoverGreedy(problem, check).derive(),
+    "detours": lambda problem, check: drop_detours(unreduced(problem), check),
+    "dominated-classes": lambda problem, check: drop_dominated_classes(unreduced(problem), check),
+    "single-users": lambda problem, check: merge_single_users(unreduced(problem), check),
+    "pass-through": lambda problem, check: pass_through(unreduced(problem), check),
+    "must": lambda problem, check: drop_by_must(unreduced(problem), check),
+    "dear": lambda problem, check: drop_dear(unreduced(problem), check),
+    "pinning": lambda problem, check: pin_required(unreduced(problem), check),
+    "reduce": lambda problem, check: reduce(unreduced(problem), check),
+    "early": early,
+    "must-rows": lambda problem, check: MustRows(problem, check).violated(*CHOSEN),
+    "landmarks": lambda problem, check: LandmarkCuts(problem, check).violated(*CHOSEN),
+}
+
+
+@pytest.mark.parametrize("name", sorted(STEPS))
+def test_a_long_step_asks_and_ends(name: str) -> None:
+    asked = itertools.count()
+
+    def out_of_time() -> None:
+        next(asked)
+        raise OutOfTimeError("over")
+
+    with pytest.raises(OutOfTimeError):
+        STEPS[name](PROBLEM, out_of_time)
+    assert next(asked) == 1
+
+
+class FakeClock:
+    """A clock that goes on by one second each time it is looked at."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        """Return the time, which is later each time."""
+        self.now += 1.0
+        return self.now
+
+
+@pytest.mark.parametrize("limit_s", [50, 400, 1_500, 4_000, 12_000])
+def test_whatever_step_it_is_in_the_search_ends(
+    limit_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock()
+    monkeypatch.setattr("relational_tensat.extract.solver.time", clock)
+    monkeypatch.setattr("relational_tensat.extract.pieces.time", clock)
+    monkeypatch.setattr("relational_tensat.extract.time", clock)
+    monkeypatch.setattr(greedy_dag, "LARGEST_UNLIMITED", 0)
+    found = extract(PROBLEM, time_limit_s=limit_s)
+    assert is_acyclic(PROBLEM, found.choice)
+    # After the limit, every step asks once more at most on its way out.
+    assert clock.now < limit_s + 100
+    assert found.bound_us <= found.cost_us
+
+
+def test_a_check_raises_when_the_time_is_over() -> None:
+    with pytest.raises(OutOfTimeError):
+        SolverOptions(deadline=0.0).check()
