@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
@@ -53,15 +53,18 @@ def run(options: argparse.Namespace, measure: Measure = run_task) -> int:
         content: dict[str, object] = {"limits": [asdict(each) for each in seen]}
         text, name = limits_table(seen), "scale-limits"
     else:
-        rows = _measure_all(tasks, measure)
+        rows = _measure_all(tasks, measure, options)
         content, seen = _content(rows), []
         text, name = growth_table(rows), "scale"
     print(json.dumps(content, indent=2) if options.json else text)
     if options.save:
-        path = RESULTS / f"{name}-{date.today().isoformat()}.json"
-        saved = save_result(path, {"settings": _settings(options), **content})
-        print(f"saved {saved}", file=sys.stderr)
+        print(f"saved {_save(name, content, options)}", file=sys.stderr)
     return _exit_code(seen)
+
+
+def _save(name: str, content: Mapping[str, object], options: argparse.Namespace) -> Path:
+    path = RESULTS / f"{name}-{date.today().isoformat()}.json"
+    return save_result(path, {"settings": _settings(options), **content})
 
 
 def _exit_code(seen: Sequence[Seen]) -> int:
@@ -96,11 +99,14 @@ def _numbers(flag: str, text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _measure_all(tasks: Sequence[Task], measure: Measure) -> list[Row]:
-    rows = []
+def _measure_all(tasks: Sequence[Task], measure: Measure, options: argparse.Namespace) -> list[Row]:
+    """Return the rows; what there is of them is saved after each, since a bench of hours may be ended."""
+    rows: list[Row] = []
     for task in tasks:
         print(f"{task.family}, {task.size:,} ...", file=sys.stderr, flush=True)
         rows.append(measure(task))
+        if options.save:
+            _save("scale", _content(rows), options)
     return rows
 
 

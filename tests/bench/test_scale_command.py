@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 from dataclasses import replace
@@ -115,6 +116,27 @@ def test_the_command(
     assert [row["ended"] for row in saved["rows"]] == ["saturated"] * 2
     assert set(EXPLORE_PHASES) <= set(saved["rows"][0]["seconds"])
     assert saved["rows"][1]["verified"].startswith("optimal, error ")
+
+
+def test_what_was_measured_is_kept_when_the_bench_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: Row
+) -> None:
+    monkeypatch.setattr(scale_command, "RESULTS", tmp_path)
+    parser = argparse.ArgumentParser()
+    scale_command.add_parser(parser.add_subparsers())
+    options = parser.parse_args(["scale", "--families", "chain", "--sizes", "600,1800", "--save"])
+    answers = iter([links])
+
+    def measure(task: Task) -> Row:
+        try:
+            return next(answers)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    with pytest.raises(KeyboardInterrupt):
+        scale_command.run(options, measure)
+    (file,) = tmp_path.iterdir()
+    assert len(json.loads(file.read_text(encoding="utf-8"))["rows"]) == 1
 
 
 def test_a_run_that_does_not_answer_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
