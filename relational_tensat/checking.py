@@ -9,7 +9,7 @@ from pathlib import Path
 
 from relational_tensat.fold import fold_weights
 from relational_tensat.graph import Array, Graph
-from relational_tensat.load import save_model
+from relational_tensat.load import save_model, to_onnx_model
 from relational_tensat.options import Options
 from relational_tensat.verify import Verification, not_compared, verify, verify_files
 from relational_tensat.verify.reseed import can_reseed, reseed
@@ -67,11 +67,13 @@ def _check_files(
 ) -> Verification:
     """Compare in onnxruntime; where the model's own weights prove nothing, with random ones."""
 
-    def compare(check: str, graph: Graph, file: Path | None, after: Graph) -> Verification:
+    def compare(
+        check: str, graph: Graph, before: Path | bytes, after: Path | bytes
+    ) -> Verification:
         return verify_files(
             graph,
-            _saved(graph, folder, "original") if file is None else file,
-            _saved(after, folder, "optimized"),
+            before,
+            after,
             seed=options.seed,
             threads=options.threads,
             inputs=given,
@@ -81,22 +83,33 @@ def _check_files(
 
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
         folder = Path(name)
-        outcome = compare("onnxruntime, the two files", files.original, files.before, files.folded)
-        proven = any(check.proves_something for check in outcome.outputs)
-        if outcome.failure() or proven or not outcome.runs:
-            return outcome
-        if not can_reseed(files.original):
-            return outcome.joined(not_compared(_NOT_RESEEDED))
-        weights = RandomWeights(files.original, options.seed, shrink)
-        optimized = fold_weights(reseed(files.optimized, weights))
-        original = reseed(files.original, weights)
-        return outcome.joined(compare("onnxruntime, random weights", original, None, optimized))
+        outcome = compare(
+            "onnxruntime, the two files",
+            files.original,
+            files.before or _saved(files.original, folder, "original"),
+            _saved(files.folded, folder, "optimized"),
+        )
+    proven = any(check.proves_something for check in outcome.outputs)
+    if outcome.failure() or proven or not outcome.runs:
+        return outcome
+    if not can_reseed(files.original):
+        return outcome.joined(not_compared(_NOT_RESEEDED))
+    weights = RandomWeights(files.original, options.seed, shrink)
+    original = reseed(files.original, weights)
+    optimized = fold_weights(reseed(files.optimized, weights))
+    check = "onnxruntime, random weights"
+    return outcome.joined(compare(check, original, _in_memory(original), _in_memory(optimized)))
 
 
 def _saved(graph: Graph, folder: Path, name: str) -> Path:
     path = folder / f"{name}.onnx"
     save_model(graph, path)
     return path
+
+
+def _in_memory(graph: Graph) -> bytes:
+    model: bytes = to_onnx_model(graph).SerializeToString()
+    return model
 
 
 def _is_onnx(path: Path | None) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from relational_tensat.graph import Graph, Weight
 from relational_tensat.verify.shrinking import RandomWeights
 
-#: More than this is not written to disk only to be run once.
+#: More than this is not written as a model only to be run once.
 _MOST_BYTES = 1 << 28
 
 

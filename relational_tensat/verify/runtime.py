@@ -29,8 +29,8 @@ _QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are no
 
 def verify_files(
     original: Graph,
-    before: Path,
-    after: Path,
+    before: Path | bytes,
+    after: Path | bytes,
     *,
     seed: int = 0,
     runs: int = 1,
@@ -39,7 +39,7 @@ def verify_files(
     shrink: int = 0,
     check: str = "onnxruntime, the two files",
 ) -> Verification:
-    """Run two ONNX files on the same inputs in onnxruntime and compare every output.
+    """Run two ONNX files, or models in memory, on the same inputs in onnxruntime; compare all outputs.
 
     onnxruntime's own optimizations are off: the files are compared as they are.
 
@@ -92,7 +92,7 @@ def verify_files(
     )
 
 
-def _open(path: Path, threads: int) -> Any:
+def _open(model: Path | bytes, threads: int) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -101,7 +101,9 @@ def _open(path: Path, threads: int) -> Any:
     options.inter_op_num_threads = 1
     options.log_severity_level = _QUIET
     return onnxruntime.InferenceSession(
-        str(path), sess_options=options, providers=["CPUExecutionProvider"]
+        model if isinstance(model, bytes) else str(model),
+        sess_options=options,
+        providers=["CPUExecutionProvider"],
     )
 
 
