@@ -8,9 +8,8 @@ reasons for them.
 
 from __future__ import annotations
 
-from relational_tensat.blocks.found import SHARED, Found
-from relational_tensat.blocks.images import find_images
-from relational_tensat.blocks.plan import Plan
+from relational_tensat.blocks.found import Found
+from relational_tensat.blocks.images import Images
 from relational_tensat.blocks.representative import Representative
 from relational_tensat.blocks.rows import RowWriter
 from relational_tensat.blocks.signatures import Signatures, copy_rules
@@ -20,17 +19,24 @@ from relational_tensat.egraph.rebuild import rebuild
 from relational_tensat.explore.compile import CompiledRules
 
 
-def most_copies(plan: Plan, representative: Representative, found: Found) -> int:
-    """Return how many e-nodes copying makes, before equal ones become one."""
-    new = [found.owner[row[1]] for row in found.nodes if row[0] > representative.last]
-    return sum(new.count(window.kind) for window in plan.windows) + new.count(SHARED)
+def most_copies(images: Images, representative: Representative, found: Found) -> int:
+    """Return how many e-nodes copying makes, before those that unions make equal become one."""
+    count = 0
+    for copies in images.copies:
+        new = (
+            found.owner[row[1]] == copies.kind and row[0] not in copies.overlap.twins
+            for row in found.nodes
+            if row[0] > representative.last
+        )
+        count += sum(new) * len(copies.places)
+    return count
 
 
 def copy_found(
     egraph: EGraph,
-    plan: Plan,
     representative: Representative,
     found: Found,
+    images: Images,
     compiled: CompiledRules,
     iteration: int,
 ) -> int:
@@ -40,11 +46,10 @@ def copy_found(
         iteration: the last one of exploring the windows.
 
     Raises:
-        TooHigh, WindowsMet: it cannot be copied; the tables have to be rolled back.
+        WindowsMet: it cannot be copied; the tables have to be rolled back.
     """
     database, before = egraph.database, egraph.e_nodes
     signatures = Signatures(representative, egraph)
-    images = find_images(plan, representative, found, egraph.next_id)
     signatures.intern(row[2] for row in found.nodes)
     copy_rules(egraph, representative, signatures, compiled)
     writer = RowWriter(database, representative, found, images, egraph.next_id)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from relational_tensat.blocks.copying import copy_found, most_copies
 from relational_tensat.blocks.found import Found, WindowsMet, read_found
-from relational_tensat.blocks.images import TooHigh
+from relational_tensat.blocks.images import Images, TooHigh, find_images
 from relational_tensat.blocks.loaded import LoadedGraph
 from relational_tensat.blocks.plan import Plan, make_plan
 from relational_tensat.blocks.report import BlocksReport
@@ -161,12 +161,13 @@ class _BlocksRun:
             return None
         try:
             found = read_found(representative)
-        except WindowsMet:
+            images = find_images(plan, representative, found, self._egraph.next_id)
+        except (WindowsMet, TooHigh):
             return None
-        most = self._egraph.e_nodes + most_copies(plan, representative, found)
+        most = self._egraph.e_nodes + most_copies(images, representative, found)
         copied = None
         if most <= self._limits.e_nodes:
-            copied = self._copy(plan, representative, found, exploration)
+            copied = self._copy(representative, found, images, exploration)
         if copied is None:
             return None
         if exploration.stop_reason != "saturated":
@@ -183,9 +184,9 @@ class _BlocksRun:
 
     def _copy(
         self,
-        plan: Plan,
         representative: Representative,
         found: Found,
+        images: Images,
         exploration: Exploration,
     ) -> int | None:
         """Copy in one transaction, and note where exploration is; None if it could not be done."""
@@ -195,13 +196,13 @@ class _BlocksRun:
         egraph.database.begin()
         try:
             copied = copy_found(
-                egraph, plan, representative, found, compiled, exploration.iterations
+                egraph, representative, found, images, compiled, exploration.iterations
             )
             self._start = self._checkpoint(compiled, exploration)
             if egraph.database.is_file:
                 write_checkpoint(egraph, self._start)
             egraph.database.commit()
-        except (WindowsMet, TooHigh, OutOfMemory, Interrupted):
+        except (WindowsMet, OutOfMemory, Interrupted):
             egraph.database.rollback()
             egraph.restore(counters)
             egraph.catalogue.written = written

@@ -11,7 +11,7 @@ import pytest
 
 from bench import blocks_command
 from bench.__main__ import main
-from bench.blocks_command import differences, parse_case
+from bench.blocks_command import differences, fastest, parse_case
 from bench.blocks_measure import BlocksRun, Case
 from relational_tensat.blocks import BlocksReport
 from relational_tensat.errors import UsageError
@@ -41,6 +41,13 @@ def test_cases_are_read() -> None:
         Case("transformer_x", 1).build()
 
 
+def test_the_fastest_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    slow = replace(RUN, explore_cpu_s=9.0, explore_s=8.0)
+    assert fastest([slow, RUN]) == fastest([RUN, RUN]) == RUN
+    assert main(["blocks", "--repeat", "0"]) == 2
+    assert "--repeat 0, expected at least 1" in capsys.readouterr().err
+
+
 def test_saturated_e_graphs_that_differ_are_named() -> None:
     other = replace(RUN, blocks="always")
     assert differences([RUN, other]) == []
@@ -51,7 +58,7 @@ def test_saturated_e_graphs_that_differ_are_named() -> None:
 
 
 def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
-    options = argparse.Namespace(cost="t4", time_limit=60.0, extract_time_limit=20.0)
+    options = argparse.Namespace(cost="t4", time_limit=60.0, extract_time_limit=20.0, repeat=1)
     report = BlocksReport(5, 1, 4, 2, 100, 0.5, 0.25)
     path = blocks_command.save([RUN, replace(RUN, reused=report)], options, tmp_path)
     found = json.loads(path.read_text())
