@@ -64,7 +64,7 @@ def apply_all(egraph: EGraph, applications: int, iteration: int, bounds: Bounds)
         unions += _ask_unions(database, more=done > 0)
         done += portion
     if unions:
-        rebuilt = rebuild(database, iteration=iteration, stamp=egraph.clock)
+        rebuilt = rebuild(database, iteration=iteration, stamp=egraph.clock, classes=egraph.next_id)
         egraph.e_nodes -= rebuilt.dropped
         egraph.e_classes -= rebuilt.merged
         unions += rebuilt.unions

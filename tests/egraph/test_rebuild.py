@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 
-from relational_tensat.egraph import EGraph
+from relational_tensat.egraph import EGraph, rebuild
 from relational_tensat.egraph.catalogue import Catalogue
 from relational_tensat.egraph.loading import load_rows
 from relational_tensat.graph import Graph, Node, build_graph
@@ -38,6 +39,17 @@ def assert_same(egraph: EGraph, closure: Closure) -> None:
 @settings(max_examples=18, deadline=None)
 @given(graphs(), batches())
 def test_rebuild_is_congruence_closure(graph: Graph, wanted: list[Batch]) -> None:
+    assert_congruence_closure(graph, wanted)
+
+
+@settings(max_examples=8, deadline=None)
+@given(graphs(), batches())
+def test_with_as_many_classes_as_make_joins_faster(graph: Graph, wanted: list[Batch]) -> None:
+    with patch.object(rebuild, "MANY_CLASSES", 0):
+        assert_congruence_closure(graph, wanted)
+
+
+def assert_congruence_closure(graph: Graph, wanted: list[Batch]) -> None:
     egraph, closure = EGraph.create(graph), closure_of(graph)
     assert_same(egraph, closure)
     values = square_values(egraph)
