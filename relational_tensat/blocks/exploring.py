@@ -144,7 +144,7 @@ class _BlocksRun:
 
     def _reuse(self, plan: Plan, representative: Representative) -> BlocksReport | None:
         started = time.perf_counter()
-        room = self._limits.e_nodes * plan.explored_nodes // plan.covered_nodes
+        room = self._limits.e_nodes * plan.explored_nodes // plan.graph_nodes
         if representative.egraph.e_nodes > room:
             return None
         exploration = explore(

@@ -53,9 +53,9 @@ class Plan:
         return sum(len(window.part.nodes) for window in self.kinds)
 
     @property
-    def covered_nodes(self) -> int:
-        """E-nodes of the original graph in all windows, as often as they are there."""
-        return sum(len(window.part.nodes) for window in self.windows)
+    def graph_nodes(self) -> int:
+        """E-nodes of the original graph in all windows, each once."""
+        return len({number for window in self.windows for number in window.part.nodes})
 
 
 def make_plan(graph: LoadedGraph, least_nodes: int | None = None) -> Plan | None:
