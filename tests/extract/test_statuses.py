@@ -1,0 +1,112 @@
+"""Every way in which HiGHS may end: what is taken from it, and what is said."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import highspy
+import numpy as np
+import pytest
+
+from relational_tensat.errors import RelationalTensatError
+from relational_tensat.extract import extract
+from relational_tensat.extract.formulation import formulate
+from relational_tensat.extract.mip import cut_and_solve
+from relational_tensat.extract.search import Search
+from relational_tensat.extract.solver import (
+    Columns,
+    MipResult,
+    SolverOptions,
+    _read_mip,
+    rows_of_lists,
+    solve_mip,
+)
+from tests.extract.instances import build, layered_problem
+
+STATUSES = highspy.HighsModelStatus.__members__
+
+
+@dataclass
+class Ended:
+    """HiGHS after a run that ended in this way."""
+
+    status: highspy.HighsModelStatus
+    feasible: bool
+
+    def getModelStatus(self) -> highspy.HighsModelStatus:  # noqa: N802 (HiGHS's name)
+        return self.status
+
+    def getInfo(self) -> Any:  # noqa: N802
+        known = highspy.SolutionStatus.kSolutionStatusFeasible
+        return SimpleNamespace(
+            primal_solution_status=known if self.feasible else 0,
+            objective_function_value=5.0 if self.feasible else math.inf,
+            mip_dual_bound=3.0 if self.feasible else -math.inf,
+        )
+
+    def getSolution(self) -> Any:  # noqa: N802
+        return SimpleNamespace(col_value=[1.0])
+
+    def modelStatusToString(self, status: highspy.HighsModelStatus) -> str:  # noqa: N802
+        return str(status.name)
+
+
+@pytest.mark.parametrize("name", sorted(STATUSES))
+@pytest.mark.parametrize("feasible", [True, False])
+def test_only_what_was_proven_counts_as_proven(name: str, feasible: bool) -> None:
+    result = _read_mip(Ended(STATUSES[name], feasible), False)  # type: ignore[arg-type]
+    assert result.proven == (feasible and name == "kOptimal")
+    assert (result.values is not None) == feasible
+    assert result.infeasible == (name in ("kInfeasible", "kUnboundedOrInfeasible"))
+    assert result.bound == ((5.0 if name == "kOptimal" else 3.0) if feasible else -math.inf)
+
+
+@pytest.mark.parametrize("name", sorted(set(STATUSES) - {"kInfeasible", "kUnboundedOrInfeasible"}))
+def test_without_a_solution_the_choice_there_was_stays(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = build([(0, 1.0, []), (0, 2.0, [])], 1)
+    search = Search(problem, np.array([1], dtype=np.int32))
+    result = MipResult(name, None, -math.inf, False, False, False)
+    monkeypatch.setattr("relational_tensat.extract.mip.solve_mip", lambda *_, **__: result)
+    model = formulate(problem, "auto", 1.0)
+    cut_and_solve(search, model, model.columns, model.rows, SolverOptions(time.monotonic() + 9))
+    assert (search.cost_us, search.bound_us) == (2.0, 0.0)
+    assert search.notes == [f"HiGHS: {name}"]
+
+
+def test_a_model_with_a_solution_is_not_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = build([(0, 1.0, []), (0, 2.0, [])], 1)
+    result = MipResult("infeasible", None, -math.inf, False, True, False)
+    monkeypatch.setattr("relational_tensat.extract.mip.solve_mip", lambda *_, **__: result)
+    model = formulate(problem, "auto", 1.0)
+    with pytest.raises(RelationalTensatError, match="infeasible"):
+        cut_and_solve(
+            Search(problem, np.array([1], dtype=np.int32)),
+            model,
+            model.columns,
+            model.rows,
+            SolverOptions(time.monotonic() + 9),
+        )
+
+
+def test_highs_says_infeasible_and_out_of_time() -> None:
+    columns = Columns(np.ones(1), np.zeros(1), np.ones(1), np.ones(1, dtype=np.bool_))
+    beyond = rows_of_lists([([0], [1.0])], 2.0, math.inf)
+    assert solve_mip(columns, beyond, SolverOptions(time.monotonic() + 9)).infeasible
+    problem = layered_problem(layers=3, width=6, seed=1)
+    model = formulate(problem, "real", 1.0)
+    late = solve_mip(model.columns, model.rows, SolverOptions(deadline=0.0))
+    assert not late.proven
+    assert "time" in late.status
+    if late.values is None:
+        assert late.bound <= extract(problem).cost_us
+
+
+def test_no_time_says_so() -> None:
+    found = extract(layered_problem(layers=3, width=6, seed=1), time_limit_s=0.0)
+    assert found.note == "no time was left beyond the greedy methods: nothing is proven"
