@@ -119,12 +119,12 @@ def _links(e_nodes: int) -> Graph:
 #: By name.
 FAMILIES = {
     "nasrnn": Family(
-        "NasRNN, TASO's rules, multi-pattern rules in every iteration, up to the node limit",
-        "e-nodes", lambda _: nasrnn(), taso_rules, True, 1000,
+        "NasRNN, TASO's rules, multi-pattern rules in four iterations, up to the node limit",
+        "e-nodes", lambda _: nasrnn(), taso_rules, True, 4,
     ),
     "bert": Family(
-        "BERT, TASO's rules, multi-pattern rules in every iteration, up to the node limit",
-        "e-nodes", lambda _: bert(), taso_rules, True, 1000,
+        "BERT, TASO's rules, multi-pattern rules in four iterations, up to the node limit",
+        "e-nodes", lambda _: bert(), taso_rules, True, 4,
     ),
     "chain": Family(
         "sums of six terms one after the other, commuted and regrouped until saturated",
