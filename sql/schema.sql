@@ -85,6 +85,7 @@ CREATE TABLE checkpoint (
     first_rule INTEGER NOT NULL, iteration INTEGER NOT NULL, stopped VARCHAR NOT NULL,
     multi_done INTEGER NOT NULL, since_single INTEGER NOT NULL, since_multi INTEGER NOT NULL,
     quiet BOOLEAN NOT NULL, left_out BOOLEAN NOT NULL, scarce BOOLEAN NOT NULL,
+    original BIGINT NOT NULL,
     next_id INTEGER NOT NULL, clock INTEGER NOT NULL, e_nodes BIGINT NOT NULL, e_classes BIGINT NOT NULL,
     rule_seconds DOUBLE[] NOT NULL
 );

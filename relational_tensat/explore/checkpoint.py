@@ -26,7 +26,8 @@ class Checkpoint:
         since_single, since_multi: the clock when each kind of rules was last matched.
         quiet: whether the last iteration added nothing.
         left_out: whether a limit kept multi-pattern matches from being applied.
-        scarce: whether room under the node limit is: see ``multi_room``.
+        scarce: whether room under the node limit is: see ``scarce_room``.
+        original: e-nodes there were before the first iteration.
         next_id, clock, e_nodes, e_classes: the e-graph's counters.
         rule_seconds: wall seconds of matching, by rule number - ``first_rule``.
     """
@@ -40,6 +41,7 @@ class Checkpoint:
     quiet: bool = False
     left_out: bool = False
     scarce: bool = False
+    original: int = 0
     next_id: int = 1
     clock: int = 0
     e_nodes: int = 0

@@ -36,20 +36,27 @@ class Limits:
     seconds: float | None = None
 
 
-def multi_room(e_nodes: int, limit: int, *, scarce: bool) -> int:
+def multi_room(e_nodes: int, limit: int) -> int:
     """Return the most e-nodes that multi-pattern rules may grow an e-graph to in one iteration.
-
-    Single-pattern rules make several e-nodes of each that these add (three to four on NasRNN and BERT
-    with the shipped rules, next to none with TASO's). At first they have three quarters of what is left.
-    Once that has starved the others it is scarce: a quarter of the limit, or an eighth of what is left.
 
     Args:
         e_nodes: how many there are before the iteration.
         limit: the most there may be.
     """
-    if scarce:
-        return max(limit // 4, (7 * e_nodes + limit) // 8)
     return (e_nodes + 3 * limit) // 4
+
+
+def scarce_room(original: int, limit: int) -> int:
+    """Return the same once that much has starved single-pattern rules: the bound of all iterations then.
+
+    Single-pattern rules make several e-nodes of each that multi-pattern rules add (three to four on
+    NasRNN and BERT with the shipped rules, next to none with TASO's).
+
+    Args:
+        original: e-nodes of the original graph.
+        limit: the most there may be.
+    """
+    return max(limit // 4, (7 * original + limit) // 8)
 
 
 class Guard:

@@ -24,7 +24,7 @@ from relational_tensat.explore.applying import apply_all
 from relational_tensat.explore.checkpoint import Checkpoint, Tally, write_checkpoint
 from relational_tensat.explore.compile import CompiledRules
 from relational_tensat.explore.journal import Journal
-from relational_tensat.explore.limits import MULTI_SCHEDULES, Guard, Limits, multi_room
+from relational_tensat.explore.limits import MULTI_SCHEDULES, Guard, Limits, multi_room, scarce_room
 from relational_tensat.explore.matching import Matcher
 from relational_tensat.explore.outcome import (
     Exploration,
@@ -119,7 +119,7 @@ class _Runner:
         if self._database.is_file:  # of an exploration before this one
             self._database.script("forget_exploration")
         first_rule, first_instance = self._database.run("next_numbers")[0]
-        self._state = Checkpoint(int(first_rule))
+        self._state = Checkpoint(int(first_rule), original=self._egraph.e_nodes)
         compiled = CompiledRules(rules, self._state.first_rule)
         self._egraph.set_heads(compiled.heads)
         self._matcher = Matcher(self._egraph, compiled, int(first_instance))
@@ -194,7 +194,7 @@ class _Runner:
                 with self._transaction():
                     self._work(iteration)
             except _Starved:
-                self._state.scarce = True
+                self._state.scarce = self._state.left_out = True
                 self._matcher.forget_skeleton_rows()
             except (Interrupted, OutOfMemory) as error:
                 self._tally = Tally()
@@ -206,6 +206,8 @@ class _Runner:
 
     def _wants_multi(self, iteration: int) -> bool:
         """Whether multi-pattern rules take part in an iteration."""
+        if self._state.scarce and self._room("multi") <= self._egraph.e_nodes:
+            return False
         if self._limits.multi_schedule == "first":
             return iteration <= self._limits.multi_iterations
         left = self._state.multi_done < self._limits.multi_iterations
@@ -237,13 +239,13 @@ class _Runner:
                 and these had more than their room where it is scarce.
         """
         state, begun_at = self._state, self._egraph.next_id
-        scarce = multi_room(self._egraph.e_nodes, self._limits.e_nodes, scarce=True)
+        enough = max(scarce_room(state.original, self._limits.e_nodes), self._egraph.e_nodes)
         self._tally = tally = Tally()
         crowded = False
         if self._wants_multi(iteration):
             state.multi_done += 1
             self._phase("multi", iteration)
-            crowded = self._egraph.e_nodes > scarce
+            crowded = self._egraph.e_nodes > enough
         self._phase("single", iteration)
         if crowded and not tally.carried_out and not state.scarce:
             raise _Starved
@@ -293,7 +295,9 @@ class _Runner:
         limit = self._limits.e_nodes
         if phase == "single":
             return limit
-        return multi_room(self._egraph.e_nodes, limit, scarce=self._state.scarce)
+        if self._state.scarce:
+            return scarce_room(self._state.original, limit)
+        return multi_room(self._egraph.e_nodes, limit)
 
     def _reason_to_stop(self) -> str:
         """Return why exploration ends after a complete iteration; nothing if it goes on."""

@@ -10,7 +10,7 @@ import pytest
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, Limits, explore, runner
 from relational_tensat.explore.checkpoint import read_checkpoint
-from relational_tensat.explore.limits import multi_room
+from relational_tensat.explore.limits import multi_room, scarce_room
 from relational_tensat.rules.model import Rule
 from tests.egraph.invariants import assert_invariants
 from tests.explore.canonical import same
@@ -22,10 +22,14 @@ JOIN_AND_SWAP = example_rules("join-sums", "swap")
 
 
 def explored(
-    limit: int, rules: Sequence[Rule] = JOIN_AND_SWAP, path: Path | None = None
+    limit: int,
+    rules: Sequence[Rule] = JOIN_AND_SWAP,
+    path: Path | None = None,
+    *,
+    multi_iterations: int = 1,
 ) -> tuple[EGraph, Exploration]:
     egraph = EGraph.create(separate_sums(6), path)
-    return egraph, explore(egraph, rules, Limits(3, e_nodes=limit))
+    return egraph, explore(egraph, rules, Limits(20, multi_iterations, e_nodes=limit))
 
 
 def is_scarce(egraph: EGraph) -> bool:
@@ -41,17 +45,11 @@ def test_the_iteration_that_starves_single_pattern_rules_is_done_again(
     egraph, found = explored(limit, path=tmp_path / "run.duckdb")
     assert is_scarce(egraph)
     assert_invariants(egraph)
-    monkeypatch.setattr(runner, "multi_room", always_scarce)
+    monkeypatch.setattr(runner, "multi_room", scarce_room)
     other, as_found = explored(limit)
     assert same(egraph, other)
     assert [entry.e_nodes for entry in found.log] == [entry.e_nodes for entry in as_found.log]
     assert [entry.matches for entry in found.log] == [entry.matches for entry in as_found.log]
-
-
-def always_scarce(e_nodes: int, limit: int, *, scarce: bool) -> int:
-    """Return the room that there is where it is scarce."""
-    del scarce
-    return multi_room(e_nodes, limit, scarce=True)
 
 
 @pytest.mark.parametrize("limit", [300, 10_000])
@@ -67,8 +65,15 @@ def test_nothing_is_done_again_where_only_multi_pattern_rules_are_cut_short(tmp_
     assert not is_scarce(egraph)
 
 
+def test_multi_pattern_rules_that_have_had_their_room_do_not_hold_up_the_others() -> None:
+    """Else each of many iterations would take a part of what is left, and never an end."""
+    egraph, found = explored(60, multi_iterations=20)
+    assert found.stop_reason == "nodes"
+    assert len(found.log) < 5
+    assert egraph.counts()[0] < 60
+
+
 @pytest.mark.parametrize("e_nodes", [0, 10, 1_000, 49_999, 50_000])
 def test_room_is_less_where_it_is_scarce_and_never_beyond_the_limit(e_nodes: int) -> None:
     limit = 50_000
-    scarce, plenty = (multi_room(e_nodes, limit, scarce=each) for each in (True, False))
-    assert e_nodes <= scarce <= plenty <= limit
+    assert e_nodes <= scarce_room(e_nodes, limit) <= multi_room(e_nodes, limit) <= limit
