@@ -35,7 +35,7 @@ def test_the_names_are_those_of_the_parts() -> None:
         ({"extractor": "ilb"}, "unknown extractor 'ilb'.*did you mean 'ilp'"),
         ({"cycle_filter": "eficient"}, "did you mean 'efficient'"),
         ({"multi_schedule": "frist"}, "did you mean 'first'"),
-        ({"ilp_cycles": "integer"}, "expected one of auto, real, int, none"),
+        ({"ilp_cycles": "integer"}, "expected one of auto, order, cuts, real, int, none"),
         ({"iterations": -1}, "iterations = -1, expected a whole number, at least 0"),
         ({"iterations": 1.5}, "iterations = 1.5"),
         ({"node_limit": 0}, "node_limit = 0"),
