@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -163,15 +163,7 @@ def _with_original(file: Path, original: Sequence[int]) -> ExtractionProblem:
     choice[problem.node_class[nodes]] = nodes
     if problem.n_classes > len(egraph.classes):  # several roots: the free e-node above them
         choice[problem.root] = problem.n_nodes - 1
-    return ExtractionProblem(
-        problem.cost_us,
-        problem.node_class,
-        problem.child_ptr,
-        problem.child_idx,
-        problem.n_classes,
-        problem.root,
-        choice,
-    )
+    return replace(problem, original=choice)
 
 
 def _same(noted: Path, settings: dict[str, Any]) -> bool:

@@ -30,6 +30,7 @@ def run_task(task: Task) -> Row:
 
 def row_of(values: dict[str, object]) -> Row:
     """Return the row that was written as JSON."""
+    # Values of JSON have no types; they are those that another process made of a row's fields.
     longest = values.pop("longest_statement", ("", 0.0))
     return Row(**values, longest_statement=tuple(longest))  # type: ignore[arg-type]
 

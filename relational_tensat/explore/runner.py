@@ -189,13 +189,15 @@ class _Runner:
         """Run one iteration and log it; return the reason to stop, or None to go on."""
         self._iteration_started = time.perf_counter()
         self._statements_before = self._database.statements
+        again = False
         while True:
             try:
                 with self._transaction():
+                    if again:
+                        self._matcher.forget_skeleton_rows()
                     self._work(iteration)
             except _Starved:
-                self._state.scarce = self._state.left_out = True
-                self._matcher.forget_skeleton_rows()
+                self._state.scarce = self._state.left_out = again = True
             except (Interrupted, OutOfMemory) as error:
                 self._tally = Tally()
                 self._journal.note_iteration(self._report(iteration))
@@ -222,8 +224,9 @@ class _Runner:
             self._database.begin()
             yield
             self._database.commit()
-        except (Interrupted, OutOfMemory, UnsoundRuleError, _Starved):
-            self._database.resume()
+        except (Interrupted, OutOfMemory, UnsoundRuleError, _Starved) as error:
+            if not isinstance(error, _Starved):  # its iteration goes on: an interrupt still holds
+                self._database.resume()
             self._database.rollback()
             self._egraph.restore(counters)
             self._egraph.catalogue.written = written

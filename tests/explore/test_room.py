@@ -52,6 +52,20 @@ def test_the_iteration_that_starves_single_pattern_rules_is_done_again(
     assert [entry.matches for entry in found.log] == [entry.matches for entry in as_found.log]
 
 
+def test_an_interrupt_is_heard_while_an_iteration_is_undone_to_be_done_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    egraph = EGraph.create(separate_sums(6))
+
+    class Starved(runner._Starved):
+        def __init__(self) -> None:
+            egraph.database.interrupt()
+
+    monkeypatch.setattr(runner, "_Starved", Starved)
+    assert explore(egraph, JOIN_AND_SWAP, Limits(20, e_nodes=60)).stop_reason == "interrupted"
+    assert_invariants(egraph)
+
+
 @pytest.mark.parametrize("limit", [300, 10_000])
 def test_nothing_is_done_again_where_all_fits(limit: int, tmp_path: Path) -> None:
     egraph, found = explored(limit, path=tmp_path / "run.duckdb")

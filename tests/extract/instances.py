@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from relational_tensat.errors import RelationalTensatError
@@ -29,15 +31,7 @@ def build(nodes: list[NodeSpec], n_classes: int, root: int = 0) -> ExtractionPro
 
 def with_original(problem: ExtractionProblem, choice: np.ndarray) -> ExtractionProblem:
     """Return the e-graph with this choice as the graph that it was grown from."""
-    return ExtractionProblem(
-        problem.cost_us,
-        problem.node_class,
-        problem.child_ptr,
-        problem.child_idx,
-        problem.n_classes,
-        problem.root,
-        choice,
-    )
+    return replace(problem, original=choice)
 
 
 def random_problem(seed: int, max_classes: int = 8) -> ExtractionProblem:
