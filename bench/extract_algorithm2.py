@@ -11,6 +11,7 @@ the order of the visits and need not converge to anything: that is the algorithm
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,7 +83,7 @@ _NOTHING: History = {}
 
 
 def _charge(
-    own: float, children: list[int], costs: list[float | None], histories: list[History]
+    own: float, children: Sequence[int], costs: list[float | None], histories: list[History]
 ) -> tuple[float, History] | None:
     """Return an e-node's cost and history; None while a child has no cost yet."""
     total = own

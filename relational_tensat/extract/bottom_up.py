@@ -14,6 +14,7 @@ but of a size that still tells e-nodes apart, where a sum over children would ex
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -145,7 +146,7 @@ class _SetUnion:
         self._stamp = np.zeros(n_classes, dtype=np.int32)
         self._round = 0
 
-    def cost(self, children: list[int]) -> float:
+    def cost(self, children: Sequence[int]) -> float:
         """Return what the union of the sets of these settled classes weighs."""
         if len(children) < 2:
             return self._total[children[0]] if children else 0.0
@@ -153,7 +154,7 @@ class _SetUnion:
             return max([self._total[child] for child in children])
         return self._unite(children)[1]
 
-    def settle(self, klass: int, children: list[int], weight: float, total: float) -> None:
+    def settle(self, klass: int, children: Sequence[int], weight: float, total: float) -> None:
         """Record the set of a class whose e-node of this weight was chosen."""
         self._total[klass] = total
         self._weight[klass] = weight
@@ -174,7 +175,7 @@ class _SetUnion:
         members = self._members[klass]
         return _EMPTY if members is None else members
 
-    def _unite(self, children: list[int]) -> tuple[list[Ints], float]:
+    def _unite(self, children: Sequence[int]) -> tuple[list[Ints], float]:
         """Return the union as disjoint parts, and its weight."""
         self._round += 1
         stamp, current = self._stamp, self._round

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from relational_tensat.extract.bottom_up import DagDeriver
-from relational_tensat.extract.index import edge_owner, nodes_by_class
+from relational_tensat.extract.index import Adjacency, edge_owner, nodes_by_class
 from relational_tensat.extract.problem import ExtractionProblem, Floats, Ints
 from relational_tensat.extract.reduced import Mask
 from relational_tensat.extract.timekeeping import Check, unlimited
@@ -130,7 +130,7 @@ class _State:
         self.wanted: set[int] = {problem.root}
 
 
-def _direct_givers(problem: ExtractionProblem, members: list[list[int]]) -> list[list[int]]:
+def _direct_givers(problem: ExtractionProblem, members: Adjacency) -> list[list[int]]:
     """Return, per class, the classes that are all that one of its free e-nodes needs."""
     arity = np.diff(problem.child_ptr)
     single_free = (problem.cost_us == 0) & (arity == 1)

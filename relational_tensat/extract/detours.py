@@ -27,6 +27,7 @@ then, and each class is paid for by the e-node it had. At the end the root is th
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -229,6 +230,6 @@ class _Proof:
         self.places = places
         self.needless = needless
 
-    def there(self, classes: list[int]) -> set[int]:
+    def there(self, classes: Sequence[int]) -> set[int]:
         """Return what stands for some classes: not those of N, and the places of those of J."""
         return {self.places.get(klass, klass) for klass in classes if klass not in self.needless}

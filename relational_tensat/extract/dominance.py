@@ -40,9 +40,7 @@ class _Domination:
         self._cost = problem.cost_us.tolist()
         self._alive = [True] * problem.n_nodes
         self._needing: dict[tuple[int, int], list[int]] = {}
-        self._below: list[set[int]] = [set() for _ in range(problem.n_classes)]
         for node, part in enumerate(self._children):
-            self._below[self._owner[node]].update(part)
             for child in part:
                 self._needing.setdefault((self._owner[node], child), []).append(node)
 
@@ -57,12 +55,23 @@ class _Domination:
         return np.array(self._alive, dtype=np.bool_)
 
     def _is_dominated(self, klass: int, users: list[int]) -> bool:
-        others = set.intersection(*sorted((self._below[self._owner[u]] for u in users), key=len))
-        others.discard(klass)
+        fewest = min(users, key=lambda user: len(self._members[self._owner[user]]))
         return any(
             self._derives_as_well(other, klass)
             and all(self._stands_in(other, klass, user) for user in users)
-            for other in sorted(others)
+            for other in self._candidates(klass, fewest)
+        )
+
+    def _candidates(self, klass: int, user: int) -> list[int]:
+        """Return what e-nodes beside a user need in the place of a class: nothing else can dominate it.
+
+        A user without others beside it, as the root often is, needs no look at its many children.
+        """
+        beside = [node for node in self._members[self._owner[user]] if node != user]
+        rest = self._children[user] - {klass} if beside else frozenset()
+        needed = {self._children[node] - rest for node in beside}
+        return sorted(
+            other for part in needed if len(part) == 1 for other in part if other != klass
         )
 
     def _stands_in(self, other: int, klass: int, user: int) -> bool:

@@ -13,11 +13,11 @@ on are moved before it, unless they rest on the class itself. The order is made 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from relational_tensat.extract.index import children_by_node, nodes_by_class
+from relational_tensat.extract.index import Adjacency, children_by_node, nodes_by_class
 from relational_tensat.extract.problem import (
     UNUSED,
     ExtractionProblem,
@@ -173,7 +173,7 @@ class _Line:
         position: per class, where it stands; classes without a derivation stand behind all.
     """
 
-    def __init__(self, order: list[int], choice: list[int], children: list[list[int]]) -> None:
+    def __init__(self, order: list[int], choice: list[int], children: Adjacency) -> None:
         self._choice = choice
         self._children = children
         self.position = [float(len(order))] * len(choice)
@@ -182,7 +182,7 @@ class _Line:
         # Between here and its position there is nobody but those who were moved before it last.
         self._free_from = [place - 1 for place in self.position]
 
-    def behind(self, klass: int, classes: list[int]) -> list[int] | None:
+    def behind(self, klass: int, classes: Sequence[int]) -> list[int] | None:
         """Return what must be moved before a class if it is to rest on these classes, in order.
 
         None if it cannot: they rest on the class themselves, have no derivation, or are too many.
@@ -203,7 +203,7 @@ class _Line:
             return None
         return sorted(found, key=position.__getitem__)
 
-    def move(self, classes: list[int], klass: int) -> None:
+    def move(self, classes: Sequence[int], klass: int) -> None:
         """Put what ``behind`` returned before the class."""
         start, here = self._free_from[klass], self.position[klass]
         step = (here - start) / (len(classes) + 1)
@@ -226,7 +226,7 @@ class _InPlace:
     def __init__(
         self,
         problem: ExtractionProblem,
-        children: list[list[int]],
+        children: Adjacency,
         cost: list[float],
         choice: list[int],
     ) -> None:
@@ -257,7 +257,7 @@ class _InPlace:
             self.users[child] += 1
         return 0.0
 
-    def _need(self, classes: list[int], trail: list[int]) -> float:
+    def _need(self, classes: Sequence[int], trail: list[int]) -> float:
         """Count one more user of these classes, and so on below; return what that costs."""
         users, total = self.users, 0.0
         stack = list(classes)
@@ -271,7 +271,7 @@ class _InPlace:
                 stack.extend(self._children[node])
         return total
 
-    def _release(self, classes: list[int], trail: list[int]) -> float:
+    def _release(self, classes: Sequence[int], trail: list[int]) -> float:
         """Count one user less of these classes, and so on below; return what that saves."""
         users, total = self.users, 0.0
         stack = list(classes)

@@ -1,10 +1,37 @@
-"""Adjacency of an e-graph in the other directions: classes to their e-nodes and to their users."""
+"""Adjacency of an e-graph in the other directions: classes to their e-nodes and to their users.
+
+Lists of a whole e-graph are made once, and kept as long as it lives: it never changes, and reductions ask
+for them again and again.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from relational_tensat.extract.problem import ExtractionProblem, Ints
+
+#: Per class or e-node, the e-nodes or classes that stand to it as asked for. Not to be changed.
+Adjacency: TypeAlias = Sequence[Sequence[int]]
+
+
+def _made_once(
+    make: Callable[[ExtractionProblem], Adjacency],
+) -> Callable[[ExtractionProblem], Adjacency]:
+    made: WeakKeyDictionary[ExtractionProblem, Adjacency] = WeakKeyDictionary()
+
+    @wraps(make)
+    def remembered(problem: ExtractionProblem) -> Adjacency:
+        found = made.get(problem)
+        if found is None:
+            found = made[problem] = make(problem)
+        return found
+
+    return remembered
 
 
 def edge_owner(child_ptr: Ints) -> Ints:
@@ -20,18 +47,21 @@ def group(keys: Ints, values: Ints, n_keys: int) -> list[list[int]]:
     return [ordered[starts[k] : starts[k + 1]] for k in range(n_keys)]
 
 
-def nodes_by_class(problem: ExtractionProblem) -> list[list[int]]:
+@_made_once
+def nodes_by_class(problem: ExtractionProblem) -> Adjacency:
     """Return the e-nodes of every class."""
     nodes = np.arange(problem.n_nodes, dtype=np.int32)
     return group(problem.node_class, nodes, problem.n_classes)
 
 
-def parents_by_class(problem: ExtractionProblem) -> list[list[int]]:
+@_made_once
+def parents_by_class(problem: ExtractionProblem) -> Adjacency:
     """Return, per class, the e-nodes that have it as a child."""
     return group(problem.child_idx, edge_owner(problem.child_ptr), problem.n_classes)
 
 
-def children_by_node(problem: ExtractionProblem) -> list[list[int]]:
+@_made_once
+def children_by_node(problem: ExtractionProblem) -> Adjacency:
     """Return the child classes of every e-node as lists."""
     flat, ends = problem.child_idx.tolist(), problem.child_ptr.tolist()
     return [flat[ends[node] : ends[node + 1]] for node in range(problem.n_nodes)]

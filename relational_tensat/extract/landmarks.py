@@ -14,7 +14,7 @@ from collections import deque
 
 import numpy as np
 
-from relational_tensat.extract.index import children_by_node, nodes_by_class
+from relational_tensat.extract.index import Adjacency, children_by_node, nodes_by_class
 from relational_tensat.extract.loops import class_components
 from relational_tensat.extract.problem import ExtractionProblem, Floats
 from relational_tensat.extract.solver import Rows, rows_of_lists
@@ -127,8 +127,8 @@ class _Point:
     def __init__(
         self,
         problem: ExtractionProblem,
-        children: list[list[int]],
-        nodes: list[list[int]],
+        children: Adjacency,
+        nodes: Adjacency,
         x: Floats,
     ) -> None:
         self._problem, self._children = problem, children

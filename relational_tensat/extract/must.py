@@ -9,10 +9,12 @@ Sets are Python integers, one bit per class.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 
 from relational_tensat.extract.index import (
+    Adjacency,
     children_by_node,
     nodes_by_class,
     parents_by_class,
@@ -151,7 +153,7 @@ def drop_by_must(reduced: Reduced, check: Check = unlimited) -> Reduced:
 
 
 def _dominated(
-    members: list[int], cost: list[float], children: list[list[int]], needs: list[int]
+    members: Sequence[int], cost: list[float], children: Adjacency, needs: list[int]
 ) -> list[int]:
     """Return the e-nodes of a class that another one makes superfluous.
 
