@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from bench.cpu_measure import CpuRun, Timing
+from bench.cpu_measure import CpuRun
+from relational_tensat.cost.whole import WholeTiming
 from relational_tensat.report.console import table
 
 _COLUMNS = (
@@ -71,5 +72,5 @@ def _print_work(runs: Sequence[CpuRun], console: Console) -> None:
     console.print()
 
 
-def _spread(timing: Timing) -> str:
+def _spread(timing: WholeTiming) -> str:
     return f"{timing.speedup_p10:.3f}-{timing.speedup_p90:.3f}"

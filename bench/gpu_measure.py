@@ -14,13 +14,8 @@ from bench.gpu_optimize import RULE_SETS, Optimized, measure_all, optimize_for
 from bench.record import graph_configurations
 from relational_tensat.cost import graph_cost_us
 from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings
-from relational_tensat.cost.cuda.whole import (
-    GRAPH_SETTINGS,
-    OnDevice,
-    prepare_graphs,
-    time_graphs,
-    verify_on_device,
-)
+from relational_tensat.cost.cuda.verifying import OnDevice, prepare_graphs, verify_on_device
+from relational_tensat.cost.cuda.whole import GRAPH_SETTINGS, time_graphs
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.errors import VerificationError
 from relational_tensat.files import write_aside
@@ -151,7 +146,13 @@ def _run(name: str, graph: Graph, optimized: Mapping[str, Optimized], session: S
             variants[variant] = _checked(variants[variant], check)
     prepared = prepare_graphs(graph, list(right.values()), session.seed)
     observations = time_graphs(
-        session.library, session.timer, prepared, session.math, session.settings, session.record
+        session.library,
+        session.timer,
+        prepared.graphs,
+        prepared.inputs,
+        session.math,
+        session.settings,
+        session.record,
     )
     dropped = 0.0
     for variant, seen in zip(("original", *right), observations, strict=True):

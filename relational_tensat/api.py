@@ -11,25 +11,26 @@ from pathlib import Path
 from relational_tensat.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.blocks import BlocksReport, explore_blocks
 from relational_tensat.checking import check_result
+from relational_tensat.choosing import settle
 from relational_tensat.cost import (
     CostModel,
     CostSource,
+    Device,
+    Unmeasurable,
     as_source,
     ask_for_graph,
     graph_cost_us,
     open_source,
 )
-from relational_tensat.cost.graph import count_inference_ops
+from relational_tensat.cost.whole import WholeTiming
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.stopwatch import TimeSpent
-from relational_tensat.errors import VerificationError
 from relational_tensat.explore import Exploration, Limits, explore
 from relational_tensat.explore.outcome import ended_exploration
 from relational_tensat.extract import Extraction, relative_gap
-from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
 from relational_tensat.extract.techniques import Techniques
-from relational_tensat.graph import Graph
+from relational_tensat.graph import Array, Graph
 from relational_tensat.graph.sharing import share_equal_weights
 from relational_tensat.load import load_model, save_model
 from relational_tensat.options import Options
@@ -41,7 +42,9 @@ from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.soundness.gate import check_trust
 from relational_tensat.soundness.verdict import Verdict
+from relational_tensat.verify import Verification
 from relational_tensat.verify.given import load_inputs
+from relational_tensat.whole import time_on_device
 
 
 def optimize(
@@ -63,7 +66,8 @@ def optimize(
 
     Returns:
         The graph, its cost before and after, and how it was found. It never costs more than the
-        original: where nothing cheaper is found, the original is returned.
+        original: where nothing cheaper is found, or what was found is slower whole on the device that
+        costs are measured on, the original is returned.
 
     Raises:
         UsageError: a rule, profile, dimension or input does not exist, or a path is unusable.
@@ -157,7 +161,7 @@ class _Run:
         self.stored = stored
         self.record: RunRecord | None = None  # what another process would need to take this one up
         self.seconds = dict.fromkeys(
-            ("load", "explore", "extract", "verify", "write", "measure", "total"), 0.0
+            ("load", "explore", "extract", "verify", "whole", "write", "measure", "total"), 0.0
         )
 
     def carry_out(
@@ -184,32 +188,33 @@ class _Run:
             self.record = RunRecord.of(self.options, model, graph, target, own_costs=own)
         found = self.search(shared, rules, cost)
         ask_for_graph(cost, found.graph)
-        chosen, notes = _cheaper(shared, found.graph, cost)
-        with self._phase("verify"):
-            source = None if isinstance(model, Graph) else Path(model)
-            folded, verification = check_result(
-                shared, chosen, given, self.options, source=source, target=target
-            )
-        if verification.failure():
-            raise VerificationError(verification.failure())
+        source = None if isinstance(model, Graph) else Path(model)
+        settled = settle(
+            shared,
+            found.graph,
+            cost,
+            lambda chosen: self.check(shared, chosen, given, source, target),
+            lambda folded: self.time_whole(shared, folded, given, cost.device),
+        )
         if target is not None:
             with self._phase("write"):
-                save_model(folded, target)
+                save_model(settled.folded, target)
         self.seconds["total"] = time.perf_counter() - started
         self.seconds["measure"] = cost.measuring_s
         was = "" if self.stored is None else self.stored.said
-        before, after = graph_cost_us(graph, cost), graph_cost_us(chosen, cost)
+        before, after = graph_cost_us(graph, cost), graph_cost_us(settled.graph, cost)
+        said = (was, found_model.note, *settled.notes, found.extraction.note, *cost.notes)
         bound = min(found.extraction.bound_us, after)
         return Result(
             model=str(model) if isinstance(model, str | Path) else model.name,
-            graph=folded,
+            graph=settled.folded,
             original=graph,
             cost_profile=cost.name,
             cost_before_us=before,
             cost_after_us=after,
             bound_us=bound,
             gap=relative_gap(after, bound),
-            optimal=found.extraction.optimal,
+            optimal=found.extraction.optimal and not settled.keeps_original,
             extractor=found.extraction.method,
             e_nodes=found.e_nodes,
             e_classes=found.e_classes,
@@ -217,22 +222,42 @@ class _Run:
             statements=found.exploration.statements,
             stop_reason=found.exploration.stop_reason,
             rules=found.exploration.rules,
-            rules_used={} if chosen is shared else found.rules_used,
+            rules_used={} if settled.graph is shared else found.rules_used,
             log=found.exploration.log,
             extraction=ExtractionSummary.of(found.extraction),
             extractions=found.extractions,
             time_spent=found.time_spent,
             blocks=found.blocks,
             seconds=self.seconds,
-            verification=verification,
+            verification=settled.verification,
             output=target,
-            notes=tuple(
-                filter(None, (was, found_model.note, *notes, found.extraction.note, *cost.notes))
-            ),
+            notes=tuple(filter(None, said)),
             resumed_after=None if self.stored is None else self.stored.iteration,
             untrusted_rules=untrusted,
             costs=cost.counts,
+            whole=settled.whole,
         )
+
+    def check(
+        self,
+        original: Graph,
+        chosen: Graph,
+        given: Mapping[str, Array],
+        source: Path | None,
+        target: Path | None,
+    ) -> tuple[Graph, Verification]:
+        """Fold and verify a graph; see ``check_result``."""
+        with self._phase("verify"):
+            return check_result(original, chosen, given, self.options, source=source, target=target)
+
+    def time_whole(
+        self, original: Graph, folded: Graph, given: Mapping[str, Array], device: Device | None
+    ) -> WholeTiming | Unmeasurable | None:
+        """Time original and optimized graph, if that is wanted and the device is here."""
+        if device is None or not self.options.whole:
+            return None
+        with self._phase("whole"):
+            return time_on_device(device, original, folded, given, self.options.seed)
 
     def open_costs(self) -> CostSource:
         """Open what the options name; nothing is measured yet."""
@@ -366,19 +391,3 @@ class _Run:
             yield
         finally:
             self.seconds[name] += time.perf_counter() - begun
-
-
-def _cheaper(original: Graph, optimized: Graph, cost: CostModel) -> tuple[Graph, tuple[str, ...]]:
-    """Return the optimized graph unless the original is as good, and what to say about it."""
-    before, after = graph_cost_us(original, cost), graph_cost_us(optimized, cost)
-    if after < before * (1 - COST_TOLERANCE):
-        return optimized, ()
-    if after > before * (1 + COST_TOLERANCE):
-        return original, (
-            f"the extracted graph costs {after:.3f} µs, more than the original's {before:.3f}: "
-            "the original is kept",
-        )
-    n_before = sum(count_inference_ops(original).values())
-    if sum(count_inference_ops(optimized).values()) < n_before:
-        return optimized, ()
-    return original, ("no cheaper graph was found: the original is kept",)

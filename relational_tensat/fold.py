@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from relational_tensat.graph import Array, Graph, TensorType, Weight, build_graph
-from relational_tensat.verify.evaluate import evaluate_weight_only
+from relational_tensat.verify.evaluate import evaluate_weight_only, foldable_values
 
 
 def fold_weights(graph: Graph) -> Graph:
@@ -21,7 +23,21 @@ def fold_weights(graph: Graph) -> Graph:
     Raises:
         InputError: an operator cannot be computed for the weights' values.
     """
-    folded = {name: _compact(value) for name, value in evaluate_weight_only(graph).items()}
+    values = evaluate_weight_only(graph).items()
+    return _with_weights(graph, {name: _compact(value) for name, value in values})
+
+
+def assume_folded(graph: Graph) -> Graph:
+    """Return the graph as ``fold_weights`` would if all weights had data, without computing any.
+
+    What depends on weights only becomes a weight without data: enough to see how long a graph takes.
+    """
+    _, wanted = foldable_values(graph, graph.weights)
+    return _with_weights(graph, dict.fromkeys(wanted))
+
+
+def _with_weights(graph: Graph, folded: Mapping[str, Array | None]) -> Graph:
+    """Return the graph with values as weights instead, and without what nothing reads any more."""
     needed = set(graph.outputs)
     kept = []
     for node in reversed(graph.nodes):

@@ -52,6 +52,8 @@ class Options:
         cost: what costs are from: ``analytic:PROFILE``, ``cpu``, ``cuda``, ``table:TABLE``, or a profile
             alone; see ``cost.opening``.
         cost_cache: the file that keeps measured costs; None for the user's own.
+        whole: with costs measured here, time the original and the optimized graph whole, and return the
+            original where it is faster beyond the noise; False to go by the sums of single operators.
         dims: sizes of the model's dynamic dimensions, by name.
         inputs: NumPy files (``.npy``) to verify with, by graph input.
         verify_runs: random inputs per set of weights in verification; None for 2, or 1 for graphs
@@ -86,6 +88,7 @@ class Options:
     stop_unmoved: int = 0
     cost: str = "t4"
     cost_cache: Path | None = None
+    whole: bool = True
     dims: Mapping[str, int] = field(default_factory=dict)
     inputs: Mapping[str, Path] = field(default_factory=dict)
     verify_runs: int | None = None

@@ -13,7 +13,7 @@ class Progress(Protocol):
     """Is told of every step of a run; ``Silent`` ignores all of it."""
 
     def phase(self, name: str) -> None:
-        """A phase begins: load, explore, extract, verify or write."""
+        """A phase begins: load, explore, extract, verify, whole or write."""
 
     def iteration(self, report: IterationReport) -> None:
         """An iteration of exploration has ended."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.cost import CostCounts, count_inference_ops
+from relational_tensat.cost.whole import WholeTiming
 from relational_tensat.egraph.stopwatch import TimeSpent
 from relational_tensat.graph import Graph
 
@@ -57,6 +58,33 @@ class ExtractionSummary:
         return {**asdict(self), "reductions": dict(self.reductions)}
 
 
+@dataclass(frozen=True, slots=True)
+class WholeRun:
+    """Original and extracted graph run whole on the device that costs are measured on.
+
+    Attributes:
+        modelled_before_us, modelled_after_us: the sums of their operators' times.
+    """
+
+    timing: WholeTiming
+    modelled_before_us: float
+    modelled_after_us: float
+
+    @property
+    def keeps_original(self) -> bool:
+        """Whether the extracted graph is slower beyond the noise, so that the original is returned."""
+        return self.timing.is_loss
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the times, the speed-up and its spread, what the sums say, and which graph is kept."""
+        return {
+            **asdict(self.timing),
+            "modelled_before_us": self.modelled_before_us,
+            "modelled_after_us": self.modelled_after_us,
+            "kept": "original" if self.keeps_original else "optimized",
+        }
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
     """An optimized graph and how it was found.
@@ -68,9 +96,12 @@ class Result:
         cost_profile: the name of the cost model.
         costs: how many configurations were measured, cached, recorded and estimated.
         cost_before_us, cost_after_us: of one inference; after is never more than before.
+        whole: original and extracted graph run whole, where costs are measured here and a graph other
+            than the original was extracted; None where they were not run.
         bound_us: no graph in the e-graph costs less; 0 where the extractor gives no bound.
         gap: ``(cost_after - bound) / cost_after``.
-        optimal: the solver proved that no graph in the e-graph is cheaper.
+        optimal: the solver proved that no graph in the e-graph is cheaper than this one; never where the
+            original is kept since a cheaper graph is slower whole.
         extractor: which one chose the graph.
         e_nodes, e_classes: of the e-graph, at the end of exploration.
         iterations: of exploration.
@@ -81,8 +112,8 @@ class Result:
         log: what each iteration did.
         extraction: what the final extraction had to do.
         extractions: what each extraction found, those between iterations first.
-        seconds: per phase: load (the model, the rules), explore, extract, verify, write, and total;
-            measure is a part of these.
+        seconds: per phase: load (the model, the rules), explore, extract, verify, whole (running
+            both graphs), write, and total; measure is a part of these.
         time_spent: where the seconds of explore and extract went.
         verification: what was compared, and the errors found.
         output: the file written; None if none was asked for.
@@ -122,11 +153,17 @@ class Result:
     blocks: BlocksReport | None = None
     resumed_after: int | None = None
     time_spent: TimeSpent = field(default_factory=TimeSpent)
+    whole: WholeRun | None = None
 
     @property
     def saturated(self) -> bool:
         """Whether no rule had anything left to add."""
         return self.stop_reason == "saturated"
+
+    @property
+    def keeps_original(self) -> bool:
+        """Whether the original is returned because what was extracted is slower whole."""
+        return self.whole is not None and self.whole.keeps_original
 
     @property
     def ops_before(self) -> dict[str, int]:
@@ -146,6 +183,7 @@ class Result:
             "cost_before_us": self.cost_before_us,
             "cost_after_us": self.cost_after_us,
             "costs": asdict(self.costs),
+            "whole": None if self.whole is None else self.whole.to_json(),
             "e_nodes": self.e_nodes,
             "e_classes": self.e_classes,
             "iterations": self.iterations,

@@ -61,7 +61,7 @@ def test_the_cheaper_graph_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert result.verification.ok
     assert result.cost_profile == "flat"
     assert load_model(output).count_ops() == result.graph.count_ops()
-    phases = {"load", "explore", "extract", "verify", "write", "measure", "total"}
+    phases = {"load", "explore", "extract", "verify", "whole", "write", "measure", "total"}
     assert set(result.seconds) == phases
 
 

@@ -166,6 +166,12 @@ def _add_search_arguments(parser: Parser) -> None:
         "--cost-cache", type=Path, metavar="FILE",
         help="keep measured costs here [in the user's cache folder]",
     )  # fmt: skip
+    parser.add_argument(
+        "--no-whole", action="store_true",
+        help="with --cost cpu and cuda, go by the sums of single operators: without it, original and "
+        "optimized graph are run whole on the device as well, in turn (some 5 s), and the original is "
+        "written where it is faster beyond the noise",
+    )  # fmt: skip
     parser.add_argument("--db", type=Path, metavar="FILE", help="keep the e-graph's database here")
     parser.add_argument(
         "--seed", type=whole_number, default=_DEFAULTS.seed, metavar="N",
@@ -242,6 +248,7 @@ def _options(args: argparse.Namespace) -> Options:
         stop_unmoved=args.stop_unmoved,
         cost=args.cost,
         cost_cache=args.cost_cache,
+        whole=not args.no_whole,
         dims=merged(args.dim, "--dim"),
         inputs=merged(args.input, "--input"),
         verify_runs=args.verify_runs,

@@ -1,6 +1,7 @@
 """What is measured, on what, and with which result: the words that all measured costs share.
 
-A device measures operator configurations one by one; it knows nothing of graphs, e-graphs or caches.
+A device measures operator configurations one by one, and two graphs whole; it knows nothing of e-graphs
+or caches.
 
 How a device plugs in: ``relational_tensat.cost.cpu`` and ``relational_tensat.cost.cuda`` each have a
 function ``open_device() -> Device``, imported when ``--cost cpu`` or ``--cost cuda`` is asked for. It
@@ -16,7 +17,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
-from relational_tensat.graph import AttrValue, ValueType
+from relational_tensat.cost.whole import WholeTiming
+from relational_tensat.graph import Array, AttrValue, Graph, ValueType
 from relational_tensat.ops import get_operator
 
 
@@ -54,7 +56,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Unmeasurable:
-    """A device cannot run a configuration; ``reason`` says why, in one line."""
+    """A device cannot run a configuration or a graph; ``reason`` says why, in one line."""
 
     reason: str
 
@@ -131,4 +133,15 @@ class Device(Protocol):
 
         Whoever asks stores a result before asking for the next: killing it loses one at most.
         Operators whose kernel is free under the kind's protocol are never asked for.
+        """
+
+    def time_whole(
+        self, graphs: tuple[Graph, Graph], inputs: Mapping[str, Array], seconds: float
+    ) -> WholeTiming | Unmeasurable:
+        """Run two graphs whole, in turn; return how long they take, or why that cannot be known.
+
+        Args:
+            graphs: the original and the optimized one; their weights have data.
+            inputs: a value for each graph input, which both have.
+            seconds: wall seconds that it should take at most, preparations aside.
         """

@@ -47,6 +47,11 @@ class MeasuredSource(CostSource):
         self._calibration: Calibration | None = None
 
     @property
+    def device(self) -> Device:
+        """What is measured on."""
+        return self._device
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What was estimated and why; how many times of before were not used."""
         found = []

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from relational_tensat.cost.device import Configuration
+from relational_tensat.cost.device import Configuration, Device
 from relational_tensat.cost.graph import costed_nodes
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.graph import Attrs, Graph, ValueType
@@ -69,6 +69,11 @@ class CostSource(ABC):
         """How many configurations were asked for so far, by origin."""
         found = [answer.origin for answer in self._answers.values()]
         return CostCounts(*(found.count(origin) for origin in ORIGINS))
+
+    @property
+    def device(self) -> Device | None:
+        """What the costs are measured on, if it is here: it can run whole graphs, too."""
+        return None
 
     @property
     def notes(self) -> tuple[str, ...]:

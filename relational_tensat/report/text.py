@@ -10,7 +10,7 @@ from rich.text import Text
 from relational_tensat.report.console import table
 from relational_tensat.report.extractions import print_extractions, reduced_line
 from relational_tensat.report.time_spent import print_time_spent
-from relational_tensat.result import Result
+from relational_tensat.result import Result, WholeRun
 
 _STOP = {
     "saturated": "saturated: no rule has anything left to add",
@@ -21,7 +21,8 @@ _STOP = {
     "interrupted": "interrupted; extracted from what was there",
     "unmoved": "stopped, since the cheapest graph did not get cheaper any more",
 }
-_PHASES = ("load", "explore", "extract", "verify", "write")
+_PHASES = ("load", "explore", "extract", "verify", "whole", "write")
+_SOMETIMES = ("whole",)
 _RULES_SHOWN = 20
 _UNTRUSTED_SHOWN = 5
 
@@ -38,6 +39,8 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
     console.print(cost_line(result))
     if any((result.costs.measured, result.costs.cached, result.costs.recorded)):
         console.print(counts_line(result))
+    if result.whole is not None:
+        console.print(whole_line(result.whole, result.cost_profile))
     _print_operators(result, console)
     _print_rules(result, console)
     _print_search(result, console)
@@ -67,6 +70,24 @@ def counts_line(result: Result) -> str:
     return f"costs of operator configurations: {counts}"
 
 
+def whole_line(whole: WholeRun, source: str) -> str:
+    """Return the line that holds the measured speed-up of the extracted graph against the modelled one."""
+    timing = whole.timing
+    after = whole.modelled_after_us
+    modelled = f"; {whole.modelled_before_us / after:.2f}x modelled" if after else ""
+    kept = ": the original is kept" if whole.keeps_original else ""
+    return (
+        f"run whole on {source}: {_us(timing.before_us)} → {_us(timing.after_us)} µs "
+        f"({timing.speedup:.2f}x measured, {timing.speedup_p10:.2f}-{timing.speedup_p90:.2f} in "
+        f"{timing.rounds} rounds{modelled}){kept}"
+    )
+
+
+def _us(time_us: float) -> str:
+    """Return microseconds with as many digits as may mean something."""
+    return f"{time_us:,.0f}" if time_us >= 1000 else f"{time_us:,.1f}"
+
+
 def untrusted_line(result: Result) -> str:
     """Return the line that names the rules that are not known to be sound."""
     names = list(result.untrusted_rules)
@@ -82,8 +103,9 @@ def summary_line(result: Result) -> str:
     where = f" → {result.output}" if result.output else ""
     error = f"{result.verification.max_relative_error:.1e}"
     warning = f"{untrusted_line(result)}; " if result.untrusted_rules else ""
+    whole = f"{whole_line(result.whole, result.cost_profile)}; " if result.whole else ""
     return (
-        f"{warning}{result.model}{where}: {cost_line(result)}; {_confidence(result)}; "
+        f"{warning}{result.model}{where}: {cost_line(result)}; {whole}{_confidence(result)}; "
         f"{result.stop_reason}; verified, worst relative error {error}"
     )
 
@@ -136,6 +158,7 @@ def _print_search(result: Result, console: Console) -> None:
     shares = [
         f"{phase} {result.seconds[phase]:.2f} s ({result.seconds[phase] / total:.0%})"
         for phase in _PHASES
+        if result.seconds[phase] or phase not in _SOMETIMES
     ]
     measuring = result.seconds["measure"]
     said = f"; measuring was {measuring:.2f} s of it" if measuring else ""
@@ -144,6 +167,13 @@ def _print_search(result: Result, console: Console) -> None:
 
 def _confidence(result: Result) -> str:
     """Return how good the extracted graph is known to be; "optimal" only where it was proven."""
+    if result.keeps_original:
+        return f"the original, as what is cheaper by the sums is slower whole; {_proven(result)}"
+    return _proven(result)
+
+
+def _proven(result: Result) -> str:
+    """Return what the extractor proved of the costs, which are sums over operators."""
     if result.optimal:
         return "optimal for this e-graph"
     if result.bound_us == 0.0:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from relational_tensat.anytime import ExtractionEntry
     from relational_tensat.explore import IterationReport
 
+#: Phases whose names do not say what is done.
+_SAID = {"whole": "run both graphs whole"}
 #: The solver reports more often than a person can read.
 _SECONDS_BETWEEN_BOUNDS = 0.5
 _SECONDS_BETWEEN_MEASUREMENTS = 2.0
@@ -30,7 +32,7 @@ class ConsoleProgress:
         """Print the name of a phase when it begins."""
         if name not in ("load", self._phase):  # loading is too quick to be news
             self._phase = name
-            self._console.print(f"{name} …", style="dim")
+            self._console.print(f"{_SAID.get(name, name)} …", style="dim")
 
     def iteration(self, report: IterationReport) -> None:
         """Print what an iteration of exploration did."""

@@ -61,7 +61,20 @@ def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
     Raises:
         InputError: an operator cannot be computed for these values.
     """
-    known = {name for name, weight in graph.weights.items() if weight.data is not None}
+    folded, wanted = foldable_values(
+        graph, {name for name, weight in graph.weights.items() if weight.data is not None}
+    )
+    data = {name: w.data for name, w in graph.weights.items() if w.data is not None}
+    values = _Run(graph, {}, data).run(_needed(folded, wanted), wanted)
+    return {name: _as_declared(value, graph.types[name]) for name, value in values.items()}
+
+
+def foldable_values(graph: Graph, weights: Iterable[str]) -> tuple[list[Node], list[str]]:
+    """Return the nodes that depend on nothing but these weights, and which of their results are used.
+
+    See ``evaluate_weight_only``.
+    """
+    known = set(weights)
     folded: list[Node] = []
     for node in graph.nodes:
         if all(name in known for name in node.inputs) and _is_foldable(graph, node):
@@ -73,10 +86,7 @@ def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
     for node in graph.nodes:
         if id(node) not in inside:
             used.update(node.inputs)
-    wanted = [name for node in folded for name in node.outputs if name in results & used]
-    data = {name: w.data for name, w in graph.weights.items() if w.data is not None}
-    values = _Run(graph, {}, data).run(_needed(folded, wanted), wanted)
-    return {name: _as_declared(value, graph.types[name]) for name, value in values.items()}
+    return folded, [name for node in folded for name in node.outputs if name in results & used]
 
 
 def _is_foldable(graph: Graph, node: Node) -> bool:

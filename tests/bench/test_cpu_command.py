@@ -8,26 +8,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from bench import cpu_command
-from bench.cpu_measure import CpuRun, Timing, cpu_options, measure_model, timing, unmasked
+from bench.cpu_measure import CpuRun, cpu_options, measure_model
 from bench.cpu_plot import points, write_points
 from bench.cpu_report import losses, print_runs
-from relational_tensat.cost.cpu.quiet import Taken
+from relational_tensat.cost.whole import WholeTiming
 from relational_tensat.errors import UsageError
 from relational_tensat.load import save_model
 from relational_tensat.models import GraphBuilder
 from relational_tensat.report.console import stdout_console
 from tests.cost.fakes import FakeDevice, plug_in
 
-_FAST = Timing(100.0, 50.0, 2.0, 1.9, 2.1, 30)
-_SLOW = Timing(100.0, 110.0, 0.91, 0.85, 0.95, 30)
-_TIE = Timing(100.0, 101.0, 0.99, 0.95, 1.02, 30)
+_FAST = WholeTiming(100.0, 50.0, 2.0, 1.9, 2.1, 30)
+_SLOW = WholeTiming(100.0, 110.0, 0.91, 0.85, 0.95, 30)
+_TIE = WholeTiming(100.0, 101.0, 0.99, 0.95, 1.02, 30)
 
 
-def _run(**timings: Timing) -> CpuRun:
+def _run(**timings: WholeTiming) -> CpuRun:
     return CpuRun(
         model="tiny",
         modelled_before_us=95.0,
@@ -42,23 +41,6 @@ def _run(**timings: Timing) -> CpuRun:
     )
 
 
-def test_a_speed_up_is_the_median_of_ratios_within_rounds() -> None:
-    before, after = [10.0, 40.0, 12.0, 14.0, 16.0], [5.0, 20.0, 6.0, 7.0, 4.0]
-    found = timing([Taken(each, 1, 1) for each in before], [Taken(each, 1, 1) for each in after])
-    assert found.speedup == found.speedup_p10 == 2.0
-    assert found.speedup_p90 == pytest.approx(3.2)
-    assert found.rounds == 5
-    assert (found.before_us, found.after_us) == (pytest.approx(10.8), pytest.approx(4.4))
-    assert not found.is_loss
-
-
-def test_rounds_are_corrected_or_left_out() -> None:
-    calm, slow, torn = Taken(10.0, 1, 1), Taken(40.0, 2, 2), Taken(99.0, 1, 2)
-    found = timing([calm, calm, calm], [Taken(5.0, 1, 1), slow, torn])
-    assert found.rounds == 2
-    assert found.speedup == pytest.approx((10 / 5 + 10 / 20) / 2)
-
-
 def test_slower_in_nine_rounds_of_ten_is_a_loss_and_within_the_noise_is_none() -> None:
     assert losses([_run(off=_FAST, all=_TIE)]) == []
     (line,) = losses([_run(off=_SLOW, all=_FAST)])
@@ -68,13 +50,6 @@ def test_slower_in_nine_rounds_of_ten_is_a_loss_and_within_the_noise_is_none() -
 
 def test_the_sum_of_single_operators_is_held_against_the_whole() -> None:
     assert _run(off=_FAST, all=_TIE).additivity == 95.0 / (100.0 - 5.0)
-
-
-def test_masks_mask_nothing() -> None:
-    feeds = {"x": np.ones(3, np.float32), "padding": np.array([True, False])}
-    found = unmasked(feeds)
-    assert found["x"] is feeds["x"]
-    assert found["padding"].tolist() == [False, False]
 
 
 def test_points_of_the_plot(tmp_path: Path) -> None:
@@ -120,9 +95,7 @@ def test_both_graphs_are_run_in_both_modes_with_weights_of_their_own(
     )
     run = measure_model("tiny", _model(tmp_path), options, rounds=2, seconds=5.0)
     assert set(run.timings) == {"off", "all"}
-    assert all(
-        1 <= each.rounds <= 2 for each in run.timings.values()
-    )  # disturbed ones are left out
+    assert all(each.rounds >= 1 for each in run.timings.values())
     assert run.costs["measured"] == sum(map(len, device.asked)) > 0
     assert run.modelled_before_us >= run.modelled_after_us > 0
     assert run.call_us > 0

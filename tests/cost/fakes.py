@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import ModuleType
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from relational_tensat.cost import Configuration, DeviceKey, Sample, Unmeasurable
 from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.key import configuration_of
+from relational_tensat.cost.whole import WholeTiming
 from relational_tensat.errors import MissingDependencyError
-from relational_tensat.graph import AttrValue, ValueType
+from relational_tensat.graph import Array, AttrValue, Graph, ValueType
 from relational_tensat.ops import get_operator
 from tests.graphs import f32
 
@@ -46,12 +47,18 @@ def flat_us(each: Configuration) -> float:
     return 1.0 + sum(part.nbytes for kind in each.inputs for part in _parts(kind)) / 1e6
 
 
+#: What whole graphs take on a device that is not told otherwise.
+GAIN = WholeTiming(100.0, 80.0, 1.25, 1.2, 1.3, 40)
+
+
 @dataclass
 class FakeDevice:
     """Takes ``time_us`` for a configuration's p10, and cannot run the operators in ``unable``.
 
     Attributes:
         asked: every batch.
+        whole: what timing two graphs whole gives, or raises.
+        timed: all that was timed whole: the graphs and the inputs.
         interrupt_after: so many results are handed over before Ctrl-C; None for all.
     """
 
@@ -61,6 +68,8 @@ class FakeDevice:
     unable: frozenset[str] = frozenset()
     interrupt_after: int | None = None
     asked: list[list[Configuration]] = field(default_factory=list)
+    whole: WholeTiming | Unmeasurable | type[KeyboardInterrupt] = GAIN
+    timed: list[tuple[tuple[Graph, Graph], Mapping[str, Array]]] = field(default_factory=list)
 
     def measure(
         self, configurations: Sequence[Configuration]
@@ -75,6 +84,16 @@ class FakeDevice:
                 continue
             time_us = self.time_us(each)
             yield each, Sample(time_us * 1.1, time_us, time_us * 1.5, 30)
+
+    def time_whole(
+        self, graphs: tuple[Graph, Graph], inputs: Mapping[str, Array], seconds: float
+    ) -> WholeTiming | Unmeasurable:
+        """Hand over what was given, whatever the graphs are."""
+        assert 0 < seconds < 60
+        self.timed.append((graphs, inputs))
+        if isinstance(self.whole, type):
+            raise self.whole
+        return self.whole
 
 
 def _parts(kind: ValueType) -> tuple[ValueType, ...]:

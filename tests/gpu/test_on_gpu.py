@@ -12,7 +12,8 @@ from relational_tensat.cost.cuda import open_device
 from relational_tensat.cost.cuda.checking import TOLERANCES, norm_error
 from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.cost.cuda.single import draw
-from relational_tensat.cost.cuda.whole import prepare_graphs, time_graphs, verify_on_device
+from relational_tensat.cost.cuda.verifying import prepare_graphs, verify_on_device
+from relational_tensat.cost.cuda.whole import time_graphs
 from relational_tensat.cost.device import Sample
 from relational_tensat.errors import MissingDependencyError
 from relational_tensat.fold import fold_weights
@@ -87,7 +88,7 @@ def test_graphs_are_recorded_and_timed(library: CudaLibrary) -> None:
     prepared = prepare_graphs(shared_matmuls(), [shared_matmuls()])
     verify_on_device(library, prepared, "fp32")
     settings = Settings(short_us=0.0, window=5, fewest=10, most=10, modes=("warm",), tolerance=1.0)
-    found = time_graphs(library, Timer(library), prepared, "fp32", settings)
+    found = time_graphs(library, Timer(library), prepared.graphs, prepared.inputs, "fp32", settings)
     assert len(found) == 2
 
 

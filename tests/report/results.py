@@ -53,6 +53,7 @@ def example_result() -> Result:
             "explore": 1.0,
             "extract": 0.25,
             "verify": 0.25,
+            "whole": 0.0,
             "write": 0.0,
             "measure": 0.0,
             "total": 2.0,

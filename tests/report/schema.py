@@ -12,6 +12,7 @@ SCHEMA: dict[str, Any] = {
     "cost_before_us": NUMBER,
     "cost_after_us": NUMBER,
     "costs": dict.fromkeys(("measured", "cached", "recorded", "estimated"), int),
+    "whole": (dict, type(None)),  # WHOLE
     "e_nodes": int,
     "e_classes": int,
     "iterations": int,
@@ -30,7 +31,7 @@ SCHEMA: dict[str, Any] = {
     },
     "extractions": list,
     "seconds": dict.fromkeys(
-        ("load", "explore", "extract", "verify", "write", "measure", "total"), NUMBER
+        ("load", "explore", "extract", "verify", "whole", "write", "measure", "total"), NUMBER
     ),
     "time_spent": {"phases": None, "statements": list},  # seconds per phase; STATEMENT
     "verified": {"ok": bool, "max_relative_error": NUMBER, "runs": int},
@@ -55,6 +56,17 @@ STATEMENT: dict[str, Any] = {
     "rows": int,
     "seconds": NUMBER,
 }
+WHOLE: dict[str, Any] = {
+    "before_us": NUMBER,
+    "after_us": NUMBER,
+    "speedup": NUMBER,
+    "speedup_p10": NUMBER,
+    "speedup_p90": NUMBER,
+    "rounds": int,
+    "modelled_before_us": NUMBER,
+    "modelled_after_us": NUMBER,
+    "kept": str,
+}
 RULE: dict[str, Any] = {"matches": int, "applied": int, "seconds": NUMBER}
 STOP_REASONS = {"saturated", "iterations", "nodes", "time", "memory", "interrupted", "unmoved"}
 
@@ -69,6 +81,8 @@ def check_schema(found: dict[str, Any]) -> None:
         _check(each, EXTRACTION, "extractions")
     for each in found["time_spent"]["statements"]:
         _check(each, STATEMENT, "time_spent")
+    if found["whole"] is not None:
+        _check(found["whole"], WHOLE, "whole")
     assert found["stop_reason"] in STOP_REASONS
     assert found["saturated"] == (found["stop_reason"] == "saturated")
     assert 0.0 <= found["gap"] <= 1.0

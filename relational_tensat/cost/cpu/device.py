@@ -1,8 +1,8 @@
-"""The processor as a device: each configuration is run by ONNX Runtime, inside a graph of its own."""
+"""The processor as a device: ONNX Runtime runs each configuration inside a graph of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 
 import numpy as np
@@ -14,6 +14,7 @@ from relational_tensat.cost.cpu.quiet import thread_us
 from relational_tensat.cost.cpu.reference import processor_watch
 from relational_tensat.cost.cpu.sampling import Evictor, Pair, difference
 from relational_tensat.cost.cpu.session import prepare, refusals
+from relational_tensat.cost.cpu.whole import time_whole
 from relational_tensat.cost.device import (
     PROTOCOLS,
     Configuration,
@@ -21,7 +22,8 @@ from relational_tensat.cost.device import (
     Sample,
     Unmeasurable,
 )
-from relational_tensat.graph import DTYPE_BYTES, tensors_of
+from relational_tensat.cost.whole import WholeTiming
+from relational_tensat.graph import DTYPE_BYTES, Array, Graph, tensors_of
 
 KIND = "cpu"
 _NAME_SUFFIX = {"off": "", "all": ", graph optimizations on"}
@@ -95,6 +97,12 @@ class OnnxRuntimeDevice:
                 return result
             samples.append(result)
         return total(samples)
+
+    def time_whole(
+        self, graphs: tuple[Graph, Graph], inputs: Mapping[str, Array], seconds: float
+    ) -> WholeTiming | Unmeasurable:
+        """Run two graphs in onnxruntime, with the same optimizations of its own as single operators."""
+        return time_whole(graphs, inputs, self._optimizations, seconds)
 
     def _measure_node(
         self, configuration: Configuration, patience_s: float

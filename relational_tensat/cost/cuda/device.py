@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from relational_tensat.cost.cuda.drift import Clock
 from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings, observe
 from relational_tensat.cost.cuda.stopwatch import SubjectStopwatch
 from relational_tensat.cost.cuda.subject import make_subject
+from relational_tensat.cost.cuda.whole import time_pair
 from relational_tensat.cost.device import (
     PROTOCOLS,
     Configuration,
@@ -16,9 +17,11 @@ from relational_tensat.cost.device import (
     Sample,
     Unmeasurable,
 )
+from relational_tensat.cost.whole import WholeTiming
 from relational_tensat.errors import InputError
 from relational_tensat.gpu.cuda.library import CudaLibrary
 from relational_tensat.gpu.cuda.timing import Timer
+from relational_tensat.graph import Array, Graph
 
 KIND = "cuda"
 _NAME_SUFFIX = {"fp32": "", "tf32": ", tf32"}
@@ -96,6 +99,16 @@ class CudaDevice:
         finally:
             stopwatch.close()
             subject.close()
+
+    def time_whole(
+        self, graphs: tuple[Graph, Graph], inputs: Mapping[str, Array], seconds: float
+    ) -> WholeTiming | Unmeasurable:
+        """Run two graphs, each as one CUDA graph."""
+        timer = self._started_timer()
+        try:
+            return time_pair(self._library, timer, graphs, inputs, self._math, seconds)
+        except InputError as error:
+            return Unmeasurable(str(error))
 
     def _started_timer(self) -> Timer:
         """Return events and the fixed product; made, and the clock learned, at the first measurement."""

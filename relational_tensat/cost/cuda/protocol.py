@@ -81,6 +81,8 @@ class Observation:
 
     Attributes:
         samples: by mode.
+        times_us: by mode, the samples themselves in the order in which they were taken: those of
+            subjects that were timed together belong to the same rounds.
         batch: launches a sample.
         noise: how much the medians of the even and the odd windows differ, as a fraction.
         windows, dropped: how many were taken, and how many of them the clock moved in.
@@ -88,6 +90,7 @@ class Observation:
     """
 
     samples: dict[str, Sample]
+    times_us: dict[str, tuple[float, ...]]
     batch: int
     noise: float
     windows: int
@@ -213,6 +216,7 @@ def _conclude(
     ]
     return Observation(
         samples={mode: summarize(_flat(times)) for mode, times in kept.items()},
+        times_us={mode: tuple(_flat(times)) for mode, times in kept.items()},
         batch=batch,
         noise=noise_floor(_flat(first[::2]), _flat(first[1::2])),
         windows=total,

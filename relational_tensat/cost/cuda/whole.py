@@ -1,146 +1,35 @@
-"""Whole graphs on the GPU: whether they compute the same, and how long they take."""
+"""Whole graphs on the GPU: how long they take, end to end, each as one CUDA graph."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
-import numpy as np
-
-from relational_tensat.cost.cuda.checking import TOLERANCES, norm_error
 from relational_tensat.cost.cuda.protocol import (
     WARM,
     Observation,
     Settings,
+    Stopwatch,
+    Subject,
     observe,
 )
 from relational_tensat.cost.device import Unmeasurable
-from relational_tensat.errors import VerificationError
-from relational_tensat.fold import fold_weights
+from relational_tensat.cost.whole import ENOUGH_ROUNDS, WholeTiming
 from relational_tensat.gpu.cuda.graphs import RecordedLaunches, record_launches
 from relational_tensat.gpu.cuda.library import CudaLibrary
 from relational_tensat.gpu.cuda.timing import Timer
 from relational_tensat.gpu.executor import Executor
-from relational_tensat.gpu.library import KernelLibrary
 from relational_tensat.gpu.plan import Plan, plan_graph
 from relational_tensat.graph import Array, Graph
-from relational_tensat.verify.equivalence import check_signatures
-from relational_tensat.verify.outputs import compute_outputs, output_names
-from relational_tensat.verify.reseed import reseed
-from relational_tensat.verify.shrinking import LAST_STEP, RandomWeights, draw_inputs
 
-#: Rounding adds up along a graph: one kernel's tolerance times this.
-_DEPTH = 10.0
-#: Results beyond this say nothing: what they are sums of may not fit into the type.
-_LARGEST_FLOAT16, _LARGEST_FLOAT32 = 1e3, 1e30
+#: Records what a function enqueues on a GPU.
+Record: TypeAlias = Callable[[Any, Callable[[], None]], RecordedLaunches]
+
 #: Whole graphs are timed as they are, in windows of so many rounds; the caches hold what the run
 #: before left in them.
 GRAPH_SETTINGS = Settings(short_us=0.0, warm_up_us=50_000.0, modes=(WARM,))
-
-
-@dataclass(frozen=True, slots=True)
-class OnDevice:
-    """How close a graph on the device comes to the original in float64.
-
-    Attributes:
-        worst_error: ‖found - exact‖ / ‖exact‖ of the worst output.
-        tolerance: what it must not exceed.
-        implementations: how many calls each library ran, by its name.
-    """
-
-    worst_error: float
-    tolerance: float
-    implementations: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Graphs that can run: the original first, then others that should compute the same.
-
-    Attributes:
-        graphs: with random data for their weights, what depends on these only folded.
-        inputs: by name.
-        exact: what the original computes in float64, tuples as their parts.
-    """
-
-    graphs: tuple[Graph, ...]
-    inputs: Mapping[str, Array]
-    exact: tuple[Array, ...]
-
-
-def prepare_graphs(original: Graph, others: Sequence[Graph], seed: int = 0) -> Prepared:
-    """Draw weights, which all graphs share by name, and inputs; compute what should come out.
-
-    They are drawn smaller where results leave the range of the original's element types: attention
-    without softmax is cubic in its input.
-
-    Raises:
-        VerificationError: a graph returns other tensors than the original.
-        InputError: an input or weight cannot be drawn.
-    """
-    for other in others:
-        check_signatures(original, other)
-    for step in range(LAST_STEP + 1):
-        weights = RandomWeights(original, seed, step)
-        inputs = draw_inputs(original, seed, step, {})
-        first = reseed(original, weights)
-        data = {name: w.data for name, w in first.weights.items() if w.data is not None}
-        exact = compute_outputs(first, inputs, data)
-        if _in_range(original, exact) or step == LAST_STEP:
-            break
-    graphs = (first, *(reseed(other, weights) for other in others))
-    return Prepared(tuple(fold_weights(graph) for graph in graphs), inputs, tuple(exact))
-
-
-def _in_range(graph: Graph, outputs: Sequence[Array]) -> bool:
-    """Whether all results fit into their element types, with room for what they are made of."""
-    for kind, array in zip(graph.output_types(), outputs, strict=True):
-        if kind.is_float:
-            most = _LARGEST_FLOAT16 if kind.dtype == "float16" else _LARGEST_FLOAT32
-            if not np.abs(array).max(initial=0.0) <= most:
-                return False
-    return True
-
-
-def verify_on_device(library: KernelLibrary, prepared: Prepared, math: str) -> list[OnDevice]:
-    """Run graphs on a device and hold each against the original in float64.
-
-    Raises:
-        VerificationError: one returns something else.
-        InputError: there is no kernel for a node.
-    """
-    results = []
-    for graph in prepared.graphs:
-        with Executor(plan_graph(graph, math), library) as executor:
-            found = executor.run(prepared.inputs)
-            used = executor.implementations()
-        results.append(OnDevice(*_judge(prepared, graph, found, math), used))
-    return results
-
-
-def _judge(
-    prepared: Prepared, graph: Graph, found: Sequence[Array], math: str
-) -> tuple[float, float]:
-    """Return the worst error and its tolerance.
-
-    Raises:
-        VerificationError: an output is off by more than its tolerance.
-    """
-    worst, limit = 0.0, 0.0
-    original = prepared.graphs[0]
-    names, kinds = output_names(original), original.output_types()
-    for name, kind, got, want in zip(names, kinds, found, prepared.exact, strict=True):
-        tf32 = kind.dtype == "float32" and math == "tf32"
-        tolerance = _DEPTH * TOLERANCES["tf32" if tf32 else kind.dtype] if kind.is_float else 0.0
-        error = norm_error(np.asarray(got, np.float64), np.asarray(want, np.float64))
-        if not error <= tolerance:
-            raise VerificationError(
-                f"{graph.name} on the device: output {name!r} is off by {error:.1e} relative to "
-                f"float64, more than {tolerance:.0e}"
-            )
-        worst, limit = max(worst, error), max(limit, tolerance)
-    return worst, limit
 
 
 @dataclass(slots=True)
@@ -174,22 +63,100 @@ class _WholeStopwatch:
 def time_graphs(
     library: CudaLibrary,
     timer: Timer,
-    prepared: Prepared,
+    graphs: Sequence[Graph],
+    inputs: Mapping[str, Array],
     math: str,
     settings: Settings = GRAPH_SETTINGS,
-    record: Callable[[Any, Callable[[], None]], RecordedLaunches] = record_launches,
+    record: Record | None = None,
 ) -> list[Observation | Unmeasurable]:
     """Time graphs end to end, interleaved, each as one CUDA graph.
+
+    Args:
+        graphs: with data for their weights.
+        record: how CUDA graphs are recorded, if not by ``record_launches``.
 
     Raises:
         InputError: there is no kernel for a node, or memory does not hold all graphs.
     """
+    with _loaded(library, graphs, inputs, math, record) as wholes:
+        return observe(wholes, _WholeStopwatch(timer), settings)
+
+
+def time_pair(
+    library: CudaLibrary,
+    timer: Timer,
+    graphs: tuple[Graph, Graph],
+    inputs: Mapping[str, Array],
+    math: str,
+    seconds: float,
+) -> WholeTiming | Unmeasurable:
+    """Time original and optimized graph for so many seconds, as ``time_graphs``.
+
+    Raises:
+        InputError: there is no kernel for a node, or memory does not hold both graphs.
+    """
+    with _loaded(library, graphs, inputs, math) as wholes:
+        stopwatch = _WholeStopwatch(timer)
+        return compare_pair((wholes[0], wholes[1]), stopwatch, seconds)
+
+
+def compare_pair(
+    pair: tuple[Subject, Subject], stopwatch: Stopwatch[Subject], seconds: float
+) -> WholeTiming | Unmeasurable:
+    """Return how long two subjects take, as far as can be known in so many seconds."""
+    round_s = 2e-6 * sum(stopwatch.time_us(each, WARM, 1) for each in pair)  # half is not timed
+    settings = _settings_for(round_s, seconds)
+    if settings is None:
+        return Unmeasurable(
+            f"{ENOUGH_ROUNDS} rounds of both graphs would take {ENOUGH_ROUNDS * round_s:.0f} s, "
+            f"more than {seconds:.0f}"
+        )
+    before, after = observe(pair, stopwatch, settings)
+    if isinstance(before, Unmeasurable):
+        return before
+    if isinstance(after, Unmeasurable):
+        return after
+    return WholeTiming.of_rounds(
+        before.samples[WARM].median_us,
+        after.samples[WARM].median_us,
+        [
+            one_us / other_us
+            for one_us, other_us in zip(before.times_us[WARM], after.times_us[WARM], strict=True)
+        ],
+    )
+
+
+def _settings_for(round_s: float, seconds: float) -> Settings | None:
+    """Return how two graphs are timed in so many seconds; None where that is too short."""
+    rounds = int(seconds / round_s)
+    if rounds < ENOUGH_ROUNDS:
+        return None
+    window = max(1, min(GRAPH_SETTINGS.window, rounds // ENOUGH_ROUNDS))
+    return replace(
+        GRAPH_SETTINGS,
+        fewest_batch=1,
+        window=window,
+        fewest=max(ENOUGH_ROUNDS, min(GRAPH_SETTINGS.fewest, rounds // 2)),
+        most=min(GRAPH_SETTINGS.most, rounds),
+        most_windows=min(GRAPH_SETTINGS.most_windows, rounds // window),
+    )
+
+
+@contextmanager
+def _loaded(
+    library: CudaLibrary,
+    graphs: Sequence[Graph],
+    inputs: Mapping[str, Array],
+    math: str,
+    record: Record | None = None,
+) -> Iterator[list[_Whole]]:
+    """Hold graphs in memory, ready to be started, while the block runs."""
     wholes: list[_Whole] = []
     try:
-        for graph in prepared.graphs:  # one by one: those that are loaded are given back
-            whole = _load(library, plan_graph(graph, math), prepared.inputs, record)
+        for graph in graphs:  # one by one: those that are loaded are given back
+            whole = _load(library, plan_graph(graph, math), inputs, record or record_launches)
             wholes += [whole]
-        return observe(wholes, _WholeStopwatch(timer), settings)
+        yield wholes
     finally:
         for whole in wholes:
             whole.recorded.close()
@@ -200,7 +167,7 @@ def _load(
     library: CudaLibrary,
     plan: Plan,
     inputs: Mapping[str, Array],
-    record: Callable[[Any, Callable[[], None]], RecordedLaunches],
+    record: Record,
 ) -> _Whole:
     executor = Executor(plan, library)
     try:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from relational_tensat.cost.cuda import device as device_module
+from relational_tensat.cost.cuda import whole
+from relational_tensat.cost.cuda.device import CudaDevice
 from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings
-from relational_tensat.cost.cuda.whole import prepare_graphs, time_graphs, verify_on_device
+from relational_tensat.cost.cuda.verifying import prepare_graphs, verify_on_device
+from relational_tensat.cost.cuda.whole import compare_pair, time_graphs
+from relational_tensat.cost.device import Unmeasurable
+from relational_tensat.cost.whole import WholeTiming
 from relational_tensat.errors import VerificationError
-from relational_tensat.graph import Graph, Node, Weight, build_graph
+from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
 from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer
+from tests.cost.cuda.simulated import Kernel, SimulatedGpu
 from tests.gpu.numpy_library import NumpyLibrary
 from tests.graphs import f32, shared_matmuls
 
@@ -64,9 +72,80 @@ def test_graphs_are_timed_in_turn() -> None:
     prepared = prepare_graphs(shared_matmuls(), [_merged()])
     settings = Settings(short_us=0.0, warm_up_us=0.0, window=2, fewest=2, most=2, modes=(WARM,))
     given: Any = library
-    found = time_graphs(given, timer, prepared, "fp32", settings, FakeRecording)  # type: ignore[arg-type]
+    found = time_graphs(
+        given,
+        timer,
+        prepared.graphs,
+        prepared.inputs,
+        "fp32",
+        settings,
+        FakeRecording,  # type: ignore[arg-type]
+    )
     assert all(isinstance(each, Observation) for each in found)
     first = found[0]
     assert isinstance(first, Observation) and first.samples[WARM].median_us == 30.0
     assert first.batch == 1
     assert library.memory.live == 0 and FakeRecording.alive == 0
+
+
+class _Timer(FakeTimer):
+    """The second of two graphs takes longer."""
+
+    turns = 0
+
+    def time_us(self, before: Any, work: Any) -> float:
+        super().time_us(before, work)
+        self.turns += 1
+        return 30.0 if self.turns % 2 else 40.0
+
+
+def _device(
+    monkeypatch: pytest.MonkeyPatch, timer: type[FakeTimer] = _Timer
+) -> tuple[CudaDevice, CudaDouble]:
+    monkeypatch.setattr(device_module, "Timer", timer)
+    monkeypatch.setattr(whole, "record_launches", FakeRecording)
+    monkeypatch.setattr(whole, "GRAPH_SETTINGS", replace(whole.GRAPH_SETTINGS, warm_up_us=0.0))
+    library = CudaDouble()
+    given: Any = library
+    return CudaDevice(given), library
+
+
+def test_the_device_times_two_graphs_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, library = _device(monkeypatch)
+    prepared = prepare_graphs(shared_matmuls(), [_merged()])
+    pair = prepared.graphs[0], prepared.graphs[1]
+    found = device.time_whole(pair, prepared.inputs, 5.0)
+    assert found == WholeTiming(30.0, 40.0, 0.75, 0.75, 0.75, 50)
+    assert library.memory.live == 0 and FakeRecording.alive == 0
+
+
+def test_what_has_no_kernel_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, library = _device(monkeypatch)
+    whole_numbers = TensorType("int64", (4,))
+    graph = build_graph("sum", {"x": whole_numbers}, {}, [Node("add", ("x", "x"), ("y",))], ["y"])
+    found = device.time_whole((graph, graph), {"x": np.zeros(4, np.int64)}, 5.0)
+    assert isinstance(found, Unmeasurable)
+    assert "no GPU kernel for add of int64" in found.reason
+    assert library.memory.live == 0 and FakeRecording.alive == 0
+
+
+def test_a_clock_that_moves_does_not_count() -> None:
+    gpu = SimulatedGpu(noise=0.01, slow=lambda seconds: 1.3 if 0.1 < seconds < 0.12 else 1.0)
+    found = compare_pair((Kernel(300.0, 300.0), Kernel(200.0, 200.0)), gpu, 5.0)
+    assert isinstance(found, WholeTiming)
+    assert found.speedup == pytest.approx(1.5, rel=0.01)
+    assert 1.4 < found.speedup_p10 < found.speedup_p90 < 1.6
+    assert found.rounds >= 50
+
+
+def test_long_graphs_have_fewer_rounds_and_longer_ones_none() -> None:
+    slow = Kernel(1e5, 1e5)
+    gpu = SimulatedGpu()
+    found = compare_pair((slow, slow), gpu, 5.0)
+    assert isinstance(found, WholeTiming)
+    assert found.speedup == 1.0
+    assert 11 <= found.rounds <= 12
+    assert gpu.now_s < 5.0
+    assert compare_pair((Kernel(1e6, 1e6), slow), gpu, 5.0) == Unmeasurable(
+        "11 rounds of both graphs would take 24 s, more than 5"
+    )

@@ -1,0 +1,121 @@
+"""Whole graphs in onnxruntime: what the samples say, and what is not timed; no time is asserted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relational_tensat.cost.cpu import open_device, whole
+from relational_tensat.cost.cpu.quiet import Taken
+from relational_tensat.cost.cpu.whole import repeated, time_in_turn, time_whole, timing
+from relational_tensat.cost.device import Unmeasurable
+from relational_tensat.cost.whole import WholeTiming
+from relational_tensat.graph import Graph, Node, TensorType, build_graph
+from relational_tensat.whole import with_drawn_weights
+from tests.graphs import shared_matmuls
+
+_X = {"x": np.ones((64, 64), np.float32)}
+
+
+class _Calm:
+    """A processor that nobody disturbs."""
+
+    def slowdown(self) -> float:
+        return 1.0
+
+
+@pytest.fixture(autouse=True)
+def calm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole, "processor_watch", _Calm)
+
+
+def test_a_speed_up_is_the_median_of_ratios_within_rounds() -> None:
+    before, after = [10.0, 40.0, 12.0, 14.0, 16.0], [5.0, 20.0, 6.0, 7.0, 4.0]
+    samples = [[Taken(each, 1, 1) for each in times] for times in (before, after)]
+    found = timing(list(zip(*samples, strict=True)))
+    assert found.speedup == found.speedup_p10 == 2.0
+    assert found.speedup_p90 == pytest.approx(3.2)
+    assert found.rounds == 5
+    assert (found.before_us, found.after_us) == (pytest.approx(10.8), pytest.approx(4.4))
+    assert not found.is_loss
+
+
+def test_rounds_are_corrected_or_left_out() -> None:
+    calm, slow, torn = Taken(10.0, 1, 1), Taken(40.0, 2, 2), Taken(99.0, 1, 2)
+    pairs = [*[(calm, Taken(5.0, 1, 1))] * 6, *[(calm, slow)] * 5, (calm, torn)]
+    found = timing(pairs)
+    assert found.rounds == 11
+    assert found.speedup == 10 / 5
+    assert found.speedup_p10 == pytest.approx(10 / 20)
+    assert timing(pairs[1:]).rounds == 11  # too few would be left: the torn one counts, too
+
+
+def _pair() -> tuple[Graph, Graph]:
+    weights = with_drawn_weights(shared_matmuls(), 0)
+    return weights, weights
+
+
+def test_two_graphs_are_timed_by_the_device() -> None:
+    pytest.importorskip("onnxruntime")
+    found = open_device().time_whole(_pair(), _X, 5.0)
+    assert isinstance(found, WholeTiming)
+    assert found.rounds == 40
+    assert found.speedup_p10 <= found.speedup <= found.speedup_p90
+    assert min(found.before_us, found.after_us, found.speedup_p10) > 0
+
+
+def test_both_run_in_turn_and_as_often_as_there_is_time() -> None:
+    log: list[str] = []
+    pair = repeated(lambda: log.append("a")), repeated(lambda: log.append("b"))
+    log.clear()
+    assert time_in_turn(pair, 3, 60.0).rounds == 3
+    assert "".join(log) == 3 * ("a" * pair[0].times + "b" * pair[1].times)
+    assert time_in_turn(pair, 40, 0.0).rounds == 11  # no time: the fewest that must be
+
+
+def test_rounds_that_do_not_count_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Restless(_Calm):
+        """The processor is disturbed in the second of three rounds."""
+
+        looks = 0
+
+        def slowdown(self) -> float:
+            self.looks += 1
+            return 2.0 if self.looks == 8 else 1.0  # three looks a sample: it ends disturbed
+
+    monkeypatch.setattr(whole, "processor_watch", Restless)
+    log: list[str] = []
+    pair = repeated(lambda: log.append("a")), repeated(lambda: log.append("b"))
+    log.clear()
+    assert time_in_turn(pair, 11, 60.0).rounds == 11
+    assert log.count("a") == 12 * pair[0].times
+
+
+def test_short_runs_are_repeated_and_long_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    for took_us, times in ((10.0, 200), (1e6, 1)):
+        monkeypatch.setattr(whole, "thread_us", lambda run, took_us=took_us: took_us)
+        assert repeated(lambda: None).times == times
+
+
+def test_what_takes_too_long_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setattr(whole, "_MOST_S", 0.0)
+    found = time_whole(_pair(), _X, "off", 5.0)
+    assert isinstance(found, Unmeasurable)
+    assert found.reason.startswith("11 rounds of both graphs would take")
+
+
+def test_large_weights_are_not_written_to_be_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole, "_MOST_BYTES", 1000)
+    found = time_whole(_pair(), _X, "off", 5.0)
+    assert found == Unmeasurable("32,768 bytes of weights, more than 1,000")
+
+
+def test_what_onnxruntime_refuses_is_said() -> None:
+    pytest.importorskip("onnxruntime")
+    kind = TensorType("bfloat16", (4,))
+    graph = build_graph("odd", {"x": kind}, {}, [Node("relu", ("x",), ("y",))], ["y"])
+    found = time_whole((graph, graph), {"x": np.ones(4, np.float32)}, "off", 5.0)
+    assert isinstance(found, Unmeasurable)
+    assert found.reason.startswith("onnxruntime cannot run odd: ")
+    assert "\n" not in found.reason
