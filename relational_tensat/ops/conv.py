@@ -38,7 +38,10 @@ from relational_tensat.ops.padding import (
     resolve_padding,
 )
 from relational_tensat.ops.shapes import NUMBER_DTYPES, check_length, one_dtype, operands, spatial
-from relational_tensat.ops.windows import pad_spatial, taps
+from relational_tensat.ops.windows import pad_spatial, windows
+
+#: Elements that windows side by side may have at once (32 MiB of float64), if a row of them has no more.
+_MOST_IN_COLUMNS = 1 << 22
 
 
 @register
@@ -87,18 +90,17 @@ class Conv(Operator):
         return TensorType(x.dtype, (x.shape[0], filters, *out))
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
-        result = self._convolve(inputs, attrs, np.float64, _products)
+        result = self._convolve(inputs, attrs, np.float64, np.matmul)
         return activate(str_of(attrs, "act"), result)
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
-        # Of the taps' products, each below 2^28, fewer than 2^35 are summed: no overflow.
         result = self._convolve(inputs, attrs, np.int64, field.matmul)
         return field.activate(str_of(attrs, "act"), field.reduced(result))
 
     def _convolve(
         self, inputs: Values, attrs: Attrs, dtype: DTypeLike, product: Callable[[Any, Any], Any]
     ) -> Any:
-        """Sum, over the taps of the kernel, one matrix product per group; add the bias."""
+        """Multiply the filters with the windows that they meet, side by side as columns; add the bias."""
         x, w, *bias = inputs
         sizes, kernel, stride = x.shape[2:], w.shape[2:], ints_of(attrs, "stride")
         dilation = _dilation(attrs, len(sizes))
@@ -106,12 +108,14 @@ class Conv(Operator):
         out_sizes = output_sizes(self.name, sizes, kernel, stride, dilation, (begins, ends))
         padded = pad_spatial(x, begins, ends, 0)
         batch, groups = x.shape[0], x.shape[1] // w.shape[1]
-        filters = w.reshape(groups, w.shape[0] // groups, w.shape[1], *kernel)
-        result = np.zeros((batch, groups, filters.shape[1], math.prod(out_sizes)), dtype)
-        for tap, met in taps(padded, kernel, stride, dilation, out_sizes):
-            columns = np.ascontiguousarray(met).reshape(batch, groups, w.shape[1], -1)
-            rows = np.ascontiguousarray(filters[(..., *tap)])
-            result += product(rows, columns)
+        filters = w.reshape(groups, w.shape[0] // groups, -1)
+        result = np.empty((batch, *filters.shape[:2], *out_sizes), dtype)
+        met = windows(padded, kernel, stride, dilation, out_sizes)
+        rows = max(1, _MOST_IN_COLUMNS * out_sizes[0] // met.size)
+        for start in range(0, out_sizes[0], rows):
+            part: Any = np.s_[..., start : start + rows, *(slice(None),) * (len(sizes) - 1)]
+            columns = met[part].reshape(batch, groups, filters.shape[2], -1)
+            result[part] = product(filters, columns).reshape(result[part].shape)
         result = result.reshape(batch, w.shape[0], *out_sizes)
         if bias:
             result += bias[0].reshape(-1, *(1,) * len(sizes))
@@ -158,11 +162,6 @@ class Conv(Operator):
             group=x.shape[1] // w.shape[1],
         )
         return emit_activation(emitter, result[0], str_of(attrs, "act"))
-
-
-def _products(rows: Any, columns: Any) -> Any:
-    """Multiply matrices; those of a depthwise convolution are numbers, faster without matmul."""
-    return rows * columns if rows.shape[1:] == (1, 1) else np.matmul(rows, columns)
 
 
 def _dilation(attrs: Attrs, rank: int) -> tuple[int, ...]:

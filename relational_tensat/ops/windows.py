@@ -1,4 +1,4 @@
-"""Sliding windows over NumPy arrays, one kernel tap at a time (no loop over positions)."""
+"""Sliding windows over NumPy arrays: all at once, or one kernel tap at a time (no loop over positions)."""
 
 from __future__ import annotations
 
@@ -29,3 +29,20 @@ def taps(
             for t, d, s, out in zip(tap, dilation, stride, out_sizes, strict=True)
         )
         yield tap, padded[(..., *slices)]
+
+
+def windows(
+    padded: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int],
+    out_sizes: Sequence[int],
+) -> Any:  # fmt: skip
+    """Return the view ``[.., *kernel, *out_sizes]`` of the elements that each tap meets everywhere.
+
+    ``padded`` is ``[.., s1, ..]``: its last dimensions are the spatial ones.
+    """
+    rank = len(kernel)
+    axes = range(-rank, 0)
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    every: Any = np.lib.stride_tricks.sliding_window_view(padded, spans, tuple(axes))
+    positions = (slice(0, (n - 1) * s + 1, s) for n, s in zip(out_sizes, stride, strict=True))
+    met = every[(..., *positions, *(slice(None, None, d) for d in dilation))]
+    return np.moveaxis(met, axes, range(padded.ndim - rank, padded.ndim))
