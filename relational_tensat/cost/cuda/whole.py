@@ -104,7 +104,10 @@ def compare_pair(
     pair: tuple[Subject, Subject], stopwatch: Stopwatch[Subject], seconds: float
 ) -> WholeTiming | Unmeasurable:
     """Return how long two subjects take, as far as can be known in so many seconds."""
-    round_s = 2e-6 * sum(stopwatch.time_us(each, WARM, 1) for each in pair)  # half is not timed
+    times_us = [stopwatch.time_us(each, WARM, 1) for each in pair]
+    if not all(times_us):
+        return Unmeasurable("a graph takes no time: it launches no kernel")
+    round_s = 2e-6 * sum(times_us)  # as much again is run and not timed
     settings = _settings_for(round_s, seconds)
     if settings is None:
         return Unmeasurable(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,22 @@ def test_two_graphs_are_timed_by_the_device() -> None:
     assert found.rounds == 40
     assert found.speedup_p10 <= found.speedup <= found.speedup_p90
     assert min(found.before_us, found.after_us, found.speedup_p10) > 0
+
+
+@pytest.mark.parametrize("mode", ["off", "all"])
+def test_onnxruntimes_own_optimizations_are_those_of_the_costs(
+    monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    pytest.importorskip("onnxruntime")
+    used: list[str] = []
+
+    def prepare(graph: Graph, feeds: object, optimizations: str) -> Callable[[], None]:
+        used.append(optimizations)
+        return lambda: None
+
+    monkeypatch.setattr(whole, "prepare", prepare)
+    open_device(mode).time_whole(_pair(), _X, 5.0)
+    assert used == [mode, mode]
 
 
 def test_both_run_in_turn_and_as_often_as_there_is_time() -> None:

@@ -149,3 +149,9 @@ def test_long_graphs_have_fewer_rounds_and_longer_ones_none() -> None:
     assert compare_pair((Kernel(1e6, 1e6), slow), gpu, 5.0) == Unmeasurable(
         "11 rounds of both graphs would take 24 s, more than 5"
     )
+
+
+def test_a_graph_without_kernels_is_not_timed() -> None:
+    pair = Kernel(5.0, 5.0), Kernel(0.0, 0.0)
+    found = compare_pair(pair, SimulatedGpu(), 5.0)
+    assert found == Unmeasurable("a graph takes no time: it launches no kernel")
