@@ -111,7 +111,7 @@ def call_us() -> float:
     session = repeated(prepare(graph, {"x": np.ones(number.shape, np.float32)}))
     watch = processor_watch()
     taken = [take(session.run, leave_caches, watch) for _ in range(_CALLS)]
-    return float(percentiles_us(taken)[0]) / session.times
+    return float(percentiles_us(taken)[0][0]) / session.times
 
 
 def cpu_options(cache: Path | None, extract_time_limit_s: float) -> Options:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from pathlib import Path
 
+from relational_tensat.cost.device import Device
 from relational_tensat.cost.opening import DEVICES, open_device
 from relational_tensat.errors import UsageError, nearest
 
@@ -24,6 +26,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--cost-cache", metavar="FILE", type=Path, help="(the user's own)")
     parser.add_argument("--seconds", metavar="S", type=float, default=600.0, help="at most (600)")
+    parser.add_argument(
+        "--patience",
+        metavar="S",
+        type=float,
+        help="wait so long for undisturbed moments, per configuration; only of cpu (1)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -45,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     for name in names:
         if name not in known:
             raise UsageError(f"unknown model {name!r}{nearest(name, known)}")
-    device = open_device(options.device)
+    device = _device(options.device, options.patience)
     cache = CostCache(options.cost_cache or default_cache())
     source = MeasuredSource(options.device, device, cache)
     graphs = {name: record.load(name, known[name]) for name in names}
@@ -64,3 +72,19 @@ def run(options: argparse.Namespace) -> int:
         print(f"{each.model}: {each.known} of {each.wanted} configurations measured")
     print(f"{record.export(device, cache, options.table):,} configurations in {options.table}")
     return 0
+
+
+def _device(name: str, patience_s: float | None) -> Device:
+    """Return a device, a processor with so much patience.
+
+    Raises:
+        UsageError: the device waits for nothing.
+    """
+    if patience_s is None:
+        return open_device(name)
+    kind, _, mode = name.partition(":")
+    if kind != "cpu" or not patience_s >= 0:
+        raise UsageError(f"--patience {patience_s} with {name}, expected seconds, and cpu")
+    from relational_tensat.cost.cpu import OnnxRuntimeDevice
+
+    return OnnxRuntimeDevice(mode or "off", patience_s=math.inf, most_patience_s=patience_s)

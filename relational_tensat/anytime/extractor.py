@@ -121,7 +121,8 @@ class AnytimeExtractor:
         begun = time.monotonic()
         explored_s = begun - self._started - self.spent_s
         limit_s = min(max(explored_s - self.spent_s, LEAST_S), self._options.extract_time_limit_s)
-        self._egraph.catalogue.flush_whole(self._egraph.database)
+        with self._egraph.transaction():
+            self._egraph.catalogue.flush(self._egraph.database)
         table = self._problem()
         found = self._known(table)
         if found is None:
@@ -129,7 +130,7 @@ class AnytimeExtractor:
             found = self._search(table, limit_s, lambda: database.is_interrupted)
         self._last = table, found
         kept, best_us = self._kept, self._best_us
-        with self._egraph.database.transaction():  # what another process would go on from
+        with self._egraph.transaction():  # what another process would go on from
             if self._is_cheaper(found.cost_us):
                 kept = KeptChoice.keep(self._egraph, table, found, iteration)
                 best_us = found.cost_us

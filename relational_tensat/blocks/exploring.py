@@ -191,23 +191,18 @@ class _BlocksRun:
     ) -> int | None:
         """Copy in one transaction, and note where exploration is; None if it could not be done."""
         egraph = self._egraph
-        counters, written = egraph.counters(), egraph.catalogue.written
         compiled = CompiledRules(self._rules)
-        egraph.database.begin()
         try:
-            copied = copy_found(
-                egraph, representative, found, images, compiled, exploration.iterations
-            )
-            self._start = self._checkpoint(compiled, exploration)
-            if egraph.database.is_file:
-                write_checkpoint(egraph, self._start)
-            egraph.database.commit()
+            with egraph.transaction():
+                copied = copy_found(
+                    egraph, representative, found, images, compiled, exploration.iterations
+                )
+                start = self._checkpoint(compiled, exploration)
+                if egraph.database.is_file:
+                    write_checkpoint(egraph, start)
         except (WindowsMet, OutOfMemory, Interrupted):
-            egraph.database.rollback()
-            egraph.restore(counters)
-            egraph.catalogue.written = written
-            self._start = None
             return None
+        self._start = start
         return copied
 
     def _checkpoint(self, compiled: CompiledRules, exploration: Exploration) -> Checkpoint:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from relational_tensat.egraph.database import Database, Interrupted, OutOfMemory
+from relational_tensat.egraph.database import Database
 from relational_tensat.graph.ir import AttrItems, Attrs
 from relational_tensat.graph.types import ValueType
 from relational_tensat.load.json_values import encode_attr
@@ -123,21 +123,6 @@ class Catalogue:
         number = len(self.signatures)
         self._signature_ids[key] = number
         return number
-
-    def flush_whole(self, database: Database) -> None:
-        """Flush in a transaction: where that cannot end, it is as if it had not begun.
-
-        Raises:
-            Interrupted: someone interrupted the database.
-            OutOfMemory: it needs more than the memory limit.
-        """
-        written = self.written
-        try:
-            with database.transaction():
-                self.flush(database)
-        except (Interrupted, OutOfMemory):
-            self.written = written
-            raise
 
     def flush(self, database: Database) -> None:
         """Write what was interned since the last flush."""

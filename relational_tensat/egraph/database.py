@@ -208,22 +208,6 @@ class Database:
                 return  # there is none: its COMMIT was interrupted
             return
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Do what is inside all or not at all.
-
-        Raises:
-            Interrupted: ``interrupt`` was called; none of it is done.
-            OutOfMemory: it needs more than the memory limit; none of it is done.
-        """
-        try:
-            self.begin()
-            yield
-            self.commit()
-        except (Interrupted, OutOfMemory):
-            self.rollback()
-            raise
-
     def interrupt(self) -> None:
         """Stop the running statement, and refuse others until ``resume``; from any thread."""
         self._stopped = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,6 +107,29 @@ class EGraph:
         self.clock = counters.clock
         self.e_nodes = counters.e_nodes
         self.e_classes = counters.e_classes
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do what is inside all or not at all: in the tables, the counters and the catalogue.
+
+        Whatever is raised inside undoes it.
+
+        Raises:
+            Interrupted: someone interrupted the database; none of it is done.
+            OutOfMemory: it needs more than the memory limit; none of it is done.
+        """
+        counters, written = self.counters(), self.catalogue.written
+        is_done = False
+        try:
+            self.database.begin()
+            yield
+            self.database.commit()
+            is_done = True
+        finally:
+            if not is_done:
+                self.database.rollback()
+                self.restore(counters)
+                self.catalogue.written = written
 
     def set_heads(self, head_of: HeadOf) -> None:
         """Give every signature and e-node the head that patterns compare."""

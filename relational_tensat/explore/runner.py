@@ -218,18 +218,13 @@ class _Runner:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Do an iteration's work whole, or leave all as it was."""
-        counters, written = self._egraph.counters(), self._egraph.catalogue.written
         state, mark = replace(self._state), self._journal.mark()
         try:
-            self._database.begin()
-            yield
-            self._database.commit()
+            with self._egraph.transaction():
+                yield
         except (Interrupted, OutOfMemory, UnsoundRuleError, _Starved) as error:
             if not isinstance(error, _Starved):  # its iteration goes on: an interrupt still holds
                 self._database.resume()
-            self._database.rollback()
-            self._egraph.restore(counters)
-            self._egraph.catalogue.written = written
             self._state = state
             self._journal.undo(mark)
             raise

@@ -34,7 +34,7 @@ CASES: dict[str, tuple[Callable[[], Graph], CostModel, str]] = {
 
 
 def problem_of(egraph: EGraph, cost: CostModel) -> TableProblem:
-    egraph.catalogue.flush_whole(egraph.database)
+    egraph.catalogue.flush(egraph.database)
     return extraction_problem(egraph, cost)
 
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from relational_tensat.cost import CostCounts, DeviceKey, Sample, Unmeasurable
+from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.record import Record
 from relational_tensat.cost.recorded import RecordedSource
@@ -67,7 +68,7 @@ def test_a_table_is_read_back(tmp_path: Path) -> None:
 
 def test_a_gpus_cost_is_the_median(tmp_path: Path) -> None:
     path = tmp_path / "gpu.parquet"
-    write_table(path, records(2, replace(CPU, kind="cuda")))
+    write_table(path, records(2, replace(CPU, kind="cuda", protocol=PROTOCOLS["cuda"].version)))
     times = read_table(path).times_us()
     assert times == {each: pytest.approx(flat_us(each) * 1.1) for each in products(2)}
 
@@ -84,7 +85,7 @@ SECOND = configuration_text(products(2)[1])
         ({"p10_us": 5.0}, "expected none above the next"),
         ({"samples": 0}, "samples = 0, expected 1 or more"),
         ({"kind": "gpu"}, "kind 'gpu', expected cpu or cuda"),
-        ({"protocol": 7}, "measured by version 7 of the protocol for cpu, expected 2"),
+        ({"protocol": 7}, "measured by version 7 of the protocol for cpu, expected 3"),
         ({"device": "Other"}, "of the device Other; .*but row 1 is of Fake 9000"),
         ({"driver": "avx2"}, "but row 1 is of Fake 9000"),
         ({"libraries": "{}"}, "but row 1 is of Fake 9000"),

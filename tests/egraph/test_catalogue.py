@@ -3,13 +3,11 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
 from relational_tensat.egraph.catalogue import Catalogue, Symbol, attrs_text, type_text
-from relational_tensat.egraph.database import Database, Interrupted, OutOfMemory
+from relational_tensat.egraph.database import Database
 from relational_tensat.errors import ShapeError
 from relational_tensat.graph.types import ValueType
 from relational_tensat.ops import get_operator
@@ -102,27 +100,3 @@ def test_texts() -> None:
     assert attrs_text((("act", "relu"), ("stride", (1, 2)))) == '{"act": "relu", "stride": [1, 2]}'
     assert type_text(f32()) == "float32[]"
     assert type_text((f32(1), f32(2, 3))) == "(float32[1], float32[2,3])"
-
-
-@pytest.mark.parametrize("reason", [Interrupted(), OutOfMemory("too little")])
-def test_a_flush_that_cannot_end_is_as_if_it_had_not_begun(
-    reason: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    database, catalogue = with_schema(), Catalogue()
-    catalogue.intern("tanh", {}, (f32(1),))
-    append = database.append
-
-    def fails(table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        if table == "signature":
-            raise reason
-        append(table, rows)
-
-    monkeypatch.setattr(database, "append", fails)
-    with pytest.raises(type(reason)):
-        catalogue.flush_whole(database)
-    assert database.execute("SELECT count(*) FROM symbol") == [(0,)]
-    monkeypatch.undo()
-    catalogue.flush_whole(database)
-    assert database.execute("SELECT op FROM symbol JOIN signature ON symbol = symbol.id") == [
-        ("tanh",)
-    ]

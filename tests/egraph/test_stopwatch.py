@@ -49,8 +49,10 @@ def test_rows_that_are_read_and_rows_that_change_are_counted() -> None:
     database.execute("FROM t WHERE a > 2", name="read")
     database.execute("DELETE FROM t WHERE a > 1", name="delete")
     database.insert("t", {"a": [1, 2]})
-    with database.transaction(), database.stopwatch.phase("later"):
+    database.begin()
+    with database.stopwatch.phase("later"):
         database.execute("SELECT count(*) FROM t", name="read")
+    database.commit()
     found = database.stopwatch.spent().statements
     counts = {key: (each.count, each.rows) for key, each in found.items()}
     assert counts == {

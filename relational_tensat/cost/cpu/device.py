@@ -48,11 +48,17 @@ class OnnxRuntimeDevice:
             onnxruntime makes of it alone, in another layout, with its activation, but not with its
             neighbours. It is another device: its times are never mixed with the others.
         patience_s: wall seconds to wait for undisturbed moments, per batch of configurations.
+        most_patience_s: the same, for one of them.
     """
 
     statistic = PROTOCOLS[KIND].statistic
 
-    def __init__(self, optimizations: str = "off", patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        optimizations: str = "off",
+        patience_s: float = PATIENCE_S,
+        most_patience_s: float = MOST_PATIENCE_S,
+    ) -> None:
         self._optimizations = optimizations
         self.key = DeviceKey(
             kind=KIND,
@@ -66,6 +72,7 @@ class OnnxRuntimeDevice:
             protocol=PROTOCOLS[KIND].version,
         )
         self._patience_s = patience_s
+        self._most_patience_s = most_patience_s
         self._evictor = Evictor(l2_bytes())
         self._nodes: dict[Configuration, Sample | Unmeasurable] = {}
         self._refusals = refusals()
@@ -74,7 +81,7 @@ class OnnxRuntimeDevice:
         self, configurations: Sequence[Configuration]
     ) -> Iterator[tuple[Configuration, Sample | Unmeasurable]]:
         """Measure each configuration when its result is asked for."""
-        patience_s = min(MOST_PATIENCE_S, self._patience_s / max(len(configurations), 1))
+        patience_s = min(self._most_patience_s, self._patience_s / max(len(configurations), 1))
         for configuration in configurations:
             yield configuration, self.measure_one(configuration, patience_s)
 

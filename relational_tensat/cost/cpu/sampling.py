@@ -71,9 +71,9 @@ def difference(pair: Pair, copies: int, watch: Watch, patience_s: float) -> Samp
         for function, taken in ((pair.longer, longer), (pair.shorter, shorter)):
             is_quiet(watch, give_up)
             taken.append(take(function, partial(_warm, function, pair.before), watch))
-    more, less = percentiles_us(longer), percentiles_us(shorter)
+    more, less = percentiles_us(longer, shorter)
     p10, median, p90 = np.maximum.accumulate(np.maximum(more - less, 0.0) / copies).tolist()
-    return Sample(median, p10, p90, min(len(counted_us(longer)), len(counted_us(shorter))))
+    return Sample(median, p10, p90, min(map(len, counted_us(longer, shorter))))
 
 
 def _warm(function: Callable[[], None], before: Callable[[], None]) -> None:
@@ -82,23 +82,28 @@ def _warm(function: Callable[[], None], before: Callable[[], None]) -> None:
     before()
 
 
-def counted_us(taken: Sequence[Taken]) -> list[float]:
-    """Return the samples that count: the undisturbed ones, or those that can be corrected, or all."""
-    if has_undisturbed(taken):
-        return [each.time_us for each in taken if each.is_undisturbed]
-    steady = [each.corrected_us for each in taken if each.is_steady]
-    return steady or [each.corrected_us for each in taken]
+def counted_us(*functions: Sequence[Taken]) -> list[list[float]]:
+    """Return each function's samples that count: the undisturbed ones, or those that can be corrected.
+
+    All are treated alike: corrected samples of one less undisturbed ones of another would be anything.
+    """
+    if all(map(has_undisturbed, functions)):
+        return [[each.time_us for each in taken if each.is_undisturbed] for taken in functions]
+    return [
+        [each.corrected_us for each in taken if each.is_steady]
+        or [each.corrected_us for each in taken]
+        for taken in functions
+    ]
 
 
-def percentiles_us(taken: Sequence[Taken]) -> NDArray[np.float64]:
-    """Return the 10th, 50th and 90th percentile of what counts.
+def percentiles_us(*functions: Sequence[Taken]) -> list[NDArray[np.float64]]:
+    """Return the 10th, 50th and 90th percentile of what counts of each function.
 
     A disturbance only ever makes a sample longer, but a correction errs to both sides: then the median
     stands in for the 10th percentile.
     """
-    lowest = 10 if has_undisturbed(taken) else 50
-    found: NDArray[np.float64] = np.percentile(counted_us(taken), (lowest, 50, 90))
-    return found
+    lowest = 10 if all(map(has_undisturbed, functions)) else 50
+    return [np.percentile(counted, (lowest, 50, 90)) for counted in counted_us(*functions)]
 
 
 def has_undisturbed(taken: Sequence[Taken]) -> bool:
@@ -115,4 +120,4 @@ def _is_enough(taken: Sequence[Taken], give_up: float) -> bool:
         return True
     if time.perf_counter() < give_up:
         return False
-    return len(counted_us(taken)) >= SAMPLES or len(taken) >= _MOST * SAMPLES
+    return len(counted_us(taken)[0]) >= SAMPLES or len(taken) >= _MOST * SAMPLES

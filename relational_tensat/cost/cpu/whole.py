@@ -143,10 +143,10 @@ def timing(pairs: Sequence[tuple[Taken, Taken]]) -> WholeTiming:
     counted = [pair for pair in pairs if _counts(pair)]
     if len(counted) < ENOUGH_ROUNDS:
         counted = list(pairs)
-    before, after = zip(*counted, strict=True)
+    before, after = percentiles_us(*zip(*counted, strict=True))
     return WholeTiming.of_rounds(
-        float(percentiles_us(before)[0]),
-        float(percentiles_us(after)[0]),
+        float(before[0]),
+        float(after[0]),
         [one.corrected_us / other.corrected_us for one, other in counted],
     )
 
