@@ -1,9 +1,9 @@
 """How much longer one function takes than another: thread CPU time, interleaved, undisturbed.
 
 A sample counts where the processor was undisturbed right before and right after (cost/cpu/quiet.py).
-Where too few such moments come while patience lasts, samples count in which it was as disturbed before as
-after, each divided by how much slower it was: right to some 20 %, where an uncorrected one would be up to
-twice too long.
+Where too few such moments come while patience lasts, rounds of both functions count, each sample divided
+by how much slower the processor was: right to some 20 %, where an uncorrected one would be up to twice too
+long.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ WARM_UP_RUNS = 3
 SAMPLES = 30
 #: With so many undisturbed samples, the disturbed ones do not count.
 _ENOUGH = 5
+#: With so many rounds of steady samples, the others do not count.
+_ENOUGH_ROUNDS = 10
 #: Out of patience, at most so many times the samples wanted are taken.
 _MOST = 3
 
@@ -44,6 +47,10 @@ class Evictor:
         self._buffer += np.float32(1.0)
 
 
+#: One sample of each of two functions, one right after the other.
+Round: TypeAlias = tuple[Taken, Taken]
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two functions whose difference is of interest, and what brings the caches into a state."""
@@ -54,9 +61,7 @@ class Pair:
 
 
 def difference(pair: Pair, copies: int, watch: Watch, patience_s: float) -> Sample:
-    """Return how much longer one function takes than the other, divided by ``copies``.
-
-    Each percentile is the difference of both functions' percentiles, and not negative.
+    """Return how much longer one function takes than the other, divided by ``copies``; not negative.
 
     Args:
         patience_s: wall seconds to wait for undisturbed moments, if need be.
@@ -64,16 +69,38 @@ def difference(pair: Pair, copies: int, watch: Watch, patience_s: float) -> Samp
     for _ in range(WARM_UP_RUNS):
         pair.longer()
         pair.shorter()
-    longer: list[Taken] = []
-    shorter: list[Taken] = []
+    rounds: list[Round] = []
     give_up = time.perf_counter() + patience_s
-    while not (_is_enough(longer, give_up) and _is_enough(shorter, give_up)):
-        for function, taken in ((pair.longer, longer), (pair.shorter, shorter)):
-            is_quiet(watch, give_up)
-            taken.append(take(function, partial(_warm, function, pair.before), watch))
-    more, less = percentiles_us(longer, shorter)
-    p10, median, p90 = np.maximum.accumulate(np.maximum(more - less, 0.0) / copies).tolist()
-    return Sample(median, p10, p90, min(map(len, counted_us(longer, shorter))))
+
+    def sample(function: Callable[[], None]) -> Taken:
+        is_quiet(watch, give_up)
+        return take(function, partial(_warm, function, pair.before), watch)
+
+    while not _is_enough(rounds, give_up):
+        rounds.append((sample(pair.longer), sample(pair.shorter)))
+    found, count = differences_us(rounds)
+    p10, median, p90 = np.maximum.accumulate(np.maximum(found, 0.0) / copies).tolist()
+    return Sample(median, p10, p90, count)
+
+
+def differences_us(rounds: Sequence[Round]) -> tuple[NDArray[np.float64], int]:
+    """Return 10th, 50th and 90th percentile of how much longer the first of two functions takes.
+
+    Each is the difference of both functions' percentiles, where enough samples are undisturbed. Else
+    what the median round says stands in for the 10th percentile, too: both of a round were disturbed
+    alike, more or less, and a correction errs to both sides.
+
+    Returns:
+        Also how many samples or rounds count.
+    """
+    longer, shorter = zip(*rounds, strict=True)
+    if has_undisturbed(longer) and has_undisturbed(shorter):
+        more, less = percentiles_us(longer, shorter)
+        return more - less, min(map(len, counted_us(longer, shorter)))
+    steady = [pair for pair in rounds if all(each.is_steady for each in pair)]
+    counted = steady if len(steady) >= _ENOUGH_ROUNDS else rounds
+    found = [more.corrected_us - less.corrected_us for more, less in counted]
+    return np.percentile(found, (50, 50, 90)), len(found)
 
 
 def _warm(function: Callable[[], None], before: Callable[[], None]) -> None:
@@ -111,13 +138,18 @@ def has_undisturbed(taken: Sequence[Taken]) -> bool:
     return sum(each.is_undisturbed for each in taken) >= _ENOUGH
 
 
-def _is_enough(taken: Sequence[Taken], give_up: float) -> bool:
+def _is_enough(rounds: Sequence[Round], give_up: float) -> bool:
     """Whether no more samples are needed: enough undisturbed ones, or, out of patience, any.
 
-    Where nothing can be said of most samples, so great is the disturbance, a few must do.
+    Where nothing certain can be said of most rounds, so great is the disturbance, many must do.
     """
-    if sum(each.is_undisturbed for each in taken) >= SAMPLES:
+    if not rounds:
+        return False
+    if all(
+        sum(each.is_undisturbed for each in taken) >= SAMPLES for taken in zip(*rounds, strict=True)
+    ):
         return True
     if time.perf_counter() < give_up:
         return False
-    return len(counted_us(taken)[0]) >= SAMPLES or len(taken) >= _MOST * SAMPLES
+    steady = sum(all(each.is_steady for each in pair) for pair in rounds)
+    return steady >= SAMPLES or len(rounds) >= _MOST * SAMPLES

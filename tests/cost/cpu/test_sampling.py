@@ -19,6 +19,7 @@ from relational_tensat.cost.cpu.sampling import (
     Pair,
     counted_us,
     difference,
+    differences_us,
     percentiles_us,
 )
 
@@ -120,11 +121,33 @@ def test_out_of_patience_samples_are_divided_by_the_slowdown() -> None:
 
 
 def test_sampling_ends_where_the_slowdown_never_holds_still() -> None:
-    watch = _Watch(cycle([1.5, 3.0] * 20 + [1.5, 1.5]))
-    longer = _Timed(repeat(60.0))
-    sample = difference(_pair(longer, _Timed(repeat(30.0))), 1, watch, 0.0)
-    assert 1 <= sample.samples < SAMPLES
-    assert longer.runs <= 7 * SAMPLES
+    """Then all rounds count, each corrected by what was seen around it."""
+    watch = _Watch(cycle([1.5, 3.0]))
+    longer = _Timed(repeat(90.0))
+    sample = difference(_pair(longer, _Timed(repeat(45.0))), 1, watch, 0.0)
+    assert sample.samples == 3 * SAMPLES
+    assert longer.runs == 2 * sample.samples + WARM_UP_RUNS
+    assert sample.p10_us == sample.median_us == pytest.approx(45.0 / 2.25)
+
+
+def test_of_disturbed_rounds_the_steady_ones_count_if_they_are_many() -> None:
+    steady = (Taken(40.0, 2.0, 2.0), Taken(20.0, 2.0, 2.0))
+    changed = (Taken(80.0, 1.0, 2.0), Taken(20.0, 2.0, 2.0))
+    found, count = differences_us([steady] * 10 + [changed] * 11)
+    assert (found.tolist(), count) == ([10.0, 10.0, 10.0], 10)
+    found, count = differences_us([steady] * 9 + [changed] * 11)
+    assert found.tolist() == pytest.approx([80 / 1.5 - 10.0] * 3)
+    assert count == 20
+
+
+def test_rounds_cancel_what_both_functions_suffer() -> None:
+    """The processor gets slower, less so for memory: what is subtracted was slowed down alike."""
+    rounds = [
+        (Taken(300.0 * slow**0.5, slow, slow), Taken(200.0 * slow**0.5, slow, slow))
+        for slow in np.linspace(1.5, 2.5, 30).tolist()
+    ]
+    found, _ = differences_us(rounds)
+    assert found[0] == pytest.approx(100.0 / 2.0**0.5, rel=0.02)
 
 
 def test_a_time_is_never_negative_and_percentiles_are_in_order() -> None:
