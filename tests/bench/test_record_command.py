@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -61,3 +63,24 @@ def test_the_table_has_what_was_measured(tmp_path: Path, monkeypatch: pytest.Mon
 def test_unknown_models_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["record", "cpu", str(tmp_path / "t.parquet"), "--models", "vgg91"]) == 2
     assert "did you mean 'vgg19'" in capsys.readouterr().err
+
+
+def test_a_processor_may_be_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("relational_tensat.cost.cpu.OnnxRuntimeDevice", _Patient)
+    table, cache = tmp_path / "fake.parquet", tmp_path / "costs.duckdb"
+    arguments = ["--models", "nasrnn", "--cost-cache", str(cache), "--patience", "7"]
+    assert main(["record", "cpu:all", str(table), *arguments]) == 0
+    assert _Patient.made == [("all", 7.0)]
+    assert main(["record", "cuda", str(table), *arguments]) == 2
+    assert "--patience 7.0 with cuda, expected seconds, and cpu" in capsys.readouterr().err
+
+
+class _Patient(FakeDevice):
+    made: ClassVar[list[tuple[str, float]]] = []
+
+    def __init__(self, optimizations: str, patience_s: float, most_patience_s: float) -> None:
+        super().__init__()
+        assert patience_s == math.inf
+        self.made.append((optimizations, most_patience_s))
