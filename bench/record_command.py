@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 from pathlib import Path
@@ -85,6 +84,6 @@ def _device(name: str, patience_s: float | None) -> Device:
     kind, _, mode = name.partition(":")
     if kind != "cpu" or not patience_s >= 0:
         raise UsageError(f"--patience {patience_s} with {name}, expected seconds, and cpu")
-    from relational_tensat.cost.cpu import OnnxRuntimeDevice
+    from relational_tensat.cost import cpu
 
-    return OnnxRuntimeDevice(mode or "off", patience_s=math.inf, most_patience_s=patience_s)
+    return cpu.open_device(mode or "off", patience_s)

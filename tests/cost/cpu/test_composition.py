@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.cost import Configuration, Sample, Unmeasurable
-from relational_tensat.cost.cpu import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.composition import nodes_of
+from relational_tensat.cost.cpu.device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.graph import TensorType
 from relational_tensat.load import to_onnx_model

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
@@ -12,7 +14,8 @@ from typing import Any
 import pytest
 
 from relational_tensat.cost import Configuration, Sample, Unmeasurable
-from relational_tensat.cost.cpu import OnnxRuntimeDevice, device, open_device, session
+from relational_tensat.cost.cpu import device, open_device, session
+from relational_tensat.cost.cpu.device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.opening import open_device as open_by_name
@@ -72,6 +75,17 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", find)
     with pytest.raises(MissingDependencyError, match=r"needs onnxruntime: pip install"):
         open_device()
+
+
+def test_without_onnxruntime_the_command_says_what_to_install() -> None:
+    """In a process of its own: here it has been imported."""
+    run = "from relational_tensat.cli.main import main; sys.exit(main(['run', 'm.json', '--cost', 'cpu']))"
+    found = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.modules['onnxruntime'] = None; {run}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.returncode == MissingDependencyError.exit_code
+    assert "needs onnxruntime: pip install" in found.stderr
 
 
 @pytest.mark.parametrize(
