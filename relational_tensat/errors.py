@@ -65,6 +65,11 @@ class MissingDependencyError(RelationalTensatError, ImportError):
     exit_code = 2
 
 
+def first_line(error: Exception) -> str:
+    """Return the first line of what an error of a library says; its class where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the known name closest to ``name``, or ``""``."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)

@@ -29,7 +29,7 @@ from relational_tensat.cost.device import Configuration, DeviceKey, Sample, Unme
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.postponed import Postponed
 from relational_tensat.cost.record import TIME_COLUMNS, Record, device_columns, now
-from relational_tensat.errors import InputError
+from relational_tensat.errors import InputError, first_line
 from relational_tensat.resources import sql
 
 #: Where caches are kept, instead of the platform's folder for them.
@@ -135,7 +135,7 @@ class CostCache:
                 self._check(engine)
                 yield engine
             except duckdb.Error as error:
-                raise InputError(f"{self.path}: {_first_line(error)}") from error
+                raise InputError(f"{self.path}: {first_line(error)}") from error
             finally:
                 engine.execute("USE memory")
                 engine.execute("DETACH attached")
@@ -155,7 +155,7 @@ class CostCache:
             except duckdb.Error as error:
                 if not _is_lock(error):
                     raise InputError(
-                        f"{self.path}: cannot be used as a cost cache: {_first_line(error)}"
+                        f"{self.path}: cannot be used as a cost cache: {first_line(error)}"
                     ) from error
                 if time.monotonic() > give_up:
                     raise InputError(
@@ -217,7 +217,3 @@ def _result(
 
 def _is_lock(error: duckdb.Error) -> bool:
     return isinstance(error, duckdb.IOException) and "lock" in str(error).lower()
-
-
-def _first_line(error: duckdb.Error) -> str:
-    return str(error).strip().splitlines()[0]

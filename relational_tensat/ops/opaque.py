@@ -10,7 +10,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from relational_tensat.errors import InputError, MissingDependencyError, ShapeError, UsageError
+from relational_tensat.errors import (
+    InputError,
+    MissingDependencyError,
+    ShapeError,
+    UsageError,
+    first_line,
+)
 from relational_tensat.graph.ir import Attrs
 from relational_tensat.graph.types import (
     TensorType,
@@ -82,7 +88,7 @@ class Opaque(Operator):
         try:
             results = session.run(None, feeds)
         except refusals as error:
-            reason = _first_line(error)
+            reason = first_line(error)
             raise InputError(
                 f"onnxruntime cannot run {str_of(attrs, 'op_type')}: {reason}"
             ) from error
@@ -143,10 +149,6 @@ def _as_evaluated(value: Any) -> Any:
     return value
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
 def _load(name: str) -> Any:
     try:
         return importlib.import_module(name)
@@ -193,14 +195,12 @@ def _session(
                 model.SerializeToString(), options, providers=["CPUExecutionProvider"]
             )
         except (binascii.Error, decode_error) as error:
-            raise InputError(
-                f"opaque {op_type}: malformed payload: {_first_line(error)}"
-            ) from error
+            raise InputError(f"opaque {op_type}: malformed payload: {first_line(error)}") from error
         except refusals as error:
             refused.append(error)
         else:
             return session, refusals
-    reason = _first_line(refused[0])
+    reason = first_line(refused[0])
     raise InputError(f"onnxruntime cannot run {op_type}: {reason}") from refused[0]
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from relational_tensat.report.console import table
 from relational_tensat.report.extractions import print_extractions, reduced_line
-from relational_tensat.report.time_spent import print_time_spent
+from relational_tensat.report.time_spent import SOMETIMES, print_time_spent
 from relational_tensat.result import Result, WholeRun
 
 _STOP = {
@@ -22,7 +22,6 @@ _STOP = {
     "unmoved": "stopped, since the cheapest graph did not get cheaper any more",
 }
 _PHASES = ("load", "explore", "extract", "verify", "whole", "write")
-_SOMETIMES = ("whole",)
 _RULES_SHOWN = 20
 _UNTRUSTED_SHOWN = 5
 
@@ -158,7 +157,7 @@ def _print_search(result: Result, console: Console) -> None:
     shares = [
         f"{phase} {result.seconds[phase]:.2f} s ({result.seconds[phase] / total:.0%})"
         for phase in _PHASES
-        if result.seconds[phase] or phase not in _SOMETIMES
+        if result.seconds[phase] or phase not in SOMETIMES
     ]
     measuring = result.seconds["measure"]
     said = f"; measuring was {measuring:.2f} s of it" if measuring else ""

@@ -13,7 +13,7 @@ _LEAST_SHARE = 0.002
 #: The phases of a run in which no statements run.
 _PYTHON_ONLY = ("load", "verify", "write")
 #: Those that not all runs have.
-_SOMETIMES = ("whole",)
+SOMETIMES = ("whole",)
 
 
 def print_time_spent(result: Result, console: Console) -> None:
@@ -21,7 +21,7 @@ def print_time_spent(result: Result, console: Console) -> None:
     spent, total = result.time_spent, result.seconds["total"]
     phases = {name: seconds for name, seconds in spent.phases.items() if name != OTHER}
     phases |= {name: result.seconds[name] for name in _PYTHON_ONLY}
-    phases |= {name: result.seconds[name] for name in _SOMETIMES if result.seconds[name]}
+    phases |= {name: result.seconds[name] for name in SOMETIMES if result.seconds[name]}
     phases[OTHER] = max(total - sum(phases.values()), 0.0)
     numbers = ("times", "rows", "s", "share")
     shape = table("phase", "statement", *numbers, numbers=numbers)

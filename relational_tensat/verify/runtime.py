@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.errors import InputError, VerificationError
+from relational_tensat.errors import InputError, VerificationError, first_line
 from relational_tensat.graph import DTYPE_BYTES, Array, Graph, numpy_dtype
 from relational_tensat.verify.comparison import Comparison, as_array
 from relational_tensat.verify.equivalence import rounded_tolerance
@@ -66,7 +66,7 @@ def verify_files(
         feeds = [_feeds(session, original, draw, weights) for draw in draws]
         expected = [_arrays(session.run(None, feed)) for feed in feeds]
     except refusals as error:
-        return not_compared(f"onnxruntime cannot run the original: {_first_line(error)}")
+        return not_compared(f"onnxruntime cannot run the original: {first_line(error)}")
     drawn = bool(set(original.inputs) - set(given))
     comparison = Comparison(
         check,
@@ -82,7 +82,7 @@ def verify_files(
             comparison.add(outputs, _arrays(session.run(None, _of_session(session, feed))))
     except refusals as error:
         raise VerificationError(
-            f"onnxruntime cannot run the optimized model: {_first_line(error)}"
+            f"onnxruntime cannot run the optimized model: {first_line(error)}"
         ) from error
     excuse_rounding(comparison, original, draws[0], own_weights(original, weights), seed)
     return Verification(
@@ -145,7 +145,3 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 def _arrays(values: Sequence[Any]) -> list[Array]:
     return [as_array(value) for value in values]
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -23,6 +23,7 @@ from relational_tensat.cost.device import (
     Unmeasurable,
 )
 from relational_tensat.cost.whole import WholeTiming
+from relational_tensat.errors import first_line
 from relational_tensat.graph import DTYPE_BYTES, Array, Graph, tensors_of
 
 KIND = "cpu"
@@ -129,7 +130,7 @@ class OnnxRuntimeDevice:
                     return sample
             return Unmeasurable(f"{configuration.op}: takes less than the noise of its operands")
         except self._refusals as error:
-            return Unmeasurable(f"onnxruntime cannot run {configuration.op}: {_first_line(error)}")
+            return Unmeasurable(f"onnxruntime cannot run {configuration.op}: {first_line(error)}")
 
     def _pair(self, configuration: Configuration, copies: int) -> Pair:
         probe = make_probe(configuration, copies)
@@ -178,7 +179,3 @@ def _wanted_copies(estimate_us: float, configuration: Configuration) -> int:
 def _total_bytes(configuration: Configuration) -> int:
     kinds = (*configuration.inputs, configuration.output)
     return sum(part.nbytes for kind in kinds for part in tensors_of(kind))
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

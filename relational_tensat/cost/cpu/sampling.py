@@ -94,11 +94,11 @@ def differences_us(rounds: Sequence[Round]) -> tuple[NDArray[np.float64], int]:
         Also how many samples or rounds count.
     """
     longer, shorter = zip(*rounds, strict=True)
-    if has_undisturbed(longer) and has_undisturbed(shorter):
+    if have_undisturbed(longer, shorter):
         more, less = percentiles_us(longer, shorter)
         return more - less, min(map(len, counted_us(longer, shorter)))
-    steady = [pair for pair in rounds if all(each.is_steady for each in pair)]
-    counted = steady if len(steady) >= _ENOUGH_ROUNDS else rounds
+    found_steady = steady(rounds)
+    counted = found_steady if len(found_steady) >= _ENOUGH_ROUNDS else rounds
     found = [more.corrected_us - less.corrected_us for more, less in counted]
     return np.percentile(found, (50, 50, 90)), len(found)
 
@@ -114,7 +114,7 @@ def counted_us(*functions: Sequence[Taken]) -> list[list[float]]:
 
     All are treated alike: corrected samples of one less undisturbed ones of another would be anything.
     """
-    if all(map(has_undisturbed, functions)):
+    if have_undisturbed(*functions):
         return [[each.time_us for each in taken if each.is_undisturbed] for taken in functions]
     return [
         [each.corrected_us for each in taken if each.is_steady]
@@ -129,13 +129,18 @@ def percentiles_us(*functions: Sequence[Taken]) -> list[NDArray[np.float64]]:
     A disturbance only ever makes a sample longer, but a correction errs to both sides: then the median
     stands in for the 10th percentile.
     """
-    lowest = 10 if all(map(has_undisturbed, functions)) else 50
+    lowest = 10 if have_undisturbed(*functions) else 50
     return [np.percentile(counted, (lowest, 50, 90)) for counted in counted_us(*functions)]
 
 
-def has_undisturbed(taken: Sequence[Taken]) -> bool:
-    """Whether there are so many undisturbed samples that the others do not count."""
-    return sum(each.is_undisturbed for each in taken) >= _ENOUGH
+def have_undisturbed(*functions: Sequence[Taken], least: int = _ENOUGH) -> bool:
+    """Whether each function has so many undisturbed samples, by default as make the others not count."""
+    return all(sum(each.is_undisturbed for each in taken) >= least for taken in functions)
+
+
+def steady(rounds: Sequence[Round]) -> list[Round]:
+    """Return the rounds in whose samples the processor was as disturbed after as before."""
+    return [pair for pair in rounds if all(each.is_steady for each in pair)]
 
 
 def _is_enough(rounds: Sequence[Round], give_up: float) -> bool:
@@ -145,11 +150,8 @@ def _is_enough(rounds: Sequence[Round], give_up: float) -> bool:
     """
     if not rounds:
         return False
-    if all(
-        sum(each.is_undisturbed for each in taken) >= SAMPLES for taken in zip(*rounds, strict=True)
-    ):
+    if have_undisturbed(*zip(*rounds, strict=True), least=SAMPLES):
         return True
     if time.perf_counter() < give_up:
         return False
-    steady = sum(all(each.is_steady for each in pair) for pair in rounds)
-    return steady >= SAMPLES or len(rounds) >= _MOST * SAMPLES
+    return len(steady(rounds)) >= SAMPLES or len(rounds) >= _MOST * SAMPLES

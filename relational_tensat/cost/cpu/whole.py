@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from relational_tensat.cost.cpu.quiet import Taken, is_quiet, take, thread_us
 from relational_tensat.cost.cpu.reference import processor_watch
-from relational_tensat.cost.cpu.sampling import percentiles_us
+from relational_tensat.cost.cpu.sampling import Round, percentiles_us, steady
 from relational_tensat.cost.cpu.session import prepare, refusals
 from relational_tensat.cost.device import Unmeasurable
 from relational_tensat.cost.whole import ENOUGH_ROUNDS, WholeTiming
-from relational_tensat.errors import InputError
+from relational_tensat.errors import InputError, first_line
 from relational_tensat.graph import Array, Graph
 
 #: A sample takes at least so long; smaller graphs are run several times for one.
@@ -78,8 +78,7 @@ def time_whole(
         try:
             runs.append(repeated(prepare(graph, feeds, optimizations)))
         except errors as error:
-            said = (str(error).strip() or type(error).__name__).splitlines()[0]
-            return Unmeasurable(f"onnxruntime cannot run {graph.name}: {said}")
+            return Unmeasurable(f"onnxruntime cannot run {graph.name}: {first_line(error)}")
         least_s = 2 * ENOUGH_ROUNDS * runs[-1].wall_s
         if least_s > _MOST_S:
             return Unmeasurable(
@@ -119,7 +118,7 @@ def time_in_turn(runs: tuple[Repeated, Repeated], rounds: int, seconds: float) -
         seconds: see ``time_both``.
     """
     watch = processor_watch()
-    pairs: list[tuple[Taken, Taken]] = []
+    pairs: list[Round] = []
     begun = time.perf_counter()
 
     def sample(each: Repeated) -> Taken:
@@ -127,32 +126,27 @@ def time_in_turn(runs: tuple[Repeated, Repeated], rounds: int, seconds: float) -
         one = take(each.run, leave_caches, watch)
         return replace(one, time_us=one.time_us / each.times)
 
-    while sum(map(_counts, pairs)) < rounds:
+    while len(steady(pairs)) < rounds:
         if len(pairs) >= ENOUGH_ROUNDS and time.perf_counter() > begun + seconds:
             break
         pairs.append((sample(runs[0]), sample(runs[1])))
     return timing(pairs)
 
 
-def timing(pairs: Sequence[tuple[Taken, Taken]]) -> WholeTiming:
+def timing(pairs: Sequence[Round]) -> WholeTiming:
     """Return what samples of both graphs, one of each a round, say.
 
     A round in which the processor became more or less disturbed during a sample does not count, unless
     too few others would be left.
     """
-    counted = [pair for pair in pairs if _counts(pair)]
-    if len(counted) < ENOUGH_ROUNDS:
-        counted = list(pairs)
+    found = steady(pairs)
+    counted = found if len(found) >= ENOUGH_ROUNDS else pairs
     before, after = percentiles_us(*zip(*counted, strict=True))
     return WholeTiming.of_rounds(
         float(before[0]),
         float(after[0]),
         [one.corrected_us / other.corrected_us for one, other in counted],
     )
-
-
-def _counts(pair: tuple[Taken, Taken]) -> bool:
-    return all(each.is_steady for each in pair)
 
 
 def leave_caches() -> None:

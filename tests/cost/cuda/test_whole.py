@@ -72,6 +72,7 @@ def test_graphs_are_timed_in_turn() -> None:
     prepared = prepare_graphs(shared_matmuls(), [_merged()])
     settings = Settings(short_us=0.0, warm_up_us=0.0, window=2, fewest=2, most=2, modes=(WARM,))
     given: Any = library
+    record: Any = FakeRecording  # has of a recording what is used of one
     found = time_graphs(
         given,
         timer,
@@ -79,7 +80,7 @@ def test_graphs_are_timed_in_turn() -> None:
         prepared.inputs,
         "fp32",
         settings,
-        FakeRecording,  # type: ignore[arg-type]
+        record,
     )
     assert all(isinstance(each, Observation) for each in found)
     first = found[0]
