@@ -6,17 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
+from bench.cpu_additivity import Additivity, additivity, empty_session
 from relational_tensat.api import optimize
+from relational_tensat.cost.cpu.device import OnnxRuntimeDevice
+from relational_tensat.cost.cpu.prepared import leave_caches
 from relational_tensat.cost.cpu.quiet import take
 from relational_tensat.cost.cpu.reference import processor_watch
 from relational_tensat.cost.cpu.sampling import percentiles_us
-from relational_tensat.cost.cpu.session import OPTIMIZATIONS, prepare
-from relational_tensat.cost.cpu.whole import leave_caches, repeated, time_both
+from relational_tensat.cost.cpu.session import OPTIMIZATIONS
+from relational_tensat.cost.cpu.whole import time_both
+from relational_tensat.cost.graph import weight_bytes
 from relational_tensat.cost.whole import WholeTiming
 from relational_tensat.fold import fold_weights
-from relational_tensat.graph import Node, TensorType, build_graph
 from relational_tensat.load import load_model
 from relational_tensat.options import Options
 from relational_tensat.verify.reseed import reseed
@@ -25,6 +26,8 @@ from relational_tensat.whole import unmasked
 
 #: Samples of calling a session.
 _CALLS = 30
+#: What comparing single operators with the whole may take, as a share of the time for both graphs.
+_ADDITIVITY_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,9 @@ class CpuRun:
     """What was measured on one model; as JSON, the runs of a saved result.
 
     Attributes:
-        modelled_before_us, modelled_after_us: sums of single operators' times.
+        modelled_before_us, modelled_after_us: sums of single operators' costs, as a run has them.
         call_us: thread CPU time of a session with next to nothing in it, optimizations off.
+        additivity: the original's single operators against the whole, timed together.
         timings: by onnxruntime's graph optimizations, ``off`` and ``all``.
         costs: how many configurations were measured, cached, recorded, estimated.
         seconds: wall, of optimizing; ``measure`` is the part that measuring took.
@@ -44,6 +48,7 @@ class CpuRun:
     modelled_before_us: float
     modelled_after_us: float
     call_us: float
+    additivity: Additivity
     timings: Mapping[str, WholeTiming]
     costs: Mapping[str, int]
     seconds: Mapping[str, float]
@@ -57,8 +62,8 @@ class CpuRun:
         return self.modelled_before_us / self.modelled_after_us
 
     @property
-    def additivity(self) -> float:
-        """The sum of the original's single operators over the whole, optimizations off.
+    def modelled_over_whole(self) -> float:
+        """The original's modelled cost over what the whole takes, optimizations off.
 
         Calling a session takes its time whatever is in it: that is no operator's, and taken off.
         """
@@ -83,12 +88,14 @@ def measure_model(name: str, path: Path, options: Options, rounds: int, seconds:
     original = reseed(model, RandomWeights(model, options.seed))
     result = optimize(original, options)
     graphs = (fold_weights(original), result.graph)
+    device = OnnxRuntimeDevice().suited(weight_bytes(original))  # as the run has it
     feeds = unmasked(draw_inputs(original, options.seed, 0, {}))
     return CpuRun(
         model=name,
         modelled_before_us=result.cost_before_us,
         modelled_after_us=result.cost_after_us,
         call_us=call_us(),
+        additivity=additivity(graphs[0], feeds, device, seconds * _ADDITIVITY_SHARE),
         timings={
             mode: time_both(graphs, feeds, mode, rounds, seconds / len(OPTIMIZATIONS))
             for mode in OPTIMIZATIONS
@@ -106,9 +113,7 @@ def measure_model(name: str, path: Path, options: Options, rounds: int, seconds:
 
 def call_us() -> float:
     """Return the thread CPU time of calling a session that does next to nothing."""
-    number = TensorType("float32", (1,))
-    graph = build_graph("call", {"x": number}, {}, [Node("relu", ("x",), ("y",))], ["y"])
-    session = repeated(prepare(graph, {"x": np.ones(number.shape, np.float32)}))
+    session = empty_session()
     watch = processor_watch()
     taken = [take(session.run, leave_caches, watch) for _ in range(_CALLS)]
     return float(percentiles_us(taken)[0][0]) / session.times

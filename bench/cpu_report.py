@@ -11,17 +11,21 @@ from relational_tensat.cost.whole import WholeTiming
 from relational_tensat.report.console import table
 
 _COLUMNS = (
-    "µs before", "sum / whole", "modelled", "off", "p10-p90", "all", "p10-p90 all",
+    "µs before", "sum / whole", "p10-p90 sum", "cost / whole", "modelled",
+    "off", "p10-p90", "all", "p10-p90 all",
 )  # fmt: skip
 
 
 def print_runs(runs: Sequence[CpuRun], console: Console) -> None:
     """Print times and speed-ups, what measuring took, and where the optimized graph is slower."""
     console.print(
-        "Thread CPU time in onnxruntime, one thread. 'sum / whole': the original's single"
+        "Thread CPU time in onnxruntime, one thread. 'sum / whole': the original's single operators"
     )
-    console.print("operators against the whole graph, less what calling an empty session takes.")
-    console.print("Speed-ups: by these sums, and measured with onnxruntime's graph optimizations")
+    console.print(
+        "against the whole graph, timed together, less what calling an empty session takes"
+    )
+    console.print("(*: some run in graphs only). 'cost / whole': what the run took them to cost.")
+    console.print("Speed-ups: by these costs, and measured with onnxruntime's graph optimizations")
     console.print("off and all, median and spread over the rounds.")
     rows = table("model", *_COLUMNS, numbers=_COLUMNS)
     for run in runs:
@@ -29,7 +33,9 @@ def print_runs(runs: Sequence[CpuRun], console: Console) -> None:
         rows.add_row(
             run.model,
             f"{off.before_us:,.0f}",
-            f"{run.additivity:.3f}",
+            f"{run.additivity.median:.3f}" + "*" * (run.additivity.unmeasured > 0),
+            f"{run.additivity.p10:.3f}-{run.additivity.p90:.3f}",
+            f"{run.modelled_over_whole:.3f}",
             f"{run.modelled_speedup:.3f}",
             f"{off.speedup:.3f}",
             _spread(off),

@@ -182,6 +182,7 @@ class _Run:
         with self._phase("load"):
             untrusted = self.check_rules(rules)
         shared = share_equal_weights(graph)
+        cost.suit(shared)
         ask_for_graph(cost, graph)
         if self.stored is None and self.options.db is not None:
             own = cost_model is not None

@@ -43,6 +43,11 @@ def costed_nodes(graph: Graph) -> Iterator[tuple[Node, tuple[ValueType, ...], Va
             yield node, inputs, _result_type(graph, node.outputs)
 
 
+def weight_bytes(graph: Graph) -> int:
+    """Return the bytes of all weights together."""
+    return sum(weight.type.nbytes for weight in graph.weights.values())
+
+
 def count_inference_ops(graph: Graph) -> dict[str, int]:
     """Return how often each operator runs at inference, by name, most frequent first.
 

@@ -92,9 +92,10 @@ def devices_here(kinds: Sequence[str]) -> list[DeviceKey]:
     for name in DEVICES:
         if name.partition(":")[0] in kinds:
             try:
-                found.append(open_device(name).key)
+                device = open_device(name)
             except MissingDependencyError:  # not here: its times are another machine's
                 continue
+            found += [device.key, device.suited(0).key]
     return found
 
 

@@ -15,10 +15,12 @@ from relational_tensat.cost.device import (
     Sample,
     Unmeasurable,
 )
+from relational_tensat.cost.graph import weight_bytes
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.record import sample_fault
 from relational_tensat.cost.source import CACHED, ESTIMATED, MEASURED, Answer, CostSource
 from relational_tensat.errors import InputError
+from relational_tensat.graph import Graph
 
 #: Is told how many of how many configurations have been measured.
 Watch: TypeAlias = Callable[[int, int], None]
@@ -39,6 +41,7 @@ class MeasuredSource(CostSource):
     ) -> None:
         super().__init__(name)
         self._device = device
+        self._opened = device
         self._cache = cache
         self._watch = watch or _ignore
         self._samples: dict[Configuration, Sample] = {}
@@ -55,6 +58,8 @@ class MeasuredSource(CostSource):
     def notes(self) -> tuple[str, ...]:
         """What was estimated and why; how many times of before were not used."""
         found = []
+        if self._device.key != self._opened.key:
+            found.append(f"the model is small enough for costs of {self._device.key.name}")
         if self._unmeasurable:
             count = len(self._unmeasurable)
             reason = next(iter(self._unmeasurable.values()))
@@ -68,6 +73,14 @@ class MeasuredSource(CostSource):
                 "library or protocol, which were not used: see relational-tensat costs show"
             )
         return tuple(found)
+
+    def suit(self, graph: Graph) -> None:
+        """Take the device as this graph finds it; what was asked of it in another state is forgotten."""
+        suited = self._opened.suited(weight_bytes(graph))
+        if suited.key != self._device.key:
+            self._device, self._calibration = suited, None
+            for known in (self._answers, self._samples, self._unmeasurable):
+                known.clear()
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Look a batch up in one query; measure what is missing, and keep each result at once."""

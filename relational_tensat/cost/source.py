@@ -80,6 +80,9 @@ class CostSource(ABC):
         """What the reader of a report should know beside the figures, one sentence each."""
         return ()
 
+    def suit(self, graph: Graph) -> None:  # noqa: B027  # most costs do not depend on it
+        """Answer from now on for this graph, where costs depend on what a graph leaves in the caches."""
+
     def ask(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
         """Return what configurations cost; those not asked for before are found in one batch.
 

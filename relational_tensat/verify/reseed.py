@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from relational_tensat.cost.graph import weight_bytes
 from relational_tensat.graph import Graph, Weight
 from relational_tensat.verify.shrinking import RandomWeights
 
@@ -13,7 +14,7 @@ _MOST_BYTES = 1 << 28
 
 def can_reseed(graph: Graph) -> bool:
     """Whether the graph's weights are small enough to be written anew for a check."""
-    return 0 < sum(weight.type.nbytes for weight in graph.weights.values()) <= _MOST_BYTES
+    return 0 < weight_bytes(graph) <= _MOST_BYTES
 
 
 def reseed(graph: Graph, weights: RandomWeights) -> Graph:

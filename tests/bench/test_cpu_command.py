@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench import cpu_command
+from bench.cpu_additivity import Additivity, operator_counts
 from bench.cpu_measure import CpuRun, cpu_options, measure_model
 from bench.cpu_plot import points, write_points
 from bench.cpu_report import losses, print_runs
@@ -32,6 +33,7 @@ def _run(**timings: WholeTiming) -> CpuRun:
         modelled_before_us=95.0,
         modelled_after_us=50.0,
         call_us=5.0,
+        additivity=Additivity(0.98, 0.95, 1.01, 30, 0),
         timings=timings,
         costs={"measured": 3, "cached": 0, "recorded": 0, "estimated": 0},
         seconds={"measure": 0.1, "total": 0.2},
@@ -49,7 +51,7 @@ def test_slower_in_nine_rounds_of_ten_is_a_loss_and_within_the_noise_is_none() -
 
 
 def test_the_sum_of_single_operators_is_held_against_the_whole() -> None:
-    assert _run(off=_FAST, all=_TIE).additivity == 95.0 / (100.0 - 5.0)
+    assert _run(off=_FAST, all=_TIE).modelled_over_whole == 95.0 / (100.0 - 5.0)
 
 
 def test_points_of_the_plot(tmp_path: Path) -> None:
@@ -99,6 +101,8 @@ def test_both_graphs_are_run_in_both_modes_with_weights_of_their_own(
     assert run.costs["measured"] == sum(map(len, device.asked)) > 0
     assert run.modelled_before_us >= run.modelled_after_us > 0
     assert run.call_us > 0
+    assert run.additivity.rounds >= 5
+    assert run.additivity.unmeasured == 0
 
 
 def test_the_result_is_saved_with_its_circumstances(
@@ -133,3 +137,15 @@ def test_the_plot_is_drawn(tmp_path: Path) -> None:
     path = tmp_path / "plot.png"
     plot([_run(off=_FAST, all=_TIE)], path)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_operators_are_counted_as_the_nodes_that_run() -> None:
+    builder = GraphBuilder("counted")
+    x, weight = builder.input("x", 2, 4), builder.weight("w", 4, 4)
+    twice = [builder.op("matmul", each, weight, act="relu") for each in (x, builder.op("tanh", x))]
+    folded = builder.op("tanh", weight)  # depends on weights only: it does not run
+    graph = builder.build(*twice, builder.op("matmul", x, folded))
+    found = {
+        (each.op, dict(each.attrs).get("act")): n for each, n in operator_counts(graph).items()
+    }
+    assert found == {("tanh", None): 1, ("matmul", "none"): 3, ("relu", None): 2}

@@ -59,6 +59,8 @@ class FakeDevice:
         asked: every batch.
         whole: what timing two graphs whole gives, or raises.
         timed: all that was timed whole: the graphs and the inputs.
+        small_bytes: a graph with fewer bytes of weights finds it in another state.
+        suited_to: the bytes of all graphs that it was asked about.
         interrupt_after: so many results are handed over before Ctrl-C; None for all.
     """
 
@@ -67,9 +69,18 @@ class FakeDevice:
     time_us: Callable[[Configuration], float] = flat_us
     unable: frozenset[str] = frozenset()
     interrupt_after: int | None = None
+    small_bytes: int = 0
+    suited_to: list[int] = field(default_factory=list)
     asked: list[list[Configuration]] = field(default_factory=list)
     whole: WholeTiming | Unmeasurable | type[KeyboardInterrupt] = GAIN
     timed: list[tuple[tuple[Graph, Graph], Mapping[str, Array]]] = field(default_factory=list)
+
+    def suited(self, weights_bytes: int) -> FakeDevice:
+        """Return another device for graphs whose weights are fewer than ``small_bytes``."""
+        self.suited_to.append(weights_bytes)
+        if weights_bytes >= self.small_bytes:
+            return self
+        return replace(self, key=in_mode(self.key, "small"))
 
     def measure(
         self, configurations: Sequence[Configuration]

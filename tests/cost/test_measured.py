@@ -11,8 +11,9 @@ from relational_tensat.cost import CostCounts, Sample, Unmeasurable
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.errors import InputError
+from relational_tensat.graph import Graph, Node, build_graph
 from tests.cost.fakes import CPU, FakeDevice, configuration, flat_us, products
-from tests.graphs import f32
+from tests.graphs import f32, weight
 
 
 @pytest.fixture
@@ -31,6 +32,29 @@ def test_a_batch_is_measured_once(cache: CostCache) -> None:
     source.ask(products(4))
     assert device.asked == [some, products(4)[3:]]
     assert source.counts == CostCounts(measured=4)
+
+
+def _with_weight(size: int) -> Graph:
+    """Return a product by a square weight."""
+    product = Node("matmul", ("x", "w"), ("y",))
+    return build_graph("p", {"x": f32(2, size)}, {"w": weight(size, size)}, [product], ["y"])
+
+
+def test_a_small_graph_has_times_of_its_own(cache: CostCache) -> None:
+    device = FakeDevice(small_bytes=4 * 100)
+    source = MeasuredSource("cpu", device, cache)
+    source.suit(_with_weight(11))
+    source.ask(products(2))
+    assert source.notes == ()
+    source.suit(_with_weight(9))
+    source.ask(products(1))
+    assert device.asked == [products(2), products(1)]  # what was known is of larger graphs
+    assert source.counts == CostCounts(measured=1)
+    assert source.notes == ("the model is small enough for costs of Fake 9000, small",)
+    source.suit(_with_weight(11))
+    source.ask(products(2))
+    assert source.counts == CostCounts(cached=2)
+    assert device.suited_to == [4 * 121, 4 * 81, 4 * 121]
 
 
 def test_a_second_run_measures_nothing(cache: CostCache) -> None:

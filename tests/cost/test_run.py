@@ -10,6 +10,7 @@ import pytest
 from relational_tensat import Options, optimize
 from relational_tensat.cli.main import main
 from relational_tensat.cost.cache import CostCache
+from relational_tensat.cost.graph import weight_bytes
 from relational_tensat.load import save_model
 from tests.cost.fakes import CPU, Configuration, FakeDevice, plug_in
 from tests.graphs import shared_matmuls
@@ -57,6 +58,20 @@ def test_a_second_run_measures_nothing(
         assert first[key] == second[key]
     assert first["cost_before_us"] == 10.0  # five kernels of 2 µs
     assert first["cost_profile"] == "cpu"
+
+
+def test_small_models_have_times_of_their_own(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = weight_bytes(shared_matmuls())
+    only = ("merge-products-sharing-left",)
+    options = Options(cost="cpu", cost_cache=model.with_name("costs.duckdb"), only=only)
+    plug_in(monkeypatch, FakeDevice(time_us=by_launches, small_bytes=weights + 1))
+    said = "the model is small enough for costs of Fake 9000, small"
+    assert said in optimize(model, options).notes
+    device = plug_in(monkeypatch, FakeDevice(time_us=by_launches, small_bytes=weights))
+    found = optimize(model, options)
+    assert said not in found.notes
+    assert found.costs.cached == 0
+    assert device.suited_to == [weights]
 
 
 def test_measuring_is_shown_and_counted(

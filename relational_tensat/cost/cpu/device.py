@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 
-import numpy as np
-
 from relational_tensat.cost.cpu.composition import nodes_of, total
-from relational_tensat.cost.cpu.probe import make_probe
+from relational_tensat.cost.cpu.prepared import (
+    MOST_BYTES,
+    Prepared,
+    leave_caches,
+    operand_bytes,
+    prepare_node,
+)
 from relational_tensat.cost.cpu.processor import instruction_sets, l2_bytes, processor_name
-from relational_tensat.cost.cpu.quiet import thread_us
 from relational_tensat.cost.cpu.reference import processor_watch
-from relational_tensat.cost.cpu.sampling import Evictor, Pair, difference
-from relational_tensat.cost.cpu.session import prepare, refusals
+from relational_tensat.cost.cpu.sampling import Evictor, difference
+from relational_tensat.cost.cpu.session import refusals
 from relational_tensat.cost.cpu.whole import time_whole
 from relational_tensat.cost.device import (
     PROTOCOLS,
@@ -28,13 +31,11 @@ from relational_tensat.graph import DTYPE_BYTES, Array, Graph, tensors_of
 
 KIND = "cpu"
 _NAME_SUFFIX = {"off": "", "all": ", graph optimizations on"}
-#: So many copies of an operator are run that one sample takes about so long.
-_SAMPLE_US = 200.0
-_MOST_COPIES = 32
+_RESIDENT_SUFFIX = ", weights in L2"
+#: Weights of this part of the L2 cache stay there from one run to the next, with the activations.
+_STAY_IN_L2 = 0.5
 #: A time of 0 is none: so often is measured before an operator counts as lost in the noise.
 _ATTEMPTS = 3
-#: Tensors of one application together: its weights travel through a protobuf file of 2 GiB at most.
-_MOST_BYTES = 512 << 20
 #: Wall seconds of waiting for undisturbed moments, which nobody does on a quiet machine: per batch of
 #: configurations, and the most for one of them.
 PATIENCE_S = 120.0
@@ -48,6 +49,8 @@ class OnnxRuntimeDevice:
         optimizations: onnxruntime's graph optimizations: ``off``, or ``all``: then an operator is what
             onnxruntime makes of it alone, in another layout, with its activation, but not with its
             neighbours. It is another device: its times are never mixed with the others.
+        resident: weights are in the L2 cache, from the run before; else somebody has displaced them, as
+            in a graph that has more of them than fit. Another device, too.
         patience_s: wall seconds to wait for undisturbed moments, per batch of configurations.
         most_patience_s: the same, for one of them.
     """
@@ -59,24 +62,40 @@ class OnnxRuntimeDevice:
         optimizations: str = "off",
         patience_s: float = PATIENCE_S,
         most_patience_s: float = MOST_PATIENCE_S,
+        resident: bool = False,
     ) -> None:
         self._optimizations = optimizations
         self.key = DeviceKey(
             kind=KIND,
-            name=processor_name() + _NAME_SUFFIX[optimizations],
+            name=processor_name() + _NAME_SUFFIX[optimizations] + _RESIDENT_SUFFIX * resident,
             driver=instruction_sets(),
             libraries={
                 "onnx": version("onnx"),
                 "onnxruntime": version("onnxruntime"),
                 "optimizations": optimizations,
+                **({"weights": "in L2"} if resident else {}),
             },
             protocol=PROTOCOLS[KIND].version,
         )
         self._patience_s = patience_s
         self._most_patience_s = most_patience_s
-        self._evictor = Evictor(l2_bytes())
+        self._displace = leave_caches if resident else Evictor(l2_bytes())
+        self._most_bytes = l2_bytes() if resident else MOST_BYTES
         self._nodes: dict[Configuration, Sample | Unmeasurable] = {}
         self._refusals = refusals()
+
+    def suited(self, weights_bytes: int) -> OnnxRuntimeDevice:
+        """Return the processor as a graph finds it whose weights are so many bytes.
+
+        Those of a small graph stay in the L2 cache from one run to the next; a single operator that had
+        to fetch them there took up to a third longer than in the graph.
+        """
+        return OnnxRuntimeDevice(
+            self._optimizations,
+            self._patience_s,
+            self._most_patience_s,
+            resident=weights_bytes <= _STAY_IN_L2 * l2_bytes(),
+        )
 
     def measure(
         self, configurations: Sequence[Configuration]
@@ -112,6 +131,14 @@ class OnnxRuntimeDevice:
         """Run two graphs in onnxruntime, with the same optimizations of its own as single operators."""
         return time_whole(graphs, inputs, self._optimizations, seconds)
 
+    def prepare(self, configuration: Configuration) -> Prepared:
+        """Return a configuration that is one ONNX node, ready to be timed.
+
+        Raises:
+            Exception: onnxruntime cannot run it, one of ``session.refusals``.
+        """
+        return prepare_node(configuration, self._optimizations, self._displace, self._most_bytes)
+
     def _measure_node(
         self, configuration: Configuration, patience_s: float
     ) -> Sample | Unmeasurable:
@@ -120,25 +147,14 @@ class OnnxRuntimeDevice:
         if reason:
             return Unmeasurable(reason)
         try:
-            pair, copies = self._pair(configuration, 1), 1
-            wanted = _wanted_copies(_estimate_us(pair), configuration)
-            if wanted > 1:
-                pair, copies = self._pair(configuration, wanted), wanted
+            prepared = self.prepare(configuration)
             for _ in range(_ATTEMPTS):
-                sample = difference(pair, copies, processor_watch(), patience_s)
+                sample = difference(prepared.pair, prepared.copies, processor_watch(), patience_s)
                 if sample.p10_us > 0:
                     return sample
             return Unmeasurable(f"{configuration.op}: takes less than the noise of its operands")
         except self._refusals as error:
             return Unmeasurable(f"onnxruntime cannot run {configuration.op}: {first_line(error)}")
-
-    def _pair(self, configuration: Configuration, copies: int) -> Pair:
-        probe = make_probe(configuration, copies)
-        return Pair(
-            prepare(probe.with_operator, probe.feeds, self._optimizations),
-            prepare(probe.without, probe.feeds, self._optimizations),
-            self._evictor if probe.with_operator.weights else _leave_caches,
-        )
 
 
 def _obstacle(configuration: Configuration) -> str:
@@ -153,29 +169,7 @@ def _obstacle(configuration: Configuration) -> str:
             return f"{configuration.op}: no random values of type {kind}"
         if kind.dtype == "bfloat16":
             return f"{configuration.op}: NumPy has no {kind.dtype} to feed onnxruntime with"
-    total = _total_bytes(configuration)
-    if total > _MOST_BYTES:
-        return f"{configuration.op}: {total:,} bytes of operands, more than {_MOST_BYTES:,}"
+    needed = operand_bytes(configuration)
+    if needed > MOST_BYTES:
+        return f"{configuration.op}: {needed:,} bytes of operands, more than {MOST_BYTES:,}"
     return ""
-
-
-def _leave_caches() -> None:
-    """Change nothing: only weights are cold in a graph, activations have just been computed."""
-
-
-def _estimate_us(pair: Pair) -> float:
-    """Return about how much longer one function takes."""
-    pair.longer()
-    pair.shorter()
-    return thread_us(pair.longer) - thread_us(pair.shorter)
-
-
-def _wanted_copies(estimate_us: float, configuration: Configuration) -> int:
-    """Return how many applications fill a sample, as far as their weights fit."""
-    most = max(1, min(_MOST_COPIES, _MOST_BYTES // max(_total_bytes(configuration), 1)))
-    return int(np.clip(_SAMPLE_US / max(estimate_us, _SAMPLE_US / most), 1, most))
-
-
-def _total_bytes(configuration: Configuration) -> int:
-    kinds = (*configuration.inputs, configuration.output)
-    return sum(part.nbytes for kind in kinds for part in tensors_of(kind))

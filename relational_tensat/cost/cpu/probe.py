@@ -9,7 +9,8 @@ So every operand that is an activation comes from a node before it, and both gra
      z → relu → out                z → relu → out
 
 The difference, divided by the number of copies, is the operator as a graph has it: its operand just
-written, its weights not touched since the last run, its result in memory that others have used. Absolute
+written, its weights not touched since the last run (or in the cache since then, where a graph's all stay
+there), its result in memory that others have used. Absolute
 values are taken because onnxruntime fuses them with nothing; equal ones of one input it would compute once.
 
 Somebody has to read a result: onnxruntime never uses the memory of one that nobody reads again, so that the

@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from relational_tensat.cost.cpu.prepared import leave_caches
 from relational_tensat.cost.cpu.quiet import Taken, is_quiet, take, thread_us
 from relational_tensat.cost.cpu.reference import processor_watch
 from relational_tensat.cost.cpu.sampling import Round, percentiles_us, steady
 from relational_tensat.cost.cpu.session import prepare, refusals
 from relational_tensat.cost.device import Unmeasurable
+from relational_tensat.cost.graph import weight_bytes
 from relational_tensat.cost.whole import ENOUGH_ROUNDS, WholeTiming
 from relational_tensat.errors import InputError, first_line
 from relational_tensat.graph import Array, Graph
@@ -72,7 +74,7 @@ def time_whole(
     errors: tuple[type[Exception], ...] = (InputError, *refusals())
     runs: list[Repeated] = []
     for graph in graphs:
-        weights = sum(weight.type.nbytes for weight in graph.weights.values())
+        weights = weight_bytes(graph)
         if weights > _MOST_BYTES:
             return Unmeasurable(f"{weights:,} bytes of weights, more than {_MOST_BYTES:,}")
         try:
@@ -147,7 +149,3 @@ def timing(pairs: Sequence[Round]) -> WholeTiming:
         float(after[0]),
         [one.corrected_us / other.corrected_us for one, other in counted],
     )
-
-
-def leave_caches() -> None:
-    """Leave the caches as they are: the graph before has used them."""

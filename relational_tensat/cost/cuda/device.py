@@ -72,6 +72,10 @@ class CudaDevice:
             protocol=PROTOCOLS[KIND].version,
         )
 
+    def suited(self, weights_bytes: int) -> CudaDevice:
+        """Return the GPU itself: weights are never taken to stay in its caches."""
+        return self
+
     def measure(
         self, configurations: Sequence[Configuration]
     ) -> Iterator[tuple[Configuration, Sample | Unmeasurable]]:

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from relational_tensat.cost import Configuration, Sample, Unmeasurable
-from relational_tensat.cost.cpu import device, open_device, session
+from relational_tensat.cost.cpu import device, open_device, prepared, session
 from relational_tensat.cost.cpu.device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import make_probe
+from relational_tensat.cost.cpu.sampling import Evictor
 from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.opening import open_device as open_by_name
 from relational_tensat.cost.record import sample_fault
@@ -36,7 +37,7 @@ class _Always:
 @pytest.fixture
 def processor(monkeypatch: pytest.MonkeyPatch) -> OnnxRuntimeDevice:
     monkeypatch.setattr(device, "processor_watch", _Always)
-    monkeypatch.setattr(device, "_SAMPLE_US", 2.0)
+    monkeypatch.setattr(prepared, "_SAMPLE_US", 2.0)
     return OnnxRuntimeDevice()
 
 
@@ -149,11 +150,11 @@ def test_results_are_handed_over_one_by_one(processor: OnnxRuntimeDevice) -> Non
 
 def test_small_operators_are_repeated_and_large_ones_are_not() -> None:
     small, large = configuration("relu", f32(4)), configuration("relu", f32(1 << 13, 1 << 12))
-    assert device._wanted_copies(0.5, small) == 32
-    assert device._wanted_copies(100.0, small) == 2
-    assert device._wanted_copies(10_000.0, small) == 1
-    assert device._wanted_copies(-1.0, small) == 32
-    assert device._wanted_copies(0.5, large) == 2  # so many fit
+    assert prepared._wanted_copies(0.5, small) == 32
+    assert prepared._wanted_copies(100.0, small) == 2
+    assert prepared._wanted_copies(10_000.0, small) == 1
+    assert prepared._wanted_copies(-1.0, small) == 32
+    assert prepared._wanted_copies(0.5, large) == 2  # so many fit
 
 
 def test_sessions_have_one_thread_and_the_graph_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,8 +179,25 @@ def test_sessions_have_one_thread_and_the_graph_as_it_is(monkeypatch: pytest.Mon
 
 def test_caches_are_cold_for_weights_only(processor: OnnxRuntimeDevice) -> None:
     weighted = configuration("matmul", f32(4, 4), f32(4, 4))
-    assert processor._pair(weighted, 1).before is processor._evictor
-    assert processor._pair(configuration("relu", f32(4)), 1).before is device._leave_caches
+    assert isinstance(processor.prepare(weighted).pair.before, Evictor)
+    relu = configuration("relu", f32(4))
+    assert processor.prepare(relu).pair.before is prepared.leave_caches
+
+
+def test_weights_of_a_small_graph_stay_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "l2_bytes", lambda: 1 << 10)
+    monkeypatch.setattr(prepared, "_SAMPLE_US", 1e9)  # as many copies as there may be
+    weighted = configuration("matmul", f32(4, 4), f32(4, 4))
+    any_graph = OnnxRuntimeDevice()
+    large, small = any_graph.suited(513), any_graph.suited(512)
+    assert large.key == any_graph.key
+    assert small.key.name == f"{any_graph.key.name}, weights in L2"
+    assert small.key.libraries == {**any_graph.key.libraries, "weights": "in L2"}
+    found = small.prepare(weighted)
+    assert found.pair.before is prepared.leave_caches
+    assert found.copies == 1024 // (3 * 4 * 4 * 4)  # that is what fits
+    assert any_graph.prepare(weighted).copies == 32
+    assert small.suited(513).key == any_graph.key
 
 
 def test_a_time_of_zero_is_measured_again_and_never_reported(
