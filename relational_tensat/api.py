@@ -37,7 +37,14 @@ from relational_tensat.options import Options
 from relational_tensat.paths import check_database, check_output
 from relational_tensat.progress import Progress, Silent
 from relational_tensat.result import ExtractionSummary, Result
-from relational_tensat.resuming import FoundModel, RunRecord, StoredRun, read_run, write_record
+from relational_tensat.resuming import (
+    FoundModel,
+    RunRecord,
+    StoredRun,
+    read_run,
+    remember_kept_original,
+    write_record,
+)
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.soundness.gate import check_trust
@@ -197,6 +204,8 @@ class _Run:
             lambda chosen: self.check(shared, chosen, given, source, target),
             lambda folded: self.time_whole(shared, folded, given, cost.device),
         )
+        if settled.keeps_original and self.options.db is not None:
+            remember_kept_original(self.options.db, settled.notes[-1])
         if target is not None:
             with self._phase("write"):
                 save_model(settled.folded, target)

@@ -83,6 +83,7 @@ class Explanation:
         original: the graph that the first step starts from.
         names: the original graph's values: their terms by name.
         stored: the run's tables.
+        kept_original: why the run wrote the original all the same; "" where it did not, or is_cheaper says.
     """
 
     model: str
@@ -96,6 +97,7 @@ class Explanation:
     original: Outputs
     names: Mapping[str, int]
     stored: StoredEGraph
+    kept_original: str = ""
 
     @property
     def cost_after_us(self) -> float:
@@ -172,9 +174,9 @@ class _Explainer:
         rewrites = without_detours(original, found)
         self._check(original, rewrites, extracted)
         before_us, operators = self._costs.graph(original)
-        model = self._stored.connection.execute("SELECT value FROM meta WHERE key = 'model'")
+        meta = dict(self._stored.connection.execute("SELECT key, value FROM meta").fetchall())
         return Explanation(
-            model=str((model.fetchone() or ("",))[0]),
+            model=meta.get("model", ""),
             shared=self._shared(numbers),
             cost_original_us=sum(self._costs.term_us(term) for term in numbers.values()),
             cost_before_us=before_us,
@@ -185,6 +187,7 @@ class _Explainer:
             original=original,
             names={n: numbers[enode] for enode, names in self._names.items() for n in names},
             stored=self._stored,
+            kept_original=meta.get("kept_original", ""),
         )
 
     def _signature_of(self, enode: int) -> int:

@@ -33,6 +33,8 @@ def print_explanation(
         console.print(
             "note: this graph is not cheaper than the original, so a run keeps the original"
         )
+    if explanation.kept_original:
+        console.print(f"note: {explanation.kept_original}")
     console.print(
         "checked: every step is what its rule says, and the last graph is the one that was extracted"
     )
@@ -49,7 +51,8 @@ def explanation_json(explanation: Explanation, check: NumericCheck | None) -> di
 
     Costs are modelled microseconds: ``cost_original_us`` of the model as it was given,
     ``cost_before_us`` once equal nodes are one (``shared``: their values' names, the one that stays
-    first), ``cost_after_us`` of the extracted graph. ``cheaper``: a run prefers that to the original.
+    first), ``cost_after_us`` of the extracted graph. ``cheaper``: a run prefers that to the original;
+    ``kept_original``: why it wrote the original all the same (run whole, it was faster), else null.
     ``operators…``: how many operators run at inference.
 
     Each of ``steps`` is one application of one rule: ``step`` (from 1), ``rule``, ``law``, ``backward``
@@ -66,6 +69,7 @@ def explanation_json(explanation: Explanation, check: NumericCheck | None) -> di
         "cost_before_us": explanation.cost_before_us,
         "cost_after_us": explanation.cost_after_us,
         "cheaper": explanation.is_cheaper,
+        "kept_original": explanation.kept_original or None,
         "operators_before": explanation.operators_before,
         "shared": [list(names) for names in explanation.shared],
         "steps": [

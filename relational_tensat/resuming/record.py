@@ -98,6 +98,19 @@ def write_record(database: Database, record: RunRecord) -> None:
     )
 
 
+def remember_kept_original(path: Path, why: str) -> None:
+    """Write into a run's database that the original was written, and not the graph that was extracted.
+
+    Raises:
+        InputError: the database cannot be opened.
+    """
+    database = Database(path, keep=True)
+    try:
+        database.run("set_kept_original", why=why)
+    finally:
+        database.close()
+
+
 def record_of_rows(rows: Mapping[str, str]) -> RunRecord:
     """Return the record that the rows of ``run_record`` are."""
     model, output = rows.get("model"), rows.get("output")

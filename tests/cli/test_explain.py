@@ -25,6 +25,7 @@ SCHEMA: dict[str, Any] = {
     "cost_before_us": NUMBER,
     "cost_after_us": NUMBER,
     "cheaper": bool,
+    "kept_original": (str, type(None)),
     "operators_before": int,
     "shared": list,
     "steps": list,

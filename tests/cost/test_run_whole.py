@@ -134,6 +134,29 @@ def test_what_cannot_be_timed_is_returned_untimed_and_said(
     assert said in result.notes
 
 
+def test_explain_says_that_the_original_was_kept(
+    device: FakeDevice,
+    options: Options,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    db = tmp_path / "run.duckdb"
+
+    def explained() -> str | None:
+        assert main(["explain", str(db), "--json"]) == 0
+        found: str | None = json.loads(capsys.readouterr().out)["kept_original"]
+        return found
+
+    device.whole = LOSS
+    (note,) = [each for each in run(replace(options, db=db)).notes if "run whole" in each]
+    assert explained() == note
+    assert main(["explain", str(db)]) == 0
+    assert f"note: {note}" in capsys.readouterr().out.replace("\n", " ").replace("  ", " ")
+    device.whole = GAIN
+    resume(db)
+    assert explained() is None
+
+
 def test_resumed_runs_do_the_same(device: FakeDevice, options: Options, tmp_path: Path) -> None:
     output = tmp_path / "out.json"
     options = replace(options, db=tmp_path / "run.duckdb")
