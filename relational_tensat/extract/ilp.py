@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from relational_tensat.extract.greedy_dag import greedy_choices
+from relational_tensat.extract.apart import search_apart
+from relational_tensat.extract.greedy_dag import LARGEST_REDUCED, LARGEST_UNLIMITED, greedy_choices
 from relational_tensat.extract.mip import cut_and_solve, scaled_model
 from relational_tensat.extract.ordering import WITHIN
 from relational_tensat.extract.pieces import search_pieces
 from relational_tensat.extract.problem import ExtractionProblem, Ints
+from relational_tensat.extract.reduced import unreduced
+from relational_tensat.extract.reductions import cheap_round
 from relational_tensat.extract.search import Search
 from relational_tensat.extract.solver import Progress, SolverOptions
 from relational_tensat.extract.timekeeping import OutOfTimeError
@@ -60,16 +63,34 @@ def search_ilp(
 
 
 def _search(search: Search, choices: Iterator[Ints], cycles: str, options: SolverOptions) -> None:
-    """Try what else a plain method finds, then improve the best by integer programming."""
-    for choice in choices:
-        search.offer(choice)
-    if search.closed:
-        return
-    if options.exhausted:
-        search.notes.append("no time was left beyond the greedy methods: nothing is proven")
-        return
-    if cycles in WITHIN:
-        search_pieces(search, replace(options, cycles=cycles))
-    else:
+    """Try what else a plain method finds, and improve the best by integer programming.
+
+    What falls apart into small pieces is solved before greedy methods have been through a large whole.
+    """
+    within = cycles in WITHIN
+    if not (within and LARGEST_UNLIMITED < search.problem.n_nodes <= LARGEST_REDUCED):
+        _offer(search, choices)
+        if _is_over(search, options):
+            return
+    if not within:
         model = scaled_model(search.problem, cycles, search.cost_us)
         cut_and_solve(search, model, model.columns, model.rows, options)
+        return
+    options = replace(options, cycles=cycles)
+    reduced = cheap_round(unreduced(search.problem), options.check, options.techniques)
+    is_apart = search_apart(search, reduced, options)
+    if not search.closed:
+        _offer(search, choices)
+    if not is_apart and not _is_over(search, options):
+        search_pieces(search, reduced, options)
+
+
+def _offer(search: Search, choices: Iterator[Ints]) -> None:
+    for choice in choices:
+        search.offer(choice)
+
+
+def _is_over(search: Search, options: SolverOptions) -> bool:
+    if not search.closed and options.exhausted:
+        search.notes.append("no time was left beyond the greedy methods: nothing is proven")
+    return search.closed or options.exhausted

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from relational_tensat.extract.assembly import Assembly
 from relational_tensat.extract.bottom_up import DagDeriver
 from relational_tensat.extract.covering import covers
 from relational_tensat.extract.detours import drop_detours
@@ -19,16 +18,17 @@ from relational_tensat.extract.loops import two_cycle_rows
 from relational_tensat.extract.mip import cut_and_solve, scaled_model
 from relational_tensat.extract.neighbourhoods import LEAST_NODES, chosen_by, early
 from relational_tensat.extract.ordering import WITHIN, components_to_order, with_order
-from relational_tensat.extract.pinning import parts, pin_required, with_single_root
+from relational_tensat.extract.parts import parts
+from relational_tensat.extract.pinning import pin_required, with_single_root
 from relational_tensat.extract.problem import ExtractionProblem, Ints, dag_cost_us
 from relational_tensat.extract.reduced import Mask, Reduced, keep, unreduced
 from relational_tensat.extract.reductions import reduce, shrunk
 from relational_tensat.extract.relaxation import relax, without
 from relational_tensat.extract.search import Search
-from relational_tensat.extract.solver import Progress, SolverOptions, stack_rows
+from relational_tensat.extract.solver import SolverOptions, stack_rows
 from relational_tensat.extract.techniques import Techniques
 from relational_tensat.extract.timekeeping import OutOfTimeError
-from relational_tensat.extract.twins import Twin, groups_of_twins
+from relational_tensat.extract.twins import Group, groups_of_twins
 
 _WORTH_REDUCING = 0.1
 """An e-graph is reduced again when at least this fraction of its e-nodes is hopeless."""
@@ -42,22 +42,17 @@ _SHARE_OF_CHOSEN = 0.1
 _SHARE_OF_RELAXATION = 0.7
 """Of the time for a piece, how much its relaxation may take; branching has the rest."""
 
-Twins = list[tuple[int, Twin | None]]
-"""Pieces that are alike: each one's number, and how the first of them becomes it."""
 
-
-def search_pieces(whole: Search, options: SolverOptions) -> None:
+def search_pieces(whole: Search, reduced: Reduced, options: SolverOptions) -> None:
     """Improve the choice and the bound of a search; exact if the time suffices.
 
     Args:
         whole: begins from its best choice, and is told of what is found.
+        reduced: its e-graph, perhaps reduced.
         options: limits, threads, seed.
     """
-    sizes, n_alike = _search_reduced(whole, unreduced(whole.problem), options)
-    alike = f", {n_alike} of them like others" * (n_alike > 0)
-    whole.notes.insert(
-        0, f"{whole.problem.n_nodes} e-nodes reduced to {sum(sizes)} in {len(sizes)} pieces{alike}"
-    )
+    came_to = search_reduced(whole, reduced, options)
+    whole.notes.insert(0, f"{whole.problem.n_nodes} e-nodes {came_to}")
 
 
 def prepared(reduced: Reduced, options: SolverOptions) -> Reduced:
@@ -90,13 +85,36 @@ def _pinned(reduced: Reduced, options: SolverOptions) -> Reduced:
     return reduced
 
 
-def _search_reduced(
-    whole: Search, reduced: Reduced, options: SolverOptions
-) -> tuple[list[int], int]:
-    """Search a part of an e-graph that has an optimum, or nothing cheaper than the best.
+@dataclass(frozen=True, slots=True)
+class CameTo:
+    """What an e-graph was reduced to.
 
-    Returns:
-        The numbers of e-nodes of the pieces that it came to, and how many pieces are like others.
+    Attributes:
+        e_nodes: of all pieces together.
+        pieces: how many.
+        distinct: how many of them are not like others.
+    """
+
+    e_nodes: int = 0
+    pieces: int = 0
+    distinct: int = 0
+
+    def __str__(self) -> str:
+        alike = self.pieces - self.distinct
+        said = f", {alike} of them like others" * (alike > 0)
+        return f"reduced to {self.e_nodes} in {self.pieces} pieces{said}"
+
+    def and_copies(self, other: CameTo, count: int) -> CameTo:
+        """Return this together with what several e-graphs came to that are all like one."""
+        return CameTo(
+            self.e_nodes + count * other.e_nodes,
+            self.pieces + count * other.pieces,
+            self.distinct + other.distinct,
+        )
+
+
+def search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> CameTo:
+    """Search a part of an e-graph that has an optimum, or nothing cheaper than the best.
 
     Raises:
         OutOfTimeError: the time was over before there were pieces.
@@ -104,23 +122,24 @@ def _search_reduced(
     reduced = prepared(reduced, options)
     start = _start(whole, reduced, options)
     whole.offer(reduced.lift(start))
-    assembly = _Assembly(whole, reduced, start)
+    assembly = Assembly(whole, reduced, parts(reduced.problem), start)
     problems = [search.problem for search in assembly.searches]
     options.techniques.measure(whole.problem, problems)
-    groups = _alike(problems, options)
+    groups = alike(problems, options)
     try:
         _cover([assembly.searches[group[0][0]] for group in groups], options)
         for index, group in enumerate(groups):
-            share = options.seconds_left / (len(groups) - index)
-            limits = replace(options, deadline=time.monotonic() + share)
-            _search_twins(assembly.searches, group, limits)
+            limits = options.for_share(1 / (len(groups) - index))
+            with assembly.first_of(group) as search:
+                _search_piece(search, limits)
     finally:  # what an interrupted search has proven counts as well
         assembly.sum_up()
     whole.notes.extend(dict.fromkeys(note for part in assembly.searches for note in part.notes))
-    return [problem.n_nodes for problem in problems], len(problems) - len(groups)
+    e_nodes = sum(problem.n_nodes for problem in problems)
+    return CameTo(e_nodes, len(problems), len(groups))
 
 
-def _alike(problems: list[ExtractionProblem], options: SolverOptions) -> list[Twins]:
+def alike(problems: list[ExtractionProblem], options: SolverOptions) -> list[Group]:
     """Return which pieces are equal up to names."""
     if not options.techniques.uses("twins"):
         return [[(number, None)] for number in range(len(problems))]
@@ -135,22 +154,6 @@ def _cover(searches: list[Search], options: SolverOptions) -> None:
         for search in searches:
             for choice in covers(search.problem, options.seed, options.check):
                 search.offer(choice)
-
-
-def _search_twins(searches: list[Search], group: Twins, options: SolverOptions) -> None:
-    """Search one of some pieces that are alike; what it comes to holds for the others."""
-    (number, _), *others = group
-    first = searches[number]
-    for other, twin in others:
-        if twin is not None:
-            first.offer(twin.onto_first(searches[other].best))
-    try:
-        _search_piece(first, options)
-    finally:
-        for other, twin in others:
-            if twin is not None:
-                searches[other].offer(twin.onto_second(first.best))
-                searches[other].raise_bound(first.bound_us)
 
 
 def _search_piece(search: Search, options: SolverOptions) -> None:
@@ -172,8 +175,7 @@ def _relax_and_solve(search: Search, options: SolverOptions) -> None:
     rows = model.rows
     if options.techniques.uses("two-cycles"):
         rows = stack_rows([rows, two_cycle_rows(search.problem)])
-    share = options.seconds_left * _SHARE_OF_RELAXATION
-    limits = replace(options, deadline=time.monotonic() + share)
+    limits = options.for_share(_SHARE_OF_RELAXATION)
     relaxation = relax(search, model, rows, limits, improve)
     if relaxation is None or search.closed:
         return
@@ -205,8 +207,7 @@ def _search_within(
         return
     prefers_best = np.where(part.within(search.best), 0.0, part.problem.cost_us)
     limits = replace(
-        options,
-        deadline=time.monotonic() + share * options.seconds_left,
+        options.for_share(share),
         is_local=True,
         techniques=Techniques(options.techniques.without),  # counts what the whole loses, not this
     )
@@ -214,7 +215,7 @@ def _search_within(
         deriver = DagDeriver(part.problem, check=limits.check)
         inner = Search(part.problem, deriver.derive(prefers_best))
         inner.progress = lambda cost_us, _: _offer_cheaper(search, part, inner, cost_us)
-        _search_reduced(inner, unreduced(part.problem), limits)
+        search_reduced(inner, unreduced(part.problem), limits)
 
 
 def _offer_cheaper(search: Search, part: Reduced, inner: Search, cost_us: float) -> None:
@@ -229,7 +230,7 @@ def _search_rest(search: Search, nodes: Mask, options: SolverOptions) -> None:
     if not np.any(reduced.problem.node_class == reduced.problem.root):
         search.raise_bound(search.cost_us)
         return
-    _search_reduced(search, reduced, options)
+    search_reduced(search, reduced, options)
 
 
 def _start(whole: Search, reduced: Reduced, options: SolverOptions) -> Ints:
@@ -242,32 +243,3 @@ def _start(whole: Search, reduced: Reduced, options: SolverOptions) -> Ints:
         deriver.derive(np.where(kept, 0.0, problem.cost_us)),
     ]
     return min(choices, key=lambda choice: dag_cost_us(problem, choice))
-
-
-class _Assembly:
-    """The pieces' searches, and the choice of the whole that they make up."""
-
-    def __init__(self, whole: Search, reduced: Reduced, start: Ints) -> None:
-        self._whole, self._reduced, self._choice = whole, reduced, start.copy()
-        root_node = int(start[reduced.problem.root])
-        self._constant_us = float(reduced.problem.cost_us[root_node])
-        self._pieces = parts(reduced.problem)
-        self.searches = [Search(piece.problem, piece.restrict(start)) for piece in self._pieces]
-        self._known_cost_us = [search.cost_us for search in self.searches]
-        for index, search in enumerate(self.searches):
-            search.progress = self._listener(index)
-
-    def sum_up(self) -> None:
-        """Tell the whole of the bounds of its pieces."""
-        bounds = [search.bound_us for search in self.searches]
-        self._whole.raise_bound(math.fsum([self._constant_us, *bounds]))
-
-    def _listener(self, index: int) -> Progress:
-        def listen(cost_us: float, _: float) -> None:
-            if cost_us < self._known_cost_us[index]:
-                self._known_cost_us[index] = cost_us
-                self._pieces[index].write(self.searches[index].best, self._choice)
-                self._whole.offer(self._reduced.lift(self._choice))
-            self.sum_up()
-
-        return listen

@@ -1,22 +1,19 @@
-"""Classes that every choice contains, and the parts that an e-graph falls into once they are given.
+"""Classes that every choice contains: given once, to the root, and needed nowhere else.
 
 A class in the must set of the root is there in any case: whoever else needs it finds it. So its
 users need not ask for it, the root does, and chains of layers fall apart into layers that share
-nothing. Each part is then a problem of its own, and their optima add up.
+nothing (``parts``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
 from relational_tensat.extract.dropping import drop_self_loops
 from relational_tensat.extract.index import edge_owner, nodes_by_class
 from relational_tensat.extract.loops import class_components
 from relational_tensat.extract.must import members_of, must_sets
-from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
+from relational_tensat.extract.problem import UNUSED, ExtractionProblem
 from relational_tensat.extract.reduced import Reduced, keep
 from relational_tensat.extract.timekeeping import Check, unlimited
 
@@ -79,87 +76,3 @@ def with_single_root(reduced: Reduced) -> Reduced:
         fixed=reduced.fixed,
         chains=reduced.chains,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A piece of an e-graph whose choice touches no other piece.
-
-    Attributes:
-        problem: the piece; its root is one free e-node over the classes that the whole requires.
-        nodes: per e-node of the piece but its root, the e-node of the whole.
-        classes: per class of the piece but its root, the class of the whole.
-    """
-
-    problem: ExtractionProblem
-    nodes: Ints
-    classes: Ints
-
-    def restrict(self, choice: Ints) -> Ints:
-        """Return what a choice of the whole takes in this piece."""
-        position = {int(node): place for place, node in enumerate(self.nodes)}
-        inner = [
-            UNUSED if node == UNUSED else position[node] for node in choice[self.classes].tolist()
-        ]
-        return np.array([*inner, self.problem.n_nodes - 1], dtype=np.int32)
-
-    def write(self, choice: Ints, whole: Ints) -> None:
-        """Enter the choice of this piece into a choice of the whole."""
-        inner = choice[:-1]
-        used = np.flatnonzero(inner != UNUSED)
-        whole[self.classes[used]] = self.nodes[inner[used]]
-
-
-def parts(problem: ExtractionProblem) -> list[Part]:
-    """Return the pieces that an e-graph falls into without its root, the smallest first.
-
-    The root must have one e-node.
-    """
-    label = _connected(problem)
-    (root_node,) = nodes_by_class(problem)[problem.root]
-    required = problem.children(root_node)
-    pieces = [
-        _part(problem, np.flatnonzero(label == name), required)
-        for name in np.unique(label)
-        if name != label[problem.root]
-    ]
-    return sorted(pieces, key=lambda piece: piece.problem.n_nodes)
-
-
-def _part(problem: ExtractionProblem, classes: NDArray[np.intp], required: Ints) -> Part:
-    """Cut out the e-graph of some classes that need no others."""
-    inside = np.zeros(problem.n_classes, dtype=np.bool_)
-    inside[classes] = True
-    number = np.cumsum(inside) - 1
-    nodes = np.flatnonzero(inside[problem.node_class])
-    edges = inside[problem.node_class[edge_owner(problem.child_ptr)]]
-    roots = number[required[inside[required]]]
-    arity = np.append(np.diff(problem.child_ptr)[nodes], len(roots))
-    piece = ExtractionProblem(
-        cost_us=np.append(problem.cost_us[nodes], 0.0),
-        node_class=np.append(number[problem.node_class[nodes]], len(classes)).astype(np.int32),
-        child_ptr=np.concatenate([[0], np.cumsum(arity)]).astype(np.int32),
-        child_idx=np.concatenate([number[problem.child_idx[edges]], roots]).astype(np.int32),
-        n_classes=len(classes) + 1,
-        root=len(classes),
-        original=np.full(len(classes) + 1, UNUSED, dtype=np.int32),
-    )
-    return Part(piece, nodes.astype(np.int32), np.asarray(classes, dtype=np.int32))
-
-
-def _connected(problem: ExtractionProblem) -> Ints:
-    """Return, per class, a label of its connected piece, edges of the root left out."""
-    parent = list(range(problem.n_classes))
-
-    def find(klass: int) -> int:
-        while parent[klass] != klass:
-            parent[klass] = parent[parent[klass]]
-            klass = parent[klass]
-        return klass
-
-    source = problem.node_class[edge_owner(problem.child_ptr)].tolist()
-    for klass, child in zip(source, problem.child_idx.tolist(), strict=True):
-        if klass != problem.root:
-            first, second = find(klass), find(child)
-            parent[max(first, second)] = min(first, second)
-    return np.array([find(klass) for klass in range(problem.n_classes)], dtype=np.int32)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ from relational_tensat.extract.problem import (
 )
 
 Mask = NDArray[np.bool_]
+
+_reached_wholly: WeakSet[ExtractionProblem] = WeakSet()
+"""E-graphs whose root is known to reach all of their classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,13 +133,17 @@ def keep(
         edges: new children, as (e-node, child class) pairs in the numbering before, if they change.
     """
     problem = reduced.problem
+    is_as_before = edges is None and fixed is None and bool(nodes.all())
+    if is_as_before and problem in _reached_wholly:
+        return reduced  # most reductions find nothing most of the time
     owner, child = edges or (edge_owner(problem.child_ptr), problem.child_idx)
     alive = nodes[owner]
     owner, child = owner[alive], child[alive]
     needed = _reached(problem, owner, child)
     nodes = nodes & needed[problem.node_class]
-    if edges is None and fixed is None and nodes.all() and needed.all():
-        return reduced  # most reductions find nothing most of the time
+    if is_as_before and needed.all():
+        _reached_wholly.add(problem)
+        return reduced
     alive = nodes[owner]
     owner, child = owner[alive], child[alive]
     new_class = np.cumsum(needed) - 1
@@ -143,16 +151,18 @@ def keep(
     order = np.lexsort((child, owner))
     counts = np.bincount(new_node[owner], minlength=int(nodes.sum()))
     n_classes = int(needed.sum())
+    smaller = ExtractionProblem(
+        cost_us=problem.cost_us[nodes],
+        node_class=new_class[problem.node_class[nodes]].astype(np.int32),
+        child_ptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
+        child_idx=new_class[child[order]].astype(np.int32),
+        n_classes=n_classes,
+        root=int(new_class[problem.root]),
+        original=np.full(n_classes, UNUSED, dtype=np.int32),
+    )
+    _reached_wholly.add(smaller)
     return Reduced(
-        problem=ExtractionProblem(
-            cost_us=problem.cost_us[nodes],
-            node_class=new_class[problem.node_class[nodes]].astype(np.int32),
-            child_ptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
-            child_idx=new_class[child[order]].astype(np.int32),
-            n_classes=n_classes,
-            root=int(new_class[problem.root]),
-            original=np.full(n_classes, UNUSED, dtype=np.int32),
-        ),
+        problem=smaller,
         source=reduced.source,
         node_origin=reduced.node_origin[nodes],
         class_origin=reduced.class_origin[needed],
@@ -208,12 +218,16 @@ def _reached(problem: ExtractionProblem, owner: Ints, child: Ints) -> Mask:
     starts = np.searchsorted(source[order], np.arange(problem.n_classes + 1))
     seen = np.zeros(problem.n_classes, dtype=np.bool_)
     seen[problem.root] = True
+    last = np.empty(problem.n_classes, dtype=np.intp)
     layer = np.array([problem.root])
     while len(layer):
         counts = starts[layer + 1] - starts[layer]
         total = int(counts.sum())
         offsets = np.repeat(starts[layer] - (np.cumsum(counts) - counts), counts)
         found = target[offsets + np.arange(total)]
-        layer = np.unique(found[~seen[found]])
+        found = found[~seen[found]]
+        place = np.arange(len(found))
+        last[found] = place
+        layer = found[last[found] == place]  # each once: unique() is slow on small layers
         seen[layer] = True
     return seen

@@ -99,9 +99,15 @@ def shrunk(before: Reduced, after: Reduced) -> bool:
 def _cheap_rounds(reduced: Reduced, check: Check, techniques: Techniques) -> Reduced:
     while True:
         before = reduced
-        for name, reduction in REDUCTIONS.items():
-            if name not in _DEAR and name not in _ON_DEMAND:
-                check()
-                reduced = techniques.apply(name, reduction, reduced)
+        reduced = cheap_round(reduced, check, techniques)
         if not shrunk(before, reduced):
             return reduced
+
+
+def cheap_round(reduced: Reduced, check: Check, techniques: Techniques) -> Reduced:
+    """Carry out every reduction that takes linear time, or nearly, once."""
+    for name, reduction in REDUCTIONS.items():
+        if name not in _DEAR and name not in _ON_DEMAND:
+            check()
+            reduced = techniques.apply(name, reduction, reduced)
+    return reduced

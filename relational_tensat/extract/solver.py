@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import highspy
 import numpy as np
@@ -63,6 +63,10 @@ class SolverOptions:
             or self.interruption.happened
             or (self.should_stop is not None and self.should_stop())
         )
+
+    def for_share(self, fraction: float) -> SolverOptions:
+        """Return the same for a step that may take this fraction of the time that is left."""
+        return replace(self, deadline=time.monotonic() + fraction * self.seconds_left)
 
     def check(self) -> None:
         """Go no further if the time is over.

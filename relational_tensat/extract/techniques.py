@@ -92,6 +92,15 @@ class Techniques:
             self.whole = size_of([whole])
             self.left = size_of(pieces)
 
+    def add_copies(self, other: Techniques, count: int) -> None:
+        """Count what was done to one of so many pieces that are alike for each of them."""
+        for name, gone in other.dropped.items():
+            self.dropped[name] += count * gone
+        e_nodes, classes, edges = (
+            own + count * each for own, each in zip(self.left, other.left, strict=True)
+        )
+        self.left = (e_nodes, classes, edges)
+
 
 def size_of(problems: Sequence[ExtractionProblem]) -> tuple[int, int, int]:
     """Return the numbers of e-nodes, e-classes and edges of e-graphs together."""

@@ -10,7 +10,8 @@ of them is singled out, and refined again. Whatever comes out is a guess until i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,27 +61,50 @@ class Twin:
         return np.where(renamed == UNUSED, np.int32(UNUSED), back[renamed])
 
 
-def groups_of_twins(pieces: Sequence[ExtractionProblem]) -> list[list[tuple[int, Twin | None]]]:
-    """Put pieces that are twins together, in the order of their first.
+Group: TypeAlias = list[tuple[int, Twin | None]]
+"""Pieces that are alike: each one's number, and how the first of them becomes it (None: it is that)."""
 
-    Returns:
-        Per group, the number of each of its pieces with how the group's first piece becomes this
-        one (None for the first itself).
-    """
-    found: list[list[tuple[int, Twin | None]]] = []
+
+def groups_of_twins(pieces: Sequence[ExtractionProblem]) -> list[Group]:
+    """Put pieces that are twins together, in the order of their first."""
+    found: list[Group] = []
     firsts: dict[tuple[int, ...], list[tuple[int, _Coloured]]] = {}  # signature -> group, piece
+    seen: dict[tuple[bytes, ...], tuple[int, Twin | None]] = {}  # names and all -> group, twin
     for number, piece in enumerate(pieces):
-        coloured = _Coloured.plain(piece)
-        alike = firsts.setdefault(coloured.signature, [])
-        for group, other in alike:
-            twin = _twin(other, coloured)
-            if twin is not None:
-                found[group].append((number, twin))
-                break
-        else:
-            alike.append((len(found), coloured))
-            found.append([(number, None)])
+        names = tuple(array.tobytes() for array in _arrays(piece))
+        if names not in seen:  # cells that were explored alike have the same names, too
+            seen[names] = _grouped(number, piece, found, firsts)
+            continue
+        group, twin = seen[names]
+        first = pieces[found[group][0][0]]
+        known = twin or Twin(first, first, _same(first.n_classes), _same(first.n_nodes))
+        found[group].append((number, replace(known, second=piece)))
     return found
+
+
+def _grouped(
+    number: int,
+    piece: ExtractionProblem,
+    found: list[Group],
+    firsts: dict[tuple[int, ...], list[tuple[int, _Coloured]]],
+) -> tuple[int, Twin | None]:
+    """Put a piece into a group found already, or a new one; return the group, and how it is its first."""
+    coloured = _Coloured.plain(piece)
+    alike = firsts.setdefault(coloured.signature, [])
+    for group, other in alike:
+        twin = _twin(other, coloured)
+        if twin is not None:
+            found[group].append((number, twin))
+            return group, twin
+    alike.append((len(found), coloured))
+    found.append([(number, None)])
+    return len(found) - 1, None
+
+
+def _arrays(problem: ExtractionProblem) -> tuple[NDArray[Any], ...]:
+    """Return what says all of a piece."""
+    sizes = np.array([problem.n_classes, problem.root])
+    return problem.cost_us, problem.node_class, problem.child_ptr, problem.child_idx, sizes
 
 
 def is_twin(twin: Twin) -> bool:

@@ -9,7 +9,8 @@ from relational_tensat.extract import UNUSED, dag_cost_us, is_acyclic
 from relational_tensat.extract.bottom_up import DagDeriver
 from relational_tensat.extract.loops import circular_sets, strong_components
 from relational_tensat.extract.must import above_sets, members_of, must_sets
-from relational_tensat.extract.pinning import parts, pin_required
+from relational_tensat.extract.parts import parts
+from relational_tensat.extract.pinning import pin_required
 from relational_tensat.extract.reduced import Reduced, unreduced
 from relational_tensat.extract.reductions import REDUCTIONS, reduce
 from tests.extract.instances import NodeSpec, brute_force_us, build, random_problem

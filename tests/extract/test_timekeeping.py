@@ -76,7 +76,6 @@ def test_whatever_step_it_is_in_the_search_ends(
 ) -> None:
     clock = FakeClock()
     monkeypatch.setattr("relational_tensat.extract.solver.time", clock)
-    monkeypatch.setattr("relational_tensat.extract.pieces.time", clock)
     monkeypatch.setattr("relational_tensat.extract.time", clock)
     monkeypatch.setattr(greedy_dag, "LARGEST_UNLIMITED", 0)
     found = extract(PROBLEM, time_limit_s=limit_s)

@@ -1,0 +1,150 @@
+"""What falls apart is taken apart first: its reductions see each piece that is like others once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relational_tensat.extract import (
+    ExtractionProblem,
+    apart,
+    dag_cost_us,
+    extract,
+    ilp,
+    reduced,
+    twins,
+)
+from relational_tensat.extract.dropping import drop_unreachable
+from relational_tensat.extract.problem import Ints
+from relational_tensat.extract.reduced import Reduced, unreduced
+from relational_tensat.extract.reductions import REDUCTIONS
+from relational_tensat.extract.techniques import TECHNIQUES
+from relational_tensat.extract.twins import groups_of_twins
+from tests.extract.instances import NodeSpec, brute_force_us, build, layered_problem, random_problem
+from tests.extract.small_egraphs import small_problem
+
+SEEDS = st.integers(0, 10**9)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_ones_too() -> Iterator[None]:
+    """Take apart what is small, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apart, "LEAST_NODES", 0)
+        yield
+
+
+def in_series(problems: list[ExtractionProblem]) -> ExtractionProblem:
+    """Return an e-graph in which every leaf of an e-graph needs the root of the one before."""
+    nodes: list[NodeSpec] = []
+    below: list[int] = []
+    first = 0
+    for problem in problems:
+        for node in range(problem.n_nodes):
+            children = (first + problem.children(node)).tolist() or below
+            nodes.append((first + int(problem.node_class[node]), problem.cost_us[node], children))
+        below = [first + problem.root]
+        first += problem.n_classes
+    return build(nodes, first, below[0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds=st.lists(st.integers(0, 50), min_size=2, max_size=6))
+def test_the_optimum_of_a_chain_is_that_of_its_links(seeds: list[int]) -> None:
+    links = [random_problem(seed) for seed in seeds]
+    chain = in_series(links)
+    found = extract(chain)
+    assert found.optimal
+    assert found.cost_us == pytest.approx(sum(brute_force_us(link) for link in links))
+    assert dag_cost_us(chain, found.choice) == pytest.approx(found.cost_us)
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=SEEDS, without=st.sets(st.sampled_from(TECHNIQUES)))
+def test_the_optimum_of_anything_taken_apart_stays(seed: int, without: set[str]) -> None:
+    problem = small_problem(seed)
+    found = extract(problem, without=without)
+    assert found.optimal
+    assert found.cost_us == pytest.approx(brute_force_us(problem))
+
+
+def counting(function: Callable[..., Any], sizes: list[int]) -> Callable[..., Any]:
+    """Return a function that also notes the e-nodes of every e-graph that it is given."""
+
+    def counted(egraph: Any, *others: Any, **options: Any) -> Any:
+        problem = egraph.problem if isinstance(egraph, Reduced) else egraph
+        sizes.append(problem.n_nodes)
+        return function(egraph, *others, **options)
+
+    return counted
+
+
+def test_what_reductions_see_does_not_grow_with_the_number_of_like_layers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[int] = []
+    monkeypatch.setitem(REDUCTIONS, "must", counting(REDUCTIONS["must"], seen))
+    totals = []
+    for layers in (5, 50):
+        seen.clear()
+        found = extract(in_series([layered_problem(1, 4, seed=3)] * layers))
+        assert found.optimal
+        assert f"{layers - 1} of them like others" in found.note
+        totals.append((sum(seen), found.cost_us / layers))
+    assert totals[0] == pytest.approx(totals[1])
+    assert totals[0][0] > 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS, count=st.integers(1, 3), smallest=st.sampled_from([0, 20_000]))
+def test_large_e_graphs_are_taken_apart_before_all_greedy_methods_are_through(
+    seed: int, count: int, smallest: int
+) -> None:
+    chain = in_series([random_problem(seed)] * count)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ilp, "LARGEST_UNLIMITED", smallest)
+        found = extract(chain)
+    assert found.optimal
+    assert found.cost_us == pytest.approx(count * brute_force_us(random_problem(seed)))
+
+
+def test_what_is_solved_in_pieces_needs_no_other_greedy_method(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chain = in_series([layered_problem(1, 4, seed=3)] * 5)
+    sizes: list[int] = []
+    improved = counting(ilp.greedy_choices, sizes)
+
+    def no_further(problem: ExtractionProblem, *others: Any) -> Iterator[Ints]:
+        for number, choice in enumerate(improved(problem, *others)):
+            assert number < 1, "beyond tree-greedy"
+            yield choice
+
+    monkeypatch.setattr(ilp, "greedy_choices", no_further)
+    monkeypatch.setattr(ilp, "LARGEST_UNLIMITED", 0)
+    assert extract(chain).optimal
+    assert sizes == [chain.n_nodes]
+
+
+def test_a_piece_of_the_same_names_is_told_apart_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    refined: list[int] = []
+    monkeypatch.setattr(twins, "_refined", counting(twins._refined, refined))
+    piece = random_problem(4)
+    (group,) = groups_of_twins([piece, in_series([piece]), in_series([piece])])
+    assert len(group) == 3
+    assert len(refined) == 1
+
+
+def test_what_is_known_to_be_reached_is_not_gone_through_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gone_through: list[int] = []
+    monkeypatch.setattr(reduced, "_reached", counting(reduced._reached, gone_through))
+    once = drop_unreachable(unreduced(layered_problem(2, 3, seed=1)))
+    for _ in range(3):
+        assert drop_unreachable(once) is once
+    assert len(gone_through) == 1
