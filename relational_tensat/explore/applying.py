@@ -9,9 +9,12 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.rebuild import rebuild
 from relational_tensat.resources import sql
 
-#: How many times the node limit one portion of applications may build before what is too much is
+#: How many times the room that is left one portion of applications may build before what is too much is
 #: taken away again: most applications share e-nodes, so the sum of their sizes says little.
 OVERBUILD = 4
+
+#: The fewest applications of a portion that is followed by others: it is a statement or two for each step.
+FEWEST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +25,13 @@ class Bounds:
         node_limit: the most e-nodes that the e-graph may have.
         total_nodes: the e-nodes of all targets, if nothing is shared.
         steps: the most nodes that a target has.
+        is_whole: the caller undoes all where the limit leaves something out: so it ends there.
     """
 
     node_limit: int
     total_nodes: int
     steps: int
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +58,19 @@ def apply_all(egraph: EGraph, applications: int, iteration: int, bounds: Bounds)
     database = egraph.database
     unions = done = 0
     complete = True
-    portions = 1 + bounds.total_nodes // (OVERBUILD * bounds.node_limit)
-    portion = -(-applications // portions)
-    if applications > portion:
+    portions = _portions(applications, egraph.e_nodes, bounds)
+    if len(portions) > 1:
         database.run("candidates")
-    while complete and done < applications:
-        if applications > portion:
+    for portion in portions:
+        if len(portions) > 1:
             database.run("portion", after=done, upto=done + portion)
         complete = _build_within(egraph, iteration, bounds)
+        if not complete and bounds.is_whole:
+            return Applied(unions, complete)
         unions += _ask_unions(database, more=done > 0)
         done += portion
+        if not complete:
+            break
     if unions:
         rebuilt = rebuild(database, iteration=iteration, stamp=egraph.clock, classes=egraph.next_id)
         egraph.e_nodes -= rebuilt.dropped
@@ -71,8 +79,32 @@ def apply_all(egraph: EGraph, applications: int, iteration: int, bounds: Bounds)
     return Applied(unions, complete)
 
 
+def _portions(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:
+    """Return how many applications to carry out at a time: as many as may fill the room, then twice that.
+
+    None may build more than ``OVERBUILD`` times the node limit, which bounds memory; where half of that
+    may fill the room, all is built at once.
+    """
+    most = -(-applications // (1 + bounds.total_nodes // (OVERBUILD * bounds.node_limit)))
+    room = max(bounds.node_limit - e_nodes, 0)
+    fill = applications * OVERBUILD * room // max(bounds.total_nodes, 1)
+    portion = max(fill, FEWEST)
+    if 2 * portion >= most:
+        portion = most
+    portions: list[int] = []
+    left = applications
+    while left > 0:
+        portions.append(min(portion, left))
+        left -= portion
+        portion = min(2 * portion, most)
+    return portions
+
+
 def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
-    """Build the targets; take away those past the node limit, and say whether there were none."""
+    """Build the targets; take away those past the node limit, and say whether there were none.
+
+    Where all of it is undone then (``Bounds.is_whole``), nothing need be taken away.
+    """
     database = egraph.database
     next_id, before = egraph.next_id, egraph.e_nodes
     for step in range(1, bounds.steps + 1):
@@ -85,6 +117,8 @@ def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
         )
         egraph.next_id += added
         egraph.e_nodes += added
+        if bounds.is_whole and egraph.e_nodes > bounds.node_limit:
+            return False
         database.run("bind", step=step)
     fits = egraph.e_nodes <= bounds.node_limit
     if not fits:

@@ -72,6 +72,7 @@ class Tally:
     Attributes:
         carried_out: whether all single-pattern matches were applied.
         cycles_possible: whether there were unions since cycles were filtered.
+        crowded: whether multi-pattern rules had more room than they have where it is scarce.
     """
 
     matches: int = 0
@@ -79,6 +80,7 @@ class Tally:
     filtered: int = 0
     carried_out: bool = True
     cycles_possible: bool = False
+    crowded: bool = False
 
 
 def write_checkpoint(egraph: EGraph, checkpoint: Checkpoint) -> None:

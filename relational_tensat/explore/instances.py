@@ -94,13 +94,16 @@ class Instances:
         self._database.append("instance", instances)
         self._database.append("template", template)
 
-    def bounds(self, matches: Mapping[int, int], node_limit: int) -> Bounds:
+    def bounds(
+        self, matches: Mapping[int, int], node_limit: int, *, is_whole: bool = False
+    ) -> Bounds:
         """Return what bounds building the targets of so many matches, by rule number."""
         sizes = [(self._sizes.get(rule, 0), count) for rule, count in matches.items()]
         return Bounds(
             node_limit,
             total_nodes=sum(nodes * count for nodes, count in sizes),
             steps=max((nodes for nodes, _ in sizes), default=0),
+            is_whole=is_whole,
         )
 
     def _variable_types(

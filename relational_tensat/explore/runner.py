@@ -239,14 +239,11 @@ class _Runner:
         state, begun_at = self._state, self._egraph.next_id
         enough = max(scarce_room(state.original, self._limits.e_nodes), self._egraph.e_nodes)
         self._tally = tally = Tally()
-        crowded = False
         if self._wants_multi(iteration):
             state.multi_done += 1
             self._phase("multi", iteration)
-            crowded = self._egraph.e_nodes > enough
+            tally.crowded = self._egraph.e_nodes > enough and not state.scarce
         self._phase("single", iteration)
-        if crowded and not tally.carried_out and not state.scarce:
-            raise _Starved
         state.iteration = iteration
         state.quiet = tally.unions == 0 and self._egraph.next_id == begun_at
         state.stopped = self._reason_to_stop()
@@ -276,11 +273,15 @@ class _Runner:
         if phase == "multi" and self._filter == "efficient":
             leaves = self._matcher.compiled.leaf_columns
             reject_cyclic_applications(self._database, leaves)
-        bounds = self._matcher.instances.bounds(matches, self._room(phase))
+        may_starve = phase == "single" and tally.crowded
+        room = self._room(phase)
+        bounds = self._matcher.instances.bounds(matches, room, is_whole=may_starve)
         if phase == "multi" and self._filter == "vanilla":
             applied = apply_one_by_one(self._egraph, applications, iteration, bounds)
         else:
             applied = apply_all(self._egraph, applications, iteration, bounds)
+        if may_starve and not applied.complete:
+            raise _Starved
         tally.unions += applied.unions
         if phase == "multi":
             self._state.left_out |= not applied.complete

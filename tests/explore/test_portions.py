@@ -1,0 +1,57 @@
+"""Applications that may build more than fits are carried out in portions, with the same result."""
+
+from __future__ import annotations
+
+import pytest
+
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import Exploration, Limits, applying, explore
+from relational_tensat.explore.applying import FEWEST, OVERBUILD, Bounds
+from tests.egraph.invariants import assert_invariants
+from tests.explore.canonical import same
+from tests.explore.example_rules import example_rules
+from tests.explore.graphs import separate_sums
+
+
+@pytest.mark.parametrize(
+    ("applications", "e_nodes", "total_nodes"),
+    [
+        (10, 0, 30),
+        (100_000, 900, 300_000),
+        (2_000_000, 240_000, 8_000_000),
+        (2_000_000, 300_000, 8_000_000),
+        (7 * FEWEST, 0, 10**9),
+    ],
+)
+def test_portions_are_all_applications_and_none_builds_too_much(
+    applications: int, e_nodes: int, total_nodes: int
+) -> None:
+    bounds = Bounds(300_000, total_nodes, steps=4)
+    portions = applying._portions(applications, e_nodes, bounds)
+    assert sum(portions) == applications
+    assert min(portions) > 0
+    most = max(OVERBUILD * bounds.node_limit, total_nodes / applications)
+    assert all((portion - 1) * total_nodes / applications < most for portion in portions)
+
+
+def test_what_may_fill_the_room_comes_first() -> None:
+    """2,000,000 targets of four nodes, 60,000 e-nodes left: a first portion of four times that."""
+    portions = applying._portions(2_000_000, 240_000, Bounds(300_000, 8_000_000, steps=4))
+    assert portions[:3] == [60_000, 120_000, 240_000]
+
+
+def explored(limit: int) -> tuple[EGraph, Exploration]:
+    egraph = EGraph.create(separate_sums(6))
+    return egraph, explore(egraph, example_rules("join-sums", "swap"), Limits(20, e_nodes=limit))
+
+
+@pytest.mark.parametrize("limit", [50, 60, 80, 100])
+def test_the_e_graph_is_the_same_in_portions(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, as_whole = explored(limit)
+    monkeypatch.setattr(applying, "FEWEST", 1)
+    monkeypatch.setattr(applying, "OVERBUILD", 1)
+    parts, as_parts = explored(limit)
+    assert as_parts.statements > as_whole.statements
+    assert as_parts.stop_reason == as_whole.stop_reason
+    assert same(whole, parts)
+    assert_invariants(parts)
