@@ -125,7 +125,7 @@ def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
         _take_away(egraph, next_id, max(bounds.node_limit - before, 0))
     egraph.e_classes += egraph.e_nodes - before
     if egraph.e_nodes > before:
-        database.run("new_classes", next_id=next_id)
+        database.run("new_classes", next_id=next_id, steps=bounds.steps)
     return fits
 
 
