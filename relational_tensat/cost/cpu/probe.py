@@ -48,6 +48,8 @@ _TRIGGER, _OUTPUT, _SMALL = "z", "out", "small"
 _TRIGGER_TYPE = TensorType("float32", (1,))
 #: The exponent that powers have; onnxruntime has kernels of its own for small integers.
 _EXPONENT = 2.0
+#: Operators of ONNX that are kept as they are and take their result's shape as this operand.
+_TAKE_SHAPE = {"Expand": 1, "Reshape": 1}
 #: Element types for which onnxruntime takes absolute values; others are copied.
 _HAVE_ABS = NUMBER_DTYPES - {"float16", "bfloat16"}
 #: Larger tensors repeat so many numbers: drawing takes longer than the operator. It is prime.
@@ -159,6 +161,9 @@ class _Builder:
     def _draw(self, number: int, kind: TensorType) -> Array:
         """Return random numbers: floats in 0.5 to 1.5, which no operator overflows or dislikes."""
         op, shape = self._configuration.op, kind.shape
+        if _TAKE_SHAPE.get(str(dict(self._configuration.attrs).get("op_type"))) == number:
+            (output,) = tensors_of(self._configuration.output)
+            return np.array(output.shape, numpy_dtype(kind.dtype))
         if (op, number) == ("pow", 1):
             return np.full(shape, _EXPONENT, numpy_dtype(kind.dtype))
         if kind.is_float:

@@ -9,8 +9,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 
 from relational_tensat.cost import Configuration, Sample, Unmeasurable
@@ -19,10 +22,13 @@ from relational_tensat.cost.cpu.device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.cpu.sampling import Evictor
 from relational_tensat.cost.device import PROTOCOLS
+from relational_tensat.cost.graph import costed_nodes
+from relational_tensat.cost.key import configuration_of
 from relational_tensat.cost.opening import open_device as open_by_name
 from relational_tensat.cost.record import sample_fault
 from relational_tensat.errors import MissingDependencyError
 from relational_tensat.graph import TensorType
+from relational_tensat.load import load_model
 from tests.cost.fakes import configuration
 from tests.graphs import f32
 
@@ -209,3 +215,25 @@ def test_a_time_of_zero_is_measured_again_and_never_reported(
     samples += [Sample(0.0, 0.0, 1.0, 30)] * 3
     result = _one(processor, configuration("relu", f32(5)))
     assert result == Unmeasurable("relu: takes less than the noise of its operands")
+
+
+def test_an_operand_that_is_a_shape_is_the_shape_of_the_result(
+    processor: OnnxRuntimeDevice, tmp_path: Path
+) -> None:
+    """Random numbers are none: onnxruntime refuses them."""
+    shape = onnx.numpy_helper.from_array(np.array([2, 4, 3]), "shape")
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            [onnx.helper.make_node("Expand", ["x", "shape"], ["y"])],
+            "expand",
+            [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (2, 1, 3))],
+            [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, (2, 4, 3))],
+            [shape],
+        ),
+        opset_imports=[onnx.helper.make_opsetid("", 18)],
+    )
+    onnx.save(model, tmp_path / "expand.onnx")
+    ((node, inputs, output),) = costed_nodes(load_model(tmp_path / "expand.onnx"))
+    assert node.op == "opaque"
+    result = _one(processor, configuration_of(node.op, inputs, output, node.attrs))
+    assert isinstance(result, Sample)
