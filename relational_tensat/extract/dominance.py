@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
+
 import numpy as np
 
 from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class
@@ -43,6 +46,12 @@ class _Domination:
         for node, part in enumerate(self._children):
             for child in part:
                 self._needing.setdefault((self._owner[node], child), []).append(node)
+        leaves = [node for node, part in enumerate(self._children) if not part]
+        self._leaves = sorted(leaves, key=self._cost.__getitem__)
+        self._leaf_costs = [self._cost[node] for node in self._leaves]
+        self._cheapest_leaf: dict[int, int] = {}  # by class; a class loses its leaves all at once
+        for node in self._leaves:
+            self._cheapest_leaf.setdefault(self._owner[node], node)
 
     def without_dominated(self) -> np.ndarray:
         """Return which e-nodes stay."""
@@ -55,24 +64,58 @@ class _Domination:
         return np.array(self._alive, dtype=np.bool_)
 
     def _is_dominated(self, klass: int, users: list[int]) -> bool:
-        fewest = min(users, key=lambda user: len(self._members[self._owner[user]]))
-        return any(
-            self._derives_as_well(other, klass)
-            and all(self._stands_in(other, klass, user) for user in users)
-            for other in self._candidates(klass, fewest)
-        )
+        members = [node for node in self._members[klass] if self._alive[node]]
+        tried = {klass}
+        for other in self._candidates(klass, users, members):
+            if other in tried:
+                continue
+            tried.add(other)
+            if all(self._stands_in(other, klass, user) for user in users) and all(
+                self._derives_as_well(other, node) for node in members
+            ):
+                return True
+        return False
 
-    def _candidates(self, klass: int, user: int) -> list[int]:
-        """Return what e-nodes beside a user need in the place of a class: nothing else can dominate it.
+    def _candidates(self, klass: int, users: list[int], members: list[int]) -> Iterator[int]:
+        """Return what may dominate a class: found beside one of its users, or above its children.
+
+        Both hold what does dominate it; some classes have thousands of e-nodes beside their users, or
+        above their children, but few have both. The last comes first: earlier ones may be gone.
+        """
+        above = min((self._count_above(node), node) for node in members) if members else None
+        beside = min((len(self._members[self._owner[user]]), user) for user in users)
+        if above is not None and above[0] < beside[0]:
+            return self._above_children(above[1])
+        return self._beside(klass, beside[1])
+
+    def _count_above(self, node: int) -> int:
+        """Return how many e-nodes there are to look at above the children of an e-node."""
+        users = [len(self._users[child]) for child in self._children[node]]
+        return sum(users) + bisect_right(self._leaf_costs, self._cost[node])
+
+    def _above_children(self, node: int) -> Iterator[int]:
+        """Yield the classes with an e-node that costs no more and needs no other class."""
+        part, cost = self._children[node], self._cost[node]
+        for child in part:
+            for user in reversed(self._users[child]):
+                if self._alive[user] and self._cost[user] <= cost and self._children[user] <= part:
+                    yield self._owner[user]
+        for leaf in reversed(self._leaves[: bisect_right(self._leaf_costs, cost)]):
+            if self._alive[leaf]:
+                yield self._owner[leaf]
+
+    def _beside(self, klass: int, user: int) -> Iterator[int]:
+        """Yield what e-nodes beside a user need in the place of a class.
 
         A user without others beside it, as the root often is, needs no look at its many children.
         """
         beside = [node for node in self._members[self._owner[user]] if node != user]
         rest = self._children[user] - {klass} if beside else frozenset()
-        needed = {self._children[node] - rest for node in beside}
-        return sorted(
-            other for part in needed if len(part) == 1 for other in part if other != klass
-        )
+        for node in reversed(beside):
+            if self._alive[node]:
+                needed = self._children[node] - rest
+                if len(needed) == 1:
+                    yield from needed
 
     def _stands_in(self, other: int, klass: int, user: int) -> bool:
         """Whether an e-node beside a user needs another class in the place of a class."""
@@ -85,15 +128,16 @@ class _Domination:
             for node in self._needing.get((owner, other), ())
         )
 
-    def _derives_as_well(self, other: int, klass: int) -> bool:
-        """Whether every e-node of a class has one in another class that is as good."""
-        return all(
-            any(
-                self._alive[stand_in]
-                and self._cost[stand_in] <= self._cost[node]
-                and self._children[stand_in] <= self._children[node]
-                for stand_in in self._members[other]
-            )
-            for node in self._members[klass]
-            if self._alive[node]
+    def _derives_as_well(self, other: int, node: int) -> bool:
+        """Whether a class has an e-node that is as good as this one."""
+        part, cost = self._children[node], self._cost[node]
+        leaf = self._cheapest_leaf.get(other)
+        if leaf is not None and self._alive[leaf] and self._cost[leaf] <= cost:
+            return True
+        return any(
+            self._alive[stand_in]
+            and self._cost[stand_in] <= cost
+            and self._children[stand_in] <= part
+            for child in part
+            for stand_in in self._needing.get((other, child), ())
         )
