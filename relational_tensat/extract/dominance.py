@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
 from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class
 from relational_tensat.extract.problem import ExtractionProblem
 from relational_tensat.extract.reduced import Reduced, keep
-from relational_tensat.extract.timekeeping import Check, unlimited
+from relational_tensat.extract.timekeeping import BudgetSpentError, Check, unlimited
 
 
 def drop_dominated_classes(reduced: Reduced, check: Check = unlimited) -> Reduced:
@@ -55,12 +56,13 @@ class _Domination:
 
     def without_dominated(self) -> np.ndarray:
         """Return which e-nodes stay."""
-        for klass in range(self._problem.n_classes):
-            self._check()
-            users = [node for node in self._users[klass] if self._alive[node]]
-            if klass != self._problem.root and users and self._is_dominated(klass, users):
-                for node in (*users, *self._members[klass]):
-                    self._alive[node] = False
+        with suppress(BudgetSpentError):  # each is right without the others
+            for klass in range(self._problem.n_classes):
+                self._check()
+                users = [node for node in self._users[klass] if self._alive[node]]
+                if klass != self._problem.root and users and self._is_dominated(klass, users):
+                    for node in (*users, *self._members[klass]):
+                        self._alive[node] = False
         return np.array(self._alive, dtype=np.bool_)
 
     def _is_dominated(self, klass: int, users: list[int]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,16 +22,19 @@ from relational_tensat.extract.parts import parts
 from relational_tensat.extract.pinning import pin_required, with_single_root
 from relational_tensat.extract.problem import ExtractionProblem, Ints, dag_cost_us
 from relational_tensat.extract.reduced import Mask, Reduced, keep, unreduced
-from relational_tensat.extract.reductions import reduce, shrunk
+from relational_tensat.extract.reductions import shrunk, steps
 from relational_tensat.extract.relaxation import relax, without
 from relational_tensat.extract.search import Search
 from relational_tensat.extract.solver import SolverOptions, stack_rows
 from relational_tensat.extract.techniques import Techniques
-from relational_tensat.extract.timekeeping import OutOfTimeError
+from relational_tensat.extract.timekeeping import Budget, BudgetSpentError, Check, OutOfTimeError
 from relational_tensat.extract.twins import Group, groups_of_twins
 
 _WORTH_REDUCING = 0.1
 """An e-graph is reduced again when at least this fraction of its e-nodes is hopeless."""
+
+_SHARE_OF_REDUCTIONS = 0.5
+"""How much of the time reductions may take: bounds and solutions must have their turn."""
 
 _SHARE_OF_EARLY = 0.3
 """How much of it the search without detours may take, where there are detours."""
@@ -61,28 +64,31 @@ def prepared(reduced: Reduced, options: SolverOptions) -> Reduced:
     Raises:
         OutOfTimeError: the time was over before that.
     """
-    techniques, check = options.techniques, options.check
-    reduced = with_single_root(reduce(reduced, check, techniques))
+    budget = Budget(options.check, _SHARE_OF_REDUCTIONS * options.seconds_left)
+    with suppress(BudgetSpentError):
+        for smaller in _smaller(reduced, options.techniques, budget):
+            reduced = smaller
+    return with_single_root(reduced)
+
+
+def _smaller(
+    reduced: Reduced, techniques: Techniques, check: Check
+) -> Generator[Reduced, None, None]:
+    """Yield an e-graph as it becomes smaller."""
+    reduced = with_single_root((yield from steps(reduced, check, techniques)))
     while True:
-        reduced = _pinned(reduced, options)
+        while techniques.uses("pinning"):
+            before = reduced
+            reduced = techniques.apply("pinning", partial(pin_required, check=check), reduced)
+            reduced = yield from steps(reduced, check, techniques)
+            if not shrunk(before, reduced):
+                break
         before = reduced
         reduced = techniques.apply("detours", partial(drop_detours, check=check), reduced)
         if reduced is not before:
-            reduced = with_single_root(reduce(reduced, check, techniques))
+            reduced = with_single_root((yield from steps(reduced, check, techniques)))
         if not shrunk(before, reduced):
-            return reduced
-
-
-def _pinned(reduced: Reduced, options: SolverOptions) -> Reduced:
-    """Pin and reduce as long as it is worthwhile."""
-    techniques, check = options.techniques, options.check
-    pin = partial(pin_required, check=check)
-    while techniques.uses("pinning"):
-        before = reduced
-        reduced = reduce(techniques.apply("pinning", pin, reduced), check, techniques)
-        if not shrunk(before, reduced):
-            break
-    return reduced
+            return
 
 
 @dataclass(frozen=True, slots=True)

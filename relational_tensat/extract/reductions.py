@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import suppress
 from functools import partial
+from typing import TypeAlias
 
 from relational_tensat.extract.bottom_up import DagDeriver
 from relational_tensat.extract.detours import drop_detours
@@ -27,7 +29,7 @@ from relational_tensat.extract.merging import (
 from relational_tensat.extract.must import drop_by_must
 from relational_tensat.extract.reduced import Reduced
 from relational_tensat.extract.techniques import Techniques
-from relational_tensat.extract.timekeeping import Check, unlimited
+from relational_tensat.extract.timekeeping import Budget, BudgetSpentError, Check, unlimited
 
 Reduction = Callable[..., Reduced]
 """Of an e-graph; those that may take long also take a ``Check``."""
@@ -57,13 +59,20 @@ REDUCTIONS: dict[str, Reduction] = {
 }
 """The reductions by name, in the order of their use: cheap ones first."""
 
-_DEAR = ("single-users", "dominated-classes", "pass-through", "dear", "must")
+DEAR = ("single-users", "dominated-classes", "pass-through", "dear", "must")
 
 _ON_DEMAND = ("detours",)
 """What is no part of the rounds: it finds something once what every choice contains is given."""
 
 WORTHWHILE = 0.02
 """Reductions are repeated as long as they drop at least this fraction of the e-nodes."""
+
+
+Steps: TypeAlias = Generator[Reduced, None, Reduced]
+"""E-graphs that become smaller; the last is returned, too."""
+
+_SHARE_OF_ONE = 0.5
+"""How much of the time that is left for reductions one of them may take."""
 
 
 def reduce(
@@ -78,17 +87,32 @@ def reduce(
         check: asked often.
         techniques: which reductions to use, and where to count what they take away.
     """
-    techniques = techniques or Techniques()
+    for smaller in steps(reduced, check, techniques or Techniques()):
+        reduced = smaller
+    return reduced
+
+
+def steps(reduced: Reduced, check: Check, techniques: Techniques) -> Steps:
+    """Yield the same as it becomes smaller: any of it will do where the time for reductions is over.
+
+    Where ``check`` is a budget, a reduction that takes more than its share of it is left out.
+    """
     while True:
         before = reduced
         reduced = _cheap_rounds(reduced, check, techniques)
-        for name in _DEAR:
+        yield reduced
+        for name in DEAR:
             check()
-            reduced = techniques.apply(name, partial(REDUCTIONS[name], check=check), reduced)
+            own = check.share(_SHARE_OF_ONE) if isinstance(check, Budget) else check
+            with suppress(BudgetSpentError):
+                reduced = techniques.apply(name, partial(REDUCTIONS[name], check=own), reduced)
             # What is left over by the dear reductions must be derivable and reachable again.
             reduced = techniques.apply("underivable", drop_underivable, reduced)
+            yield reduced
         if not shrunk(before, reduced):
-            return _cheap_rounds(reduced, check, techniques)
+            reduced = _cheap_rounds(reduced, check, techniques)
+            yield reduced
+            return reduced
 
 
 def shrunk(before: Reduced, after: Reduced) -> bool:
@@ -107,7 +131,7 @@ def _cheap_rounds(reduced: Reduced, check: Check, techniques: Techniques) -> Red
 def cheap_round(reduced: Reduced, check: Check, techniques: Techniques) -> Reduced:
     """Carry out every reduction that takes linear time, or nearly, once."""
     for name, reduction in REDUCTIONS.items():
-        if name not in _DEAR and name not in _ON_DEMAND:
+        if name not in DEAR and name not in _ON_DEMAND:
             check()
             reduced = techniques.apply(name, reduction, reduced)
     return reduced

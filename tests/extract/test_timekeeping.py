@@ -19,11 +19,11 @@ from relational_tensat.extract.must import drop_by_must
 from relational_tensat.extract.must_rows import MustRows
 from relational_tensat.extract.neighbourhoods import early
 from relational_tensat.extract.pinning import pin_required
-from relational_tensat.extract.reduced import unreduced
-from relational_tensat.extract.reductions import drop_dear, reduce
+from relational_tensat.extract.reduced import Reduced, unreduced
+from relational_tensat.extract.reductions import DEAR, REDUCTIONS, drop_dear, reduce
 from relational_tensat.extract.solver import SolverOptions
-from relational_tensat.extract.timekeeping import Check, OutOfTimeError
-from tests.extract.instances import layered_problem
+from relational_tensat.extract.timekeeping import Budget, BudgetSpentError, Check, OutOfTimeError
+from tests.extract.instances import NodeSpec, build, layered_problem
 
 PROBLEM = layered_problem(layers=5, width=6, seed=3)
 CHOSEN = (np.ones(PROBLEM.n_nodes) / 2, np.ones(PROBLEM.n_classes))
@@ -76,6 +76,7 @@ def test_whatever_step_it_is_in_the_search_ends(
 ) -> None:
     clock = FakeClock()
     monkeypatch.setattr("relational_tensat.extract.solver.time", clock)
+    monkeypatch.setattr("relational_tensat.extract.timekeeping.time", clock)
     monkeypatch.setattr("relational_tensat.extract.time", clock)
     monkeypatch.setattr(greedy_dag, "LARGEST_UNLIMITED", 0)
     found = extract(PROBLEM, time_limit_s=limit_s)
@@ -83,6 +84,66 @@ def test_whatever_step_it_is_in_the_search_ends(
     # After the limit, every step asks once more at most on its way out.
     assert clock.now < limit_s + 100
     assert found.bound_us <= found.cost_us
+
+
+def endless(reduced: Reduced, check: Check) -> Reduced:
+    """Reduce nothing, for ever."""
+    while True:
+        check()
+
+
+@pytest.mark.parametrize("name", [*DEAR, "detours", "pinning"])
+def test_what_reductions_do_not_end_leaves_time_for_a_bound_and_the_optimum(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = layered_problem(layers=1, width=4, seed=3)
+    expected = extract(problem)
+    clock = FakeClock()
+    for module in ("extract.solver", "extract.timekeeping", "extract"):
+        monkeypatch.setattr(f"relational_tensat.{module}.time", clock)
+    if name in DEAR:
+        monkeypatch.setitem(REDUCTIONS, name, endless)
+    else:
+        function = {"detours": "drop_detours", "pinning": "pin_required"}[name]
+        monkeypatch.setattr(f"relational_tensat.extract.pieces.{function}", endless)
+    found = extract(problem, time_limit_s=100_000)
+    assert found.optimal
+    assert found.cost_us == pytest.approx(expected.cost_us)
+
+
+def test_a_budget_is_a_part_of_the_time_and_a_share_a_part_of_a_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = FakeClock()
+    monkeypatch.setattr("relational_tensat.extract.timekeeping.time", clock)
+    asked = itertools.count()
+    budget = Budget(lambda: next(asked), 100.0)
+    share = budget.share(0.5)
+    with pytest.raises(BudgetSpentError):
+        while True:
+            share()
+    assert 45 < clock.now < 55
+    budget()
+    with pytest.raises(BudgetSpentError):
+        while True:
+            budget()
+    assert 95 < clock.now < 105
+    assert next(asked) > 0  # the limit above it is asked each time
+
+
+def test_what_was_found_to_be_dominated_before_the_budget_is_spent_is_dropped() -> None:
+    # all but one of ten classes of the same leaf are dominated
+    nodes: list[NodeSpec] = [(0, 0.0, [1]), (12, 2.0, [])]
+    for klass in range(2, 12):
+        nodes += [(1, 0.0, [klass]), (klass, 1.0, [12])]
+    asked = itertools.count()
+
+    def check() -> None:
+        if next(asked) == 6:
+            raise BudgetSpentError("spent")
+
+    left = drop_dominated_classes(unreduced(build(nodes, 13)), check).problem
+    assert left.n_classes == 13 - 4  # classes 2 to 5
 
 
 def test_a_check_raises_when_the_time_is_over() -> None:
