@@ -40,30 +40,38 @@ def cyclic_components(
 
 def _reached(source: Places, target: Places, start: Places, nodes: int) -> NDArray[np.bool_]:
     """Return which nodes can be reached along edges from ``source`` to ``target``."""
-    pointer, targets = _lists(source, target, nodes)
+    edges = Adjacency(source, target, nodes)
     reached = np.zeros(nodes, dtype=np.bool_)
     front = np.unique(start)
     while len(front):
         reached[front] = True
-        counts = pointer[front + 1] - pointer[front]
-        first = np.repeat(pointer[front] - np.cumsum(counts) + counts, counts)
-        following = targets[first + np.arange(len(first))]
+        _, following = edges.following(front)
         front = np.unique(following[~reached[following]])
     return reached
 
 
-def _lists(source: Places, target: Places, nodes: int) -> tuple[Places, Places]:
-    """Return the targets of each source, one list after the other, and where each begins."""
-    pointer = np.zeros(nodes + 1, dtype=np.intp)
-    np.cumsum(np.bincount(source, minlength=nodes), out=pointer[1:])
-    return pointer, target[np.argsort(source, kind="stable")]
+class Adjacency:
+    """The targets of each source, one list after the other (``targets``), and where each begins."""
+
+    def __init__(self, source: Places, target: Places, nodes: int) -> None:
+        self.pointer = np.zeros(nodes + 1, dtype=np.intp)
+        np.cumsum(np.bincount(source, minlength=nodes), out=self.pointer[1:])
+        self.targets = target[np.argsort(source, kind="stable")]
+
+    def following(self, front: Places) -> tuple[Places, Places]:
+        """Return the edges from some nodes: their sources and their targets."""
+        begins = self.pointer[front]
+        counts = self.pointer[front + 1] - begins
+        first = np.repeat(begins - np.cumsum(counts) + counts, counts)
+        return np.repeat(front, counts), self.targets[first + np.arange(len(first))]
 
 
 def _tarjan(
     source: Places, target: Places, nodes: int, check: Callable[[], None]
 ) -> NDArray[np.int64]:
     """Return the component of every node that has an edge (Tarjan 1972, without recursion)."""
-    pointer, targets = (values.tolist() for values in _lists(source, target, nodes))
+    edges = Adjacency(source, target, nodes)
+    pointer, targets = edges.pointer.tolist(), edges.targets.tolist()
     order = [0] * nodes  # when each was first seen, from 1
     low = [0] * nodes
     component = np.full(nodes, -1, dtype=np.int64)

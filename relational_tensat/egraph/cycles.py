@@ -3,13 +3,21 @@
 Every class has a height label above those of its kept children. Most iterations violate no label and
 cost one query. Where labels are violated, cycles are looked for only between the lowest class violated
 and the highest offending child, and only from the e-nodes that violate. Of each cycle found, the youngest
-e-node is filtered, so the original graph always stays. Then, without cycles, the labels are lifted.
+e-node is filtered, so the original graph always stays. Then, without cycles, the labels are lifted, for
+which the e-nodes a step above are enough, as a rule.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from relational_tensat.egraph.cycle_search import cycle_breakers
 from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.lifting import lifted_labels
 
 #: Gap between the labels of a node and its operands in the original graph. Rewritten forms of a class
 #: fit below it without lifting the classes above.
@@ -26,12 +34,26 @@ def _filter_cycles(database: Database) -> int:
     count, low, high = database.run("violations")[0]
     if not count:
         return 0
-    edges = database.columns("cycle_edges", low=low, high=high)
-    filtered = cycle_breakers(edges, database.check_interrupt)
+    top = high + HEIGHT_STEP
+    edges = database.columns("cycle_edges", low=low, high=top)
+    low_enough = (edges["height"] <= high) & (edges["child_height"] <= high)
+    filtered = cycle_breakers(_only(edges, low_enough), database.check_interrupt)
     if filtered:
         database.run("filter_cycles", enodes=filtered)
-    database.run("raise_heights")
+        edges = _only(edges, ~np.isin(edges["enode"], filtered))
+    classes, heights = lifted_labels(edges, database.check_interrupt)
+    while len(classes) and heights.max() > top:  # what lies above may have to give way, too
+        top = int(heights.max()) + HEIGHT_STEP
+        edges = database.columns("cycle_edges", low=low, high=top)
+        classes, heights = lifted_labels(edges, database.check_interrupt)
+    if len(classes):
+        database.run("raise_heights", classes=classes, heights=heights)
     return len(filtered)
+
+
+def _only(edges: Mapping[str, NDArray[Any]], wanted: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+    """Return the edges that are wanted, by column."""
+    return {name: column[wanted] for name, column in edges.items()}
 
 
 def reject_cyclic_applications(database: Database, leaves: int) -> int:

@@ -3,9 +3,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import networkx as nx
+import pytest
 from hypothesis import given, settings
 
-from relational_tensat.egraph import EGraph
+from relational_tensat.egraph import EGraph, cycles
 from relational_tensat.egraph.cycles import filter_cycles
 from relational_tensat.graph import Graph, Node, build_graph
 from tests.egraph.invariants import assert_invariants
@@ -76,6 +77,21 @@ def test_against_networkx(graph: Graph, wanted: list[Batch]) -> None:
 def chain(length: int) -> Graph:
     nodes = [Node("tanh", (f"v{i}",), (f"v{i + 1}",)) for i in range(length)]
     return build_graph("chain", {"v0": f32(2, 2)}, {}, nodes, [f"v{length}"])
+
+
+@pytest.mark.parametrize("label", [7, 20, 100_000])
+@pytest.mark.parametrize("step", [0, 1, 4096])
+def test_labels_are_lifted_as_far_up_as_they_break_others(
+    label: int, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However far up the edges are that are looked at first."""
+    egraph = EGraph.create(chain(20))
+    egraph.connection.execute("UPDATE eclass SET height = id")
+    egraph.connection.execute(f"UPDATE eclass SET height = {label} WHERE id = 3")
+    monkeypatch.setattr(cycles, "HEIGHT_STEP", step)
+    assert filter_cycles(egraph.database) == 0
+    heights = egraph.connection.execute("SELECT height FROM eclass ORDER BY id").fetchall()
+    assert heights == [(1,), (2,)] + [(max(i, label + i - 3),) for i in range(3, len(heights) + 1)]
 
 
 def test_nothing_is_filtered_without_cycles() -> None:

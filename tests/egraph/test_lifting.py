@@ -1,0 +1,69 @@
+"""Labels are lifted as far as needed and no further: against plain recursion, on random graphs."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from relational_tensat.egraph.database import Interrupted
+from relational_tensat.egraph.lifting import lifted_labels
+
+
+def never() -> None:
+    """Let the lifting go on."""
+
+
+def columns(edges: list[tuple[int, int]], height: dict[int, int]) -> dict[str, np.ndarray]:
+    rows = [(number, a, b, height[a], height[b]) for number, (a, b) in enumerate(edges, start=1)]
+    array = np.array(rows, dtype=np.int32).reshape(-1, 5)
+    names = ("enode", "class", "child", "height", "child_height")
+    return {name: array[:, place] for place, name in enumerate(names)}
+
+
+def lowest_labels(edges: list[tuple[int, int]], height: dict[int, int]) -> dict[int, int]:
+    """Return, per class, the lowest label that is not below its own and above all its children's."""
+
+    def label(each: int) -> int:
+        return max([height[each], *(label(b) + 1 for a, b in edges if a == each)])
+
+    return {each: label(each) for each in height}
+
+
+def lifted(edges: list[tuple[int, int]], height: dict[int, int]) -> dict[int, int]:
+    classes, labels = lifted_labels(columns(edges, height), never)
+    return dict(zip(classes.tolist(), labels.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_labels_are_the_lowest_that_fit_and_only_what_moved_is_told(seed: int) -> None:
+    draw = random.Random(seed)
+    order = draw.sample(range(1, 31), 12)  # ids say nothing about what is above what
+    edges = [
+        (order[place], order[draw.randrange(place)])
+        for place in draw.choices(range(1, 12), k=draw.randint(0, 25))
+    ]
+    height = {each: draw.randint(1, 15) for each in order}
+    expected = lowest_labels(edges, height)
+    assert lifted(edges, height) == {c: h for c, h in expected.items() if h > height[c]}
+
+
+def test_a_long_chain_is_lifted_to_its_end() -> None:
+    size = 3_000
+    edges = [(each + 1, each) for each in range(1, size)]
+    found = lifted(edges, dict.fromkeys(range(1, size + 1), 7))
+    assert found == {each: 6 + each for each in range(2, size + 1)}
+
+
+def test_labels_beyond_the_tables_integers_are_told_as_they_are() -> None:
+    """The table refuses them, instead of labels that have come round to negative ones."""
+    assert lifted([(2, 1)], {1: 2**31 - 1, 2: 5}) == {2: 2**31}
+
+
+def test_lifting_can_be_ended() -> None:
+    def stop() -> None:
+        raise Interrupted
+
+    with pytest.raises(Interrupted):
+        lifted_labels(columns([(2, 1)], {1: 1, 2: 1}), stop)
