@@ -110,7 +110,7 @@ def _needed(nodes: list[Node], wanted: Iterable[str]) -> list[Node]:
 
 def _as_declared(value: Array, kind: Any) -> Array:
     with np.errstate(over="ignore"):  # what a float16 cannot hold is infinite there
-        return _convert(value, numpy_dtype(kind.dtype))
+        return converted(value, numpy_dtype(kind.dtype))
 
 
 class _Run:
@@ -181,10 +181,10 @@ def _as_evaluated(value: Any, kind: TensorType, name: str) -> Any:
     array = np.asarray(value)
     if array.shape != kind.shape:
         raise InputError(f"{name!r} has shape {list(array.shape)}, expected {kind}")
-    return _convert(array, np.dtype("float64") if kind.is_float else numpy_dtype(kind.dtype))
+    return converted(array, np.dtype("float64") if kind.is_float else numpy_dtype(kind.dtype))
 
 
-def _convert(array: Array, dtype: np.dtype[np.generic]) -> Array:
+def converted(array: Array, dtype: np.dtype[np.generic]) -> Array:
     """Return the array in another element type; a view of one number stays one."""
     if array.dtype == dtype:
         return array

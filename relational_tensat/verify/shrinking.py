@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from relational_tensat.graph import Array, Graph, TensorType
-from relational_tensat.verify.evaluate import Weights, random_inputs, seeded_weights
+from relational_tensat.graph import DTYPE_BYTES, Array, Graph, TensorType
+from relational_tensat.verify.evaluate import Weights, converted, random_inputs, seeded_weights
 
 #: More steps than this do not help.
 LAST_STEP = 4
@@ -20,8 +20,8 @@ LAST_STEP = 4
 _INPUTS = 1 / 8
 _WEIGHTS = 1 / 2
 
-#: Random weights of at most so many elements are drawn once instead of for each run (256 MB).
-_FEW_ELEMENTS = 1 << 25
+#: Random weights of at most so many bytes, as they are stored, are drawn once instead of for each run.
+_FEW_BYTES = 1 << 28
 
 
 def draw_inputs(graph: Graph, seed: int, step: int, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -52,24 +52,28 @@ class RandomWeights:
         """
         self._drawn = seeded_weights(graph, seed)
         self._factor = _WEIGHTS**step
-        elements = sum(weight.type.size for weight in graph.weights.values())
-        self._kept: dict[tuple[str, str | None], Array] | None = None
-        if keep and elements <= _FEW_ELEMENTS:
+        kinds = [weight.type for weight in graph.weights.values()]
+        self._kept: dict[str, Array] | None = None
+        if keep and sum(map(_stored_bytes, kinds)) <= _FEW_BYTES:
             self._kept = {}
 
     def __call__(self, name: str, kind: TensorType) -> Array:
         """Return the weight of that name for computing with it: floats in float64."""
-        return self._get(name, "float64")
+        if self._kept is None:
+            return self._drawn.draw(name, self._factor, "float64")
+        return converted(self[name], np.dtype("float64")) if kind.is_float else self[name]
 
     def __getitem__(self, name: str) -> Array:
-        return self._get(name, None)
-
-    def _get(self, name: str, dtype: str | None) -> Array:
         if self._kept is None:
-            return self._drawn.draw(name, self._factor, dtype)
-        if (name, dtype) not in self._kept:
-            self._kept[name, dtype] = self._drawn.draw(name, self._factor, dtype)
-        return self._kept[name, dtype]
+            return self._drawn.draw(name, self._factor)
+        if name not in self._kept:
+            self._kept[name] = self._drawn.draw(name, self._factor)
+        return self._kept[name]
+
+
+def _stored_bytes(kind: TensorType) -> int:
+    """Return how much a weight takes: bfloat16 is held as float32."""
+    return kind.size * (4 if kind.dtype == "bfloat16" else DTYPE_BYTES.get(kind.dtype, 1))
 
 
 def own_weights(graph: Graph, drawn: RandomWeights) -> Weights:
