@@ -63,6 +63,7 @@ def search_apart(whole: Search, reduced: Reduced, options: SolverOptions) -> boo
     start = DagDeriver(pinned.problem, check=check).derive(
         np.where(kept, 0.0, pinned.problem.cost_us)
     )
+    whole.offer(pinned.lift(start))
     assembly = Assembly(whole, pinned, pieces, start)
     techniques.whole = size_of([whole.problem])
     groups = alike([piece.problem for piece in pieces], options)

@@ -72,6 +72,13 @@ def test_the_optimum_of_anything_taken_apart_stays(seed: int, without: set[str])
     assert found.cost_us == pytest.approx(brute_force_us(problem))
 
 
+def test_what_the_pieces_begin_with_is_taken_though_none_of_them_finds_better() -> None:
+    chain = in_series([small_problem(seed) for seed in (707104, 637273, 523957, 218763)])
+    found = extract(chain)
+    assert found.optimal
+    assert found.cost_us == 13.0
+
+
 def counting(function: Callable[..., Any], sizes: list[int]) -> Callable[..., Any]:
     """Return a function that also notes the e-nodes of every e-graph that it is given."""
 
