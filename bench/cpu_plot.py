@@ -10,6 +10,9 @@ from pathlib import Path
 from bench.cpu_measure import CpuRun
 from relational_tensat.errors import MissingDependencyError
 
+#: A label's extent in the plot, in units of speed-up.
+_LABEL_WIDTH, _LABEL_HEIGHT = 0.12, 0.022
+
 _COLUMNS = ("model", "optimizations", "modelled", "measured", "p10", "p90")
 
 
@@ -50,6 +53,25 @@ def write_points(runs: Sequence[CpuRun], path: Path) -> None:
             writer.writerow([model, mode, *(f"{number:.4f}" for number in numbers)])
 
 
+def label_heights(places: Sequence[tuple[float, float]]) -> list[float]:
+    """Return where labels to the right of points are written, so that none covers another.
+
+    From the lowest upwards, each at its point's height, or as much higher as those near it make it.
+    """
+    heights = [0.0] * len(places)
+    done: list[int] = []
+    for index in sorted(range(len(places)), key=lambda each: places[each][1]):
+        x, height = places[index]
+        for other in done:  # these rise
+            is_near = abs(places[other][0] - x) < _LABEL_WIDTH
+            if is_near and abs(heights[other] - height) < _LABEL_HEIGHT:
+                height = heights[other] + _LABEL_HEIGHT
+        heights[index] = height
+        done.append(index)
+        done.sort(key=heights.__getitem__)
+    return heights
+
+
 def plot(runs: Sequence[CpuRun], path: Path) -> None:
     """Draw the points with their spread; on the diagonal, the model is right."""
     from matplotlib.figure import Figure  # heavy, and needed here only
@@ -67,9 +89,12 @@ def plot(runs: Sequence[CpuRun], path: Path) -> None:
         axes.errorbar(
             modelled, measured, yerr=spread, fmt=marker, capsize=2, label=f"optimizations {mode}"
         )
-    for model, mode, *place in found:
-        if mode == "off":
-            axes.annotate(model, (place[0], place[1]), (4, 4), textcoords="offset points", size=7)
+    axes.margins(x=0.2)
+    off = [(each[2], each[3]) for each in found if each[1] == "off"]
+    names = [each[0] for each in found if each[1] == "off"]
+    for name, place, height in zip(names, off, label_heights(off), strict=True):
+        text = (place[0] + 0.1 * _LABEL_WIDTH, height)
+        axes.annotate(name, place, text, size=7, arrowprops={"arrowstyle": "-", "lw": 0.3})
     axes.axline((1, 1), slope=1, color="grey", linewidth=0.8)
     axes.axhline(1, color="grey", linewidth=0.5, linestyle=":")
     axes.set_xlabel("modelled speed-up (sums of single operators)")

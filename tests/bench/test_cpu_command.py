@@ -13,7 +13,7 @@ import pytest
 from bench import cpu_command
 from bench.cpu_additivity import Additivity, operator_counts
 from bench.cpu_measure import CpuRun, cpu_options, measure_model
-from bench.cpu_plot import points, write_points
+from bench.cpu_plot import label_heights, points, write_points
 from bench.cpu_report import losses, print_runs
 from relational_tensat.cost.whole import WholeTiming
 from relational_tensat.errors import UsageError
@@ -128,6 +128,14 @@ def test_unknown_models_are_refused() -> None:
     with pytest.raises(UsageError, match="did you mean 'resnet50'"):
         model_files(["resnet5"])
     assert main(["cpu", "resnet5"]) == 2
+
+
+def test_labels_do_not_cover_one_another() -> None:
+    places = [(1.0, 1.0), (1.0, 1.001), (1.01, 1.02), (1.3, 1.0), (1.0, 1.5)]
+    heights = label_heights(places)
+    assert heights[0] == 1.0
+    assert heights[3:] == [1.0, 1.5]  # far from the others
+    assert min(heights[1] - heights[0], heights[2] - heights[1]) >= 0.02
 
 
 def test_the_plot_is_drawn(tmp_path: Path) -> None:
