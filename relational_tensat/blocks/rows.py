@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from relational_tensat.blocks.found import Found
 from relational_tensat.blocks.images import Images, Ints
@@ -107,6 +106,8 @@ class RowWriter:
         """Write unions that all have bindings, or all have none."""
         if not rows:
             return
+        import pyarrow as pa  # most runs copy nothing
+
         rule, a, b, instance, source, bindings = zip(*rows, strict=True)
         of, times = self._images.classes[places], len(places)
         count = len(rows) * times
@@ -128,6 +129,8 @@ class RowWriter:
         )
 
     def _insert(self, table: str, **columns: Any) -> None:
+        import pyarrow as pa
+
         batch = pa.table({name: pa.array(column) for name, column in columns.items()})
         connection = self._database.connection
         connection.register("copied_rows", batch)

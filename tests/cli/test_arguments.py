@@ -126,6 +126,19 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
     assert time.process_time() - started < 1.0
 
 
+def test_optimizing_a_small_model_imports_no_arrow() -> None:
+    """It takes a twentieth of the start of a run."""
+    code = (
+        "import sys; from relational_tensat import Options, optimize;"
+        "from relational_tensat.models import GraphBuilder;"
+        "builder = GraphBuilder('g'); builder.op('relu', builder.input('x', 4));"
+        "optimize(builder.build(builder.op('relu', 'x')), Options());"
+        "sys.exit('pyarrow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_internal_errors_are_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
