@@ -20,8 +20,8 @@ from relational_tensat.egraph.components import cyclic_components
 
 Ints = NDArray[np.int32]
 
-#: How many searches may pass until somebody who wants to end them is heard.
-_SEARCHES = 256
+#: How many classes a search may reach until somebody who wants to end it is heard: some milliseconds.
+_CLASSES = 1_024
 
 
 def cycle_breakers(columns: Mapping[str, Ints], check: Callable[[], None]) -> list[int]:
@@ -69,10 +69,8 @@ class _Edges:
         incoming = self._incoming()
         height = dict(zip(self._child.tolist(), self._child_height.tolist(), strict=True))
         youngest: dict[int, int] = {}  # by the e-node that breaks a label
-        for number, (goal, starts) in enumerate(self._goals().items()):
-            if number % _SEARCHES == 0:
-                check()
-            back = _ways_back(goal, height, incoming, {child for _, child in starts})
+        for goal, starts in self._goals().items():
+            back = _ways_back(goal, height, incoming, {child for _, child in starts}, check)
             for enode, child in starts:
                 if child in back:
                     way = max(enode, back[child])
@@ -99,7 +97,11 @@ class _Edges:
 
 
 def _ways_back(
-    goal: int, height: dict[int, int], incoming: dict[int, dict[int, int]], wanted: set[int]
+    goal: int,
+    height: dict[int, int],
+    incoming: dict[int, dict[int, int]],
+    wanted: set[int],
+    check: Callable[[], None],
 ) -> dict[int, int]:
     """Return, per class of those wanted, the youngest e-node of the way to ``goal`` where it is oldest.
 
@@ -110,7 +112,11 @@ def _ways_back(
     best = {goal: 0}
     missing = set(wanted)
     heap = [(0, goal)]
+    steps = 0
     while heap and missing:
+        if steps % _CLASSES == 0:
+            check()
+        steps += 1
         youngest, reached = heappop(heap)
         if youngest > best[reached]:
             continue

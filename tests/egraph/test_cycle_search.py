@@ -96,6 +96,25 @@ def test_a_search_can_be_ended() -> None:
         cycle_breakers(columns(ring, dict.fromkeys(range(1, 6), 1)), stop)
 
 
+def test_one_long_search_can_be_ended() -> None:
+    """In large components one search takes seconds, so it looks up all the time."""
+    looks = 0
+
+    def look() -> None:
+        nonlocal looks
+        looks += 1
+
+    size = 20_000
+    ring = [(enode, enode, enode % size + 1) for enode in range(1, size + 1)]
+    height = {each: size - each for each in range(1, size + 1)}
+    cycle_breakers(columns(ring, height), look)  # the ring has one way back, round all of it
+    cyclic = columns(ring, height)
+    before, looks = looks, 0
+    suspect = cyclic["child_height"] >= cyclic["height"]
+    cyclic_components(cyclic["class"], cyclic["child"], suspect, look)
+    assert before >= 2 * looks + size // 1_024
+
+
 def test_a_ring_of_many_classes() -> None:
     """Without recursion: deeper than Python's stack."""
     size = 20_000
