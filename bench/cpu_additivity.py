@@ -19,6 +19,7 @@ from relational_tensat.cost.cpu.composition import nodes_of
 from relational_tensat.cost.cpu.device import KIND, OnnxRuntimeDevice
 from relational_tensat.cost.cpu.prepared import Prepared
 from relational_tensat.cost.cpu.quiet import thread_us
+from relational_tensat.cost.cpu.sampling import warm
 from relational_tensat.cost.cpu.session import prepare, refusals
 from relational_tensat.cost.cpu.whole import Repeated, repeated
 from relational_tensat.cost.device import PROTOCOLS, Configuration
@@ -64,10 +65,10 @@ def additivity(
             prepared[each] = device.prepare(each)
     whole, call = repeated(prepare(graph, feeds)), empty_session()
     rng = np.random.default_rng(0)
-    ratios: list[float] = []
+    nodes, ratios = list(prepared), list[float]()
     begun = time.perf_counter()
     while len(ratios) < _LEAST_ROUNDS or time.perf_counter() < begun + seconds:
-        order = [list(prepared)[index] for index in rng.permutation(len(prepared))]
+        order = [nodes[index] for index in rng.permutation(len(nodes))]
         ratios.append(_round(order, prepared, counts, whole, call))
     p10, median, p90 = np.percentile(ratios, (10, 50, 90)).tolist()
     return Additivity(median, p10, p90, len(ratios), len(counts) - len(prepared))
@@ -103,8 +104,7 @@ def _once_us(prepared: Prepared) -> float:
     """Return what one application takes, timed once."""
     pair, taken_us = prepared.pair, []
     for function in (pair.longer, pair.shorter):
-        function()
-        pair.before()
+        warm(function, pair.before)
         taken_us.append(thread_us(function))
     return (taken_us[0] - taken_us[1]) / prepared.copies
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -23,8 +24,11 @@ def describe_versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
 
 
+@cache
 def describe_commit() -> str | None:
-    """Return the commit that is checked out, marked where files differ from it.
+    """Return the commit that was checked out when first asked, marked where files differed from it.
+
+    Later the result itself may be such a file, where a bench saves row by row.
 
     None outside a Git repository, or in one without a commit.
     """

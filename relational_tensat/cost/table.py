@@ -18,7 +18,7 @@ from relational_tensat.cost.record import (
     device_columns,
     sample_fault,
 )
-from relational_tensat.errors import InputError, nearest
+from relational_tensat.errors import InputError, first_line, nearest
 from relational_tensat.files import write_aside
 
 #: The columns of a table and their types.
@@ -128,7 +128,7 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
     try:
         table = pq.read_table(str(path))
     except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise InputError(f"{path}: cannot be read as a table of costs: {reason}") from error
     found = table.column_names
     missing = [name for name in COLUMNS if name not in found]

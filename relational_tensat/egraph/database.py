@@ -15,7 +15,7 @@ import duckdb
 from numpy.typing import NDArray
 
 from relational_tensat.egraph.stopwatch import StatementTime, Stopwatch
-from relational_tensat.errors import InputError, NoSolutionError, UsageError
+from relational_tensat.errors import InputError, NoSolutionError, UsageError, first_line
 from relational_tensat.resources import sql
 
 #: What DuckDB's planner may do. Our statements are many, small, and already in a good shape: planning
@@ -110,7 +110,7 @@ class Database:
                 _remove(path)
             self.connection = duckdb.connect(str(path) if path else ":memory:", config=config)
         except (duckdb.Error, OSError) as error:
-            reason = str(error).splitlines()[0]
+            reason = first_line(error)
             if "memory_limit" in str(error) or "memory" in reason.lower():
                 raise UsageError(f"--memory-limit {memory_limit}: {reason}") from error
             verb = "open" if keep else "create"
@@ -267,7 +267,7 @@ class Database:
 
 
 def _out_of_memory(error: duckdb.OutOfMemoryException) -> OutOfMemory:
-    reason = str(error).splitlines()[0].removeprefix("Out of Memory Error: ")
+    reason = first_line(error).removeprefix("Out of Memory Error: ")
     return OutOfMemory(f"the database's memory limit is reached: {reason}")
 
 

@@ -126,12 +126,12 @@ def explain(connection: duckdb.DuckDBPyConnection, most_steps: int = MOST_STEPS)
         NoSolutionError: no explanation was found within the limits.
         VerificationError: a step is no application of its rule.
     """
-    check_format(connection)
-    return _Explainer(StoredEGraph(connection)).run(most_steps)
+    meta = _read_meta(connection)
+    return _Explainer(StoredEGraph(connection), meta).run(most_steps)
 
 
-def check_format(connection: duckdb.DuckDBPyConnection) -> None:
-    """Check that a database is one of a run of this version.
+def _read_meta(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """Return what a run's database says of itself; it is one of this version.
 
     Raises:
         InputError: it is not.
@@ -145,11 +145,13 @@ def check_format(connection: duckdb.DuckDBPyConnection) -> None:
         raise InputError(
             f"the database has format {version}, expected {FORMAT_VERSION}: run the model again"
         )
+    return rows
 
 
 class _Explainer:
-    def __init__(self, stored: StoredEGraph) -> None:
+    def __init__(self, stored: StoredEGraph, meta: Mapping[str, str]) -> None:
         self._stored = stored
+        self._meta = meta
         connection = stored.connection
         self._chosen = dict(connection.execute("SELECT class, enode FROM chosen").fetchall())
         if not self._chosen:
@@ -174,9 +176,8 @@ class _Explainer:
         rewrites = without_detours(original, found)
         self._check(original, rewrites, extracted)
         before_us, operators = self._costs.graph(original)
-        meta = dict(self._stored.connection.execute("SELECT key, value FROM meta").fetchall())
         return Explanation(
-            model=meta.get("model", ""),
+            model=self._meta.get("model", ""),
             shared=self._shared(numbers),
             cost_original_us=sum(self._costs.term_us(term) for term in numbers.values()),
             cost_before_us=before_us,
@@ -187,7 +188,7 @@ class _Explainer:
             original=original,
             names={n: numbers[enode] for enode, names in self._names.items() for n in names},
             stored=self._stored,
-            kept_original=meta.get("kept_original", ""),
+            kept_original=self._meta.get("kept_original", ""),
         )
 
     def _signature_of(self, enode: int) -> int:

@@ -10,7 +10,7 @@ import duckdb
 
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.reading import parse_symbol, parse_type
-from relational_tensat.errors import InputError, UsageError, nearest
+from relational_tensat.errors import InputError, UsageError, first_line, nearest
 from relational_tensat.graph.types import ValueType
 from relational_tensat.resources import sql
 
@@ -63,7 +63,7 @@ class StoredEGraph:
             rows = connection.execute(sql("stored_signatures")).fetchall()
             self.rules = {int(n): str(name) for n, name in self._rows("rule", "id, name")}
         except duckdb.Error as error:
-            reason = str(error).splitlines()[0]
+            reason = first_line(error)
             raise InputError(f"not a database of a run: {reason}") from error
         self.signatures = {
             int(number): StoredSignature(

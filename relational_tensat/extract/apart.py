@@ -76,8 +76,7 @@ def search_apart(whole: Search, reduced: Reduced, options: SolverOptions) -> boo
                 came_to = came_to.and_copies(_search_group(search, len(group), limits), len(group))
     finally:  # what an interrupted search has proven counts as well
         assembly.sum_up()
-    notes = dict.fromkeys(note for part in assembly.searches for note in part.notes)
-    whole.notes += [f"{whole.problem.n_nodes} e-nodes {came_to}", *notes]
+    whole.notes += [f"{whole.problem.n_nodes} e-nodes {came_to}", *assembly.notes]
     return True
 
 

@@ -43,6 +43,11 @@ class Assembly:
                 search.raise_bound(search.cost_us)
             search.progress = self._listener(index)
 
+    @property
+    def notes(self) -> list[str]:
+        """What the searches have noted, each once."""
+        return list(dict.fromkeys(note for search in self.searches for note in search.notes))
+
     def sum_up(self) -> None:
         """Tell the whole of the costs and bounds of its pieces."""
         for index in self._cheaper:

@@ -140,7 +140,7 @@ def search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> C
                 _search_piece(search, limits)
     finally:  # what an interrupted search has proven counts as well
         assembly.sum_up()
-    whole.notes.extend(dict.fromkeys(note for part in assembly.searches for note in part.notes))
+    whole.notes += assembly.notes
     e_nodes = sum(problem.n_nodes for problem in problems)
     return CameTo(e_nodes, len(problems), len(groups))
 

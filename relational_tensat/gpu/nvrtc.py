@@ -19,7 +19,7 @@ from typing import Any
 
 import platformdirs
 
-from relational_tensat.errors import InputError, MissingDependencyError
+from relational_tensat.errors import InputError, MissingDependencyError, first_line
 from relational_tensat.files import write_aside
 from relational_tensat.gpu.catalogue import HEADERS, UNITS, instances, read_source
 from relational_tensat.gpu.install import INSTALL
@@ -158,7 +158,7 @@ def _nvrtc() -> Any:
     try:
         nvrtc.nvrtcVersion()
     except RuntimeError as error:  # cuda.bindings finds the library when it is first called
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise MissingDependencyError(
             f"compiling GPU kernels needs NVRTC ({reason}): {INSTALL}"
         ) from error

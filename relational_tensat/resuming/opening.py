@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from relational_tensat.egraph.database import FORMAT_VERSION
-from relational_tensat.errors import InputError
+from relational_tensat.errors import InputError, first_line
 from relational_tensat.explore.checkpoint import Checkpoint, read_checkpoint
 from relational_tensat.paths import is_database
 from relational_tensat.resuming.record import RunRecord, record_of_rows
@@ -111,7 +111,7 @@ class OpenedRun:
         try:
             return self._connection.execute(text).fetchall()
         except duckdb.Error as error:
-            reason = str(error).splitlines()[0]
+            reason = first_line(error)
             raise InputError(
                 f"{self._path}: not the database of a run of this program: {reason}"
             ) from error
@@ -128,7 +128,7 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
     try:
         return duckdb.connect(str(path), read_only=True)
     except duckdb.Error as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         if "lock" in reason:
             reason = "another process uses it: is the run still going on?"
         raise InputError(f"{path}: cannot be opened: {reason}") from error

@@ -74,7 +74,7 @@ def difference(pair: Pair, copies: int, watch: Watch, patience_s: float) -> Samp
 
     def sample(function: Callable[[], None]) -> Taken:
         is_quiet(watch, give_up)
-        return take(function, partial(_warm, function, pair.before), watch)
+        return take(function, partial(warm, function, pair.before), watch)
 
     while not _is_enough(rounds, give_up):
         rounds.append((sample(pair.longer), sample(pair.shorter)))
@@ -103,7 +103,7 @@ def differences_us(rounds: Sequence[Round]) -> tuple[NDArray[np.float64], int]:
     return np.percentile(found, (50, 50, 90)), len(found)
 
 
-def _warm(function: Callable[[], None], before: Callable[[], None]) -> None:
+def warm(function: Callable[[], None], before: Callable[[], None]) -> None:
     """Bring a function's data back, which others may have displaced; then the state that is wanted."""
     function()
     before()

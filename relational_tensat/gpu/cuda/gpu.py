@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from relational_tensat.errors import MissingDependencyError
+from relational_tensat.errors import MissingDependencyError, first_line
 from relational_tensat.gpu.install import INSTALL
 
 #: Where Linux says which driver is loaded.
@@ -77,7 +77,7 @@ def _pycuda() -> Any:
     try:
         return import_module("pycuda.driver")
     except ImportError as error:
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise MissingDependencyError(
             f"running on NVIDIA GPUs needs NVIDIA's driver, beside PyCUDA {pycuda.VERSION_TEXT} "
             f"({reason})"
