@@ -1,16 +1,21 @@
-"""The search for cycles among kept e-nodes, and for the e-node that is filtered to break each.
+"""The search for cycles among kept e-nodes, and for the e-nodes that are filtered to break them.
 
-On every cycle, the e-node that leaves its lowest class breaks the height labels. From each such e-node a
-walk that never goes below the class it left, and leads back to it, closes a cycle. Of these walks the one
-counts whose youngest e-node is oldest, and that e-node is filtered.
+An e-node is filtered if, and only if, it closes a cycle with older ones that are kept. So what is filtered
+depends on the ages of e-nodes alone, nothing is filtered without need, and the oldest e-node of a class
+always stays: its operands are older than whatever has the class as an operand.
 
-Only what lies in strongly connected components is searched: cycles are nowhere else, components are few and
-small even where thousands of labels are broken.
+The labels of the classes are an order of what is kept already, and stay one as e-nodes are added (limited
+search from both ends: Haeupler, Kavitha, Mathew, Sen and Tarjan 2012, "Incremental cycle detection,
+topological ordering, and strong component maintenance", sections 2 and 3): an e-node above its children
+closes no cycle; for another, only ways whose labels lie between its children's and its own are searched.
+
+Only what lies in strongly connected components is looked at: cycles are nowhere else, components are few
+and small even where thousands of labels are broken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 import numpy as np
@@ -20,110 +25,109 @@ from relational_tensat.egraph.components import cyclic_components
 
 Ints = NDArray[np.int32]
 
-#: How many classes a search may reach until somebody who wants to end it is heard: some milliseconds.
-_CLASSES = 1_024
-
 
 def cycle_breakers(columns: Mapping[str, Ints], check: Callable[[], None]) -> list[int]:
-    """Return the e-nodes without which no cycle is left.
+    """Return the e-nodes without which no cycle is left, the oldest first.
 
     Args:
         columns: the edges, one entry each: ``enode``, ``class`` and ``child``, and of these two classes
             ``height`` and ``child_height``.
         check: raises where the search is to end.
     """
-    edges = _Edges(columns)
-    found: list[int] = []
-    while youngest := edges.youngest(check):
-        found.extend(sorted(youngest))
-        edges.drop(youngest)
-    return found
+    violates = columns["child_height"] >= columns["height"]
+    component = cyclic_components(columns["class"], columns["child"], violates, check)
+    inside = np.flatnonzero(component >= 0)
+    by_age = inside[np.argsort(columns["enode"][inside], kind="stable")]
+    edges = {name: column[by_age] for name, column in columns.items()}
+    classes, flat = np.unique(np.concatenate([edges["class"], edges["child"]]), return_inverse=True)
+    parent, child = np.split(flat, 2)
+    labels = np.zeros(len(classes), dtype=np.int64)
+    labels[parent], labels[child] = edges["height"], edges["child_height"]
+    kept = _Kept(labels.tolist(), check)
+    return [
+        enode
+        for enode, owner, children in _grouped(edges["enode"], parent, child)
+        if not kept.add(owner, children)
+    ]
 
 
-class _Edges:
-    def __init__(self, columns: Mapping[str, Ints]) -> None:
-        self._enode, self._class, self._child, self._height, self._child_height = (
-            columns[name] for name in ("enode", "class", "child", "height", "child_height")
-        )
-
-    def drop(self, enodes: set[int]) -> None:
-        """Forget the edges of e-nodes."""
-        self._keep(~np.isin(self._enode, list(enodes)))
-
-    def _keep(self, wanted: NDArray[np.bool_]) -> None:
-        self._enode, self._class, self._child, self._height, self._child_height = (
-            column[wanted]
-            for column in (
-                self._enode, self._class, self._child, self._height, self._child_height,
-            )
-        )  # fmt: skip
-
-    def youngest(self, check: Callable[[], None]) -> set[int]:
-        """Return what is filtered of the cycles that there are; forget what is on none."""
-        violates = self._child_height >= self._height
-        component = cyclic_components(self._class, self._child, violates, check)
-        self._keep(component >= 0)
-        return self._search(check)
-
-    def _search(self, check: Callable[[], None]) -> set[int]:
-        incoming = self._incoming()
-        height = dict(zip(self._child.tolist(), self._child_height.tolist(), strict=True))
-        youngest: dict[int, int] = {}  # by the e-node that breaks a label
-        for goal, starts in self._goals().items():
-            back = _ways_back(goal, height, incoming, {child for _, child in starts}, check)
-            for enode, child in starts:
-                if child in back:
-                    way = max(enode, back[child])
-                    youngest[enode] = min(way, youngest.get(enode, way))
-        return set(youngest.values())
-
-    def _goals(self) -> dict[int, list[tuple[int, int]]]:
-        """Return, per class, the (e-node, child) of it that break the labels."""
-        violates = self._child_height >= self._height
-        columns = (self._class, self._enode, self._child)
-        goals: dict[int, list[tuple[int, int]]] = {}
-        for goal, enode, child in zip(*(c[violates].tolist() for c in columns), strict=True):
-            goals.setdefault(goal, []).append((enode, child))
-        return goals
-
-    def _incoming(self) -> dict[int, dict[int, int]]:
-        """Return, per class, the classes above it and the oldest e-node of each that has it as a child."""
-        incoming: dict[int, dict[int, int]] = {}
-        columns = (self._class, self._enode, self._child)
-        for above, enode, child in zip(*(column.tolist() for column in columns), strict=True):
-            parents = incoming.setdefault(child, {})
-            parents[above] = min(enode, parents.get(above, enode))
-        return incoming
+def _grouped(
+    enode: Ints, parent: NDArray[np.intp], child: NDArray[np.intp]
+) -> Iterator[tuple[int, int, list[int]]]:
+    """Yield each e-node with its class and its children, from edges in the order of their e-nodes."""
+    begins = np.flatnonzero(np.diff(enode, prepend=-1))
+    ends = np.append(begins, len(enode))[1:].tolist()
+    children = child.tolist()
+    firsts = (enode[begins].tolist(), parent[begins].tolist(), begins.tolist(), ends)
+    for number, owner, begin, end in zip(*firsts, strict=True):
+        yield number, owner, children[begin:end]
 
 
-def _ways_back(
-    goal: int,
-    height: dict[int, int],
-    incoming: dict[int, dict[int, int]],
-    wanted: set[int],
-    check: Callable[[], None],
-) -> dict[int, int]:
-    """Return, per class of those wanted, the youngest e-node of the way to ``goal`` where it is oldest.
+class _Kept:
+    """The e-nodes kept so far: which classes they lead to, and labels above those of all these.
 
-    A way never goes below ``goal``. Classes without one are missing, others may be there. This is
-    Dijkstra's algorithm, with the greatest instead of the sum.
+    Args:
+        labels: per class, by number; those of e-nodes to come need not fit.
     """
-    lowest = height[goal]
-    best = {goal: 0}
-    missing = set(wanted)
-    heap = [(0, goal)]
-    steps = 0
-    while heap and missing:
-        if steps % _CLASSES == 0:
-            check()
-        steps += 1
-        youngest, reached = heappop(heap)
-        if youngest > best[reached]:
-            continue
-        missing.discard(reached)
-        for above, enode in incoming.get(reached, {}).items():
-            way = max(youngest, enode)
-            if height[above] >= lowest and way < best.get(above, way + 1):
-                best[above] = way
-                heappush(heap, (way, above))
-    return {each: best[each] for each in wanted - missing}
+
+    def __init__(self, labels: list[int], check: Callable[[], None]) -> None:
+        self._labels = labels
+        self._check = check
+        self._above: list[list[int]] = [[] for _ in labels]
+        self._below: list[list[int]] = [[] for _ in labels]
+
+    def add(self, owner: int, children: Sequence[int]) -> bool:
+        """Keep an e-node of a class, unless it closes a cycle; return whether it is kept."""
+        self._check()
+        highest = max([self._labels[child] for child in children])
+        if highest >= self._labels[owner]:
+            if owner in children or self._leads_back(owner, children, highest):
+                return False
+            self._lift(owner, highest + 1)
+        self._below[owner] += children
+        for child in children:
+            self._above[child].append(owner)
+        return True
+
+    def _leads_back(self, owner: int, children: Sequence[int], highest: int) -> bool:
+        """Whether there is a way from one of the children to the class.
+
+        Searched from both ends, a step here and a step there, until they meet or one end has nothing left.
+        """
+        labels, lowest = self._labels, self._labels[owner]
+        down = [child for child in children if labels[child] > lowest]
+        up = [owner]
+        from_children, from_owner = set(down), {owner}
+        while down and up:
+            self._check()
+            for lower in self._below[down.pop()]:
+                if lower in from_owner:
+                    return True
+                if labels[lower] > lowest and lower not in from_children:
+                    from_children.add(lower)
+                    down.append(lower)
+            for higher in self._above[up.pop()]:
+                if higher in from_children:
+                    return True
+                if labels[higher] < highest and higher not in from_owner:
+                    from_owner.add(higher)
+                    up.append(higher)
+        return False
+
+    def _lift(self, owner: int, label: int) -> None:
+        """Lift a class to a label, and those above it as far as they must give way.
+
+        The lowest goes first, by the labels there were: then none is lifted twice.
+        """
+        labels = self._labels
+        wanted = {owner: label}
+        heap = [(labels[owner], owner)]
+        while heap:
+            self._check()
+            _, lifted = heappop(heap)
+            label = labels[lifted] = wanted[lifted]
+            for higher in self._above[lifted]:
+                if labels[higher] <= label:
+                    if higher not in wanted:
+                        heappush(heap, (labels[higher], higher))
+                    wanted[higher] = max(wanted.get(higher, 0), label + 1)

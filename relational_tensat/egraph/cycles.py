@@ -2,9 +2,9 @@
 
 Every class has a height label above those of its kept children. Most iterations violate no label and
 cost one query. Where labels are violated, cycles are looked for only between the lowest class violated
-and the highest offending child, and only from the e-nodes that violate. Of each cycle found, the youngest
-e-node is filtered, so the original graph always stays. Then, without cycles, the labels are lifted, for
-which the e-nodes a step above are enough, as a rule.
+and the highest offending child. An e-node that closes a cycle with older ones is filtered, so the original
+graph always stays. Then, without cycles, the labels are lifted, for which the e-nodes a step above are
+enough, as a rule.
 """
 
 from __future__ import annotations
