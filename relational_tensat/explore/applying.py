@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from relational_tensat.egraph.database import Database
@@ -47,13 +48,21 @@ class Applied:
     complete: bool
 
 
-def apply_all(egraph: EGraph, applications: int, iteration: int, bounds: Bounds) -> Applied:
+def apply_all(
+    egraph: EGraph,
+    applications: int,
+    iteration: int,
+    bounds: Bounds,
+    reject: Callable[[Database], object] = lambda _: None,
+) -> Applied:
     """Carry out the rows of the table ``application``, then rebuild.
 
     Applications are carried out in their order as far as the node limit allows.
 
     Args:
-        applications: the highest id among them; those that were rejected may be missing.
+        applications: the highest id among them.
+        reject: drops rows of ``application`` that must not be carried out. Asked for those only whose
+            turn comes: until the rebuild, nothing changes below the classes that there were.
     """
     database = egraph.database
     unions = done = 0
@@ -64,6 +73,7 @@ def apply_all(egraph: EGraph, applications: int, iteration: int, bounds: Bounds)
     for portion in portions:
         if len(portions) > 1:
             database.run("portion", after=done, upto=done + portion)
+        reject(database)
         complete = _build_within(egraph, iteration, bounds)
         if not complete and bounds.is_whole:
             return Applied(unions, complete)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
@@ -270,14 +271,15 @@ class _Runner:
         matches = {int(r): int(n) for r, n in self._database.run("matches_by_rule")}
         tally.matches += applications
         self._journal.note_matches(iteration, matches)
-        if phase == "multi" and self._filter == "efficient":
-            leaves = self._matcher.compiled.leaf_columns
-            reject_cyclic_applications(self._database, leaves)
         may_starve = phase == "single" and tally.crowded
         room = self._room(phase)
         bounds = self._matcher.instances.bounds(matches, room, is_whole=may_starve)
         if phase == "multi" and self._filter == "vanilla":
             applied = apply_one_by_one(self._egraph, applications, iteration, bounds)
+        elif phase == "multi" and self._filter == "efficient":
+            leaves = self._matcher.compiled.leaf_columns
+            reject = partial(reject_cyclic_applications, leaves=leaves)
+            applied = apply_all(self._egraph, applications, iteration, bounds, reject)
         else:
             applied = apply_all(self._egraph, applications, iteration, bounds)
         if may_starve and not applied.complete:
