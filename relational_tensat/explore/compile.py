@@ -1,7 +1,7 @@
-"""Rules compiled to SQL: one query per skeleton, one per way of joining the sources of a rule.
+"""Rules compiled: skeletons with the patterns that have their shape, and how a rule's sources are joined.
 
-The queries name columns, never operators: operators, literals and repeated variables are rows of the
-skeleton's table, so that adding a rule adds rows.
+The queries name columns and heads, never operators. Operators, literals and repeated variables are rows of
+a skeleton, so that adding a rule adds rows.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ class CompiledSkeleton:
     Attributes:
         leaves: the equal leaves that all patterns share (as ``Pattern.leaves``), None if they differ.
         patterns: their numbers.
-        equalities: pairs of leaves (i < j) that some pattern wants equal.
-        rows: rows of the table ``skeleton_row`` so far, as (pattern, heads…).
+        equal_leaves: per pattern, the pairs of leaves (i < j) that it wants equal.
+        rows: which heads may stand at its nodes for which pattern, so far: (pattern, heads…).
     """
 
     number: int
     shape: Skeleton
     leaves: tuple[int, ...] | None
     patterns: list[int] = field(default_factory=list)
-    equalities: set[tuple[int, int]] = field(default_factory=set)
+    equal_leaves: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     rows: set[tuple[int, ...]] = field(default_factory=set)
 
     @property
     def parents(self) -> list[tuple[int, int]]:
         """Per node but the root: the number of the node above it, and which operand of that it is."""
-        return _walk(self.shape)[0][1:]
+        return skeleton_walk(self.shape)[0][1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,39 +132,29 @@ class CompiledRules:
             self.skeletons.append(CompiledSkeleton(number, pattern.skeleton, leaves))
         skeleton = self.skeletons[number - 1]
         skeleton.patterns.append(found)
-        skeleton.equalities.update((i, j) for j, i in enumerate(pattern.leaves) if i != j)
+        skeleton.equal_leaves[found] = [(i, j) for j, i in enumerate(pattern.leaves) if i != j]
         return found
 
-    def new_skeleton_rows(self) -> list[tuple[int, ...]]:
-        """Return rows of ``skeleton_row`` that heads seen since the last call make possible."""
-        new: list[tuple[int, ...]] = []
+    def see_heads(self) -> None:
+        """Note which rows of skeletons the heads seen since the last call make possible."""
         if self._heads_seen == len(self.heads.examples):
-            return new
+            return
         self._heads_seen = len(self.heads.examples)
         for skeleton in self.skeletons:
             for number in skeleton.patterns:
-                pattern = self.patterns[number - 1]
                 options = [
                     [h + 1 for h, symbol in enumerate(self.heads.examples) if node.accepts(symbol)]
-                    for node in pattern.nodes
+                    for node in self.patterns[number - 1].nodes
                 ]
-                for heads in itertools.product(*options):
-                    if (number, *heads) not in skeleton.rows:
-                        skeleton.rows.add((number, *heads))
-                        new.append(self._skeleton_row(skeleton.number, number, heads))
-        return new
+                skeleton.rows.update((number, *heads) for heads in itertools.product(*options))
 
-    def forget_skeleton_rows(self) -> None:
-        """Let ``new_skeleton_rows`` return them all again."""
-        self._heads_seen = 0
-        for skeleton in self.skeletons:
-            skeleton.rows.clear()
 
-    def _skeleton_row(self, skeleton: int, number: int, heads: tuple[int, ...]) -> tuple[int, ...]:
-        leaves = self.patterns[number - 1].leaves
-        no_heads = (0,) * (self.node_columns - len(heads))
-        no_leaves = (0,) * (self.leaf_columns - len(leaves))
-        return (skeleton, number, *heads, *no_heads, *leaves, *no_leaves)
+def note_examples(compiled: CompiledRules) -> None:
+    """Show ``compiled`` an e-node's symbol for each node of its patterns, as if an e-graph had these."""
+    for pattern in compiled.patterns:
+        for node in pattern.nodes:
+            compiled.heads(node.example())
+    compiled.see_heads()
 
 
 def match_columns(compiled: CompiledRules) -> list[str]:
@@ -172,12 +162,6 @@ def match_columns(compiled: CompiledRules) -> list[str]:
     nodes = [f"g{i}" for i in range(compiled.node_columns)]
     leaves = [f"v{i}" for i in range(compiled.leaf_columns)]
     return ["pattern", "root", "stamp", *nodes, *leaves]
-
-
-def skeleton_columns(compiled: CompiledRules) -> list[str]:
-    """Return the columns of ``skeleton_row``: a head per node, per leaf the first that equals it."""
-    heads = [f"h{i}" for i in range(compiled.node_columns)]
-    return ["skeleton", "pattern", *heads, *(f"q{j}" for j in range(compiled.leaf_columns))]
 
 
 def skeleton_text(skeleton: CompiledSkeleton) -> str:
@@ -189,49 +173,6 @@ def skeleton_text(skeleton: CompiledSkeleton) -> str:
         return f"f({', '.join(next(names, '_') if c is None else text(c) for c in shape)})"
 
     return text(skeleton.shape)
-
-
-def match_query(skeleton: CompiledSkeleton, compiled: CompiledRules, *, phase: str) -> str:
-    """Return the query that finds all new matches of a skeleton's patterns.
-
-    Its parameter ``$since``: only matches that involve a row written at that clock or later.
-
-    Args:
-        phase: ``single`` or ``multi``: whose patterns are asked for.
-    """
-    nodes, leaves = _walk(skeleton.shape)
-    stamps = ", ".join(f"n{i}.stamp" for i in range(len(nodes)))
-    stamp = f"greatest({stamps})"
-    signatures = [f"n{i}.signature" for i in range(len(nodes))]
-    pad_nodes = ["0"] * (compiled.node_columns - len(nodes))
-    pad_leaves = ["0"] * (compiled.leaf_columns - len(leaves))
-    values = ["s.pattern", "n0.class", stamp, *signatures, *pad_nodes, *leaves, *pad_leaves]
-    selected = [f"{v} AS {c}" for v, c in zip(values, match_columns(compiled), strict=True)]
-    joins = ["JOIN enode AS n0 ON n0.head = s.h0"]
-    joins += [
-        f"JOIN enode AS n{i} ON n{i}.class = n{parent}.c{position} AND n{i}.head = s.h{i}"
-        for i, (parent, position) in enumerate(nodes)
-        if i > 0
-    ]
-    wanted = phase_patterns(compiled, phase)
-    conditions = [f"s.skeleton = {skeleton.number}"]
-    conditions += [f"NOT n{i}.filtered" for i in range(len(nodes))]
-    conditions.append(f"{stamp} >= $since")
-    for i, j in sorted(skeleton.equalities):
-        equal = f"{leaves[i]} = {leaves[j]}"
-        conditions.append(equal if skeleton.leaves else f"(s.q{j} <> {i} OR {equal})")
-    if not wanted.issuperset(skeleton.patterns):
-        numbers = ", ".join(str(n) for n in skeleton.patterns if n in wanted)
-        conditions.append(f"s.pattern IN ({numbers})")
-    return "\n".join(
-        [
-            f"-- match {phase} {skeleton_text(skeleton)}",
-            f"SELECT {', '.join(selected)}",
-            "FROM skeleton_row AS s",
-            *joins,
-            f"WHERE {' AND '.join(conditions)}",
-        ]
-    )
 
 
 def union_all(queries: Sequence[str]) -> str:
@@ -277,8 +218,11 @@ def _is_branching(shape: Skeleton) -> bool:
     return len(inner) > 1 or any(_is_branching(child) for child in inner)
 
 
-def _walk(shape: Skeleton) -> tuple[list[tuple[int, int]], list[str]]:
-    """Return, in pre-order, (parent, child position) of each node, and each leaf's column."""
+def skeleton_walk(shape: Skeleton) -> tuple[list[tuple[int, int]], list[str]]:
+    """Return, in pre-order, (parent, child position) of each node, and each leaf's column.
+
+    A column is ``n1.c0`` for operand 0 of node 1; the root's parent is -1.
+    """
     nodes: list[tuple[int, int]] = []
     leaves: list[str] = []
 

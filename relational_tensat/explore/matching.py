@@ -1,7 +1,7 @@
 """E-matching: from the e-graph's rows to the applications that a phase will carry out.
 
-One query per live skeleton fills ``match``; new configurations are judged; matches joined with valid
-instances are the rows of ``application``: a rule's instance, its root classes and its bindings.
+One query fills ``match``, by a branch per live skeleton; new configurations are judged; matches joined
+with valid instances are the rows of ``application``: a rule's instance, its root classes and its bindings.
 
 Applications have an order that depends on nothing but the e-graph, rule by rule as in TENSAT: it decides
 what the node limit leaves out and, by the ages of the e-nodes made, what the cycle filter takes. Of a
@@ -19,14 +19,12 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.compile import (
     PAIR_CAP,
     CompiledRules,
-    CompiledSkeleton,
     join_query,
-    match_query,
-    phase_patterns,
-    skeleton_columns,
     union_all,
 )
 from relational_tensat.explore.instances import Instances
+from relational_tensat.explore.prefixes import LiveSkeleton, live_skeletons
+from relational_tensat.explore.search import search_query
 from relational_tensat.rules.text import rule_text
 
 
@@ -92,30 +90,23 @@ class Matcher:
         self.truncated = pairs >= PAIR_CAP
         return pairs
 
-    def forget_skeleton_rows(self) -> None:
-        """Write the rows of ``skeleton_row`` anew: a transaction that did was undone."""
-        self._database.execute("DELETE FROM skeleton_row", name="skeleton_row")
-        self.compiled.forget_skeleton_rows()
-
     def log_instances(self) -> None:
         """Write down the instances that unions name."""
         self._database.execute(self._instances_text, name="log_instances")
 
     def find(self, phase: str, since: int) -> int:
         """Fill ``match`` with what is new for a phase, ``single`` or ``multi``; return how many."""
-        database = self._database
-        database.append("skeleton_row", self.compiled.new_skeleton_rows())
-        wanted = phase_patterns(self.compiled, phase)
-        live = [s for s in self.compiled.skeletons if any(row[0] in wanted for row in s.rows)]
+        self.compiled.see_heads()
+        edges = None
         if phase == "single":  # sources of multi-pattern rules are few and matched in full
-            edges = {row[:3]: bool(row[3]) for row in database.run("head_edges", since=since)}
-            live = [s for s in live if _can_match_anew(s, wanted, edges)]
+            rows = self._database.run("head_edges", since=since)
+            edges = {(parent, at, child): bool(new) for parent, at, child, new in rows}
+        live = live_skeletons(self.compiled, phase, edges)
         if not live:
             return 0
         started = time.perf_counter()
-        queries = [match_query(skeleton, self.compiled, phase=phase) for skeleton in live]
-        found = self._fill("match", union_all(queries), since=since)
-        self._share_time(wanted, live, time.perf_counter() - started)
+        found = self._fill("match", search_query(live, self.compiled, phase), since=since)
+        self._share_time(live, time.perf_counter() - started)
         return found
 
     def _fill(self, table: str, query: str, **params: int) -> int:
@@ -128,22 +119,17 @@ class Matcher:
         if configurations:
             self.instances.judge(sorted(configurations))
 
-    def _share_time(
-        self, wanted: frozenset[int], skeletons: list[CompiledSkeleton], seconds: float
-    ) -> None:
+    def _share_time(self, live: list[LiveSkeleton], seconds: float) -> None:
         """Share the seconds of a search among the rules that it served."""
-        patterns = wanted.intersection(p for s in skeletons for p in s.patterns)
+        patterns = {row[0] for each in live for row in each.rows}
         rules = [r.number for r in self.compiled.rules if patterns.intersection(r.patterns)]
         for number in rules:
             self.rule_seconds[number] = self.rule_seconds.get(number, 0.0) + seconds / len(rules)
 
     def _create_tables(self) -> None:
-        compiled, database = self.compiled, self._database
-        columns = ", ".join(f"{name} INTEGER" for name in skeleton_columns(compiled))
-        database.execute(f"CREATE OR REPLACE TEMP TABLE skeleton_row ({columns})")
-        database.script("rule_tables")
+        self._database.script("rule_tables")
         self._insert_patterns()
-        self._write_texts([f"g{i}" for i in range(2 * compiled.node_columns)])
+        self._write_texts([f"g{i}" for i in range(2 * self.compiled.node_columns)])
 
     def _insert_patterns(self) -> None:
         singles = [r for r in self.compiled.rules if len(r.patterns) == 1]
@@ -226,17 +212,3 @@ class Matcher:
                 f"FROM pair AS p ANTI JOIN instance AS i ON i.rule = p.rule AND {on_pair}"
             ),
         }
-
-
-def _can_match_anew(
-    skeleton: CompiledSkeleton, wanted: frozenset[int], edges: dict[tuple[int, ...], bool]
-) -> bool:
-    """Whether all edges of a wanted pattern exist in the e-graph, and one of them with changed rows."""
-    parents = skeleton.parents
-    for pattern, *heads in skeleton.rows:
-        if pattern in wanted:
-            below = [(heads[p], at, heads[i + 1]) for i, (p, at) in enumerate(parents)]
-            changes = [edges.get(edge) for edge in below or [(heads[0], -1, 0)]]
-            if None not in changes and any(changes):
-                return True
-    return False

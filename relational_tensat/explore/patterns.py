@@ -38,6 +38,14 @@ class PatternNode:
         attrs = dict(symbol.attrs)
         return all(attrs[name] == value for name, value in self.literals)
 
+    def example(self) -> Symbol:
+        """Return a symbol that may stand here; its other attributes have a value that is none of theirs."""
+        attrs = [attr.name for attr in get_operator(self.op).attrs]
+        literals = dict(self.literals)
+        return Symbol(
+            self.op, tuple((name, literals.get(name, "any")) for name in attrs), self.arity
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Pattern:

@@ -190,15 +190,12 @@ class _Runner:
         """Run one iteration and log it; return the reason to stop, or None to go on."""
         self._iteration_started = time.perf_counter()
         self._statements_before = self._database.statements
-        again = False
         while True:
             try:
                 with self._transaction():
-                    if again:
-                        self._matcher.forget_skeleton_rows()
                     self._work(iteration)
             except _Starved:
-                self._state.scarce = self._state.left_out = again = True
+                self._state.scarce = self._state.left_out = True
             except (Interrupted, OutOfMemory) as error:
                 self._tally = Tally()
                 self._journal.note_iteration(self._report(iteration))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from relational_tensat.explore.compile import CompiledRules, join_query, match_query
+from relational_tensat.explore.compile import CompiledRules, join_query, note_examples
+from relational_tensat.explore.prefixes import live_skeletons
+from relational_tensat.explore.search import search_query
 from relational_tensat.graph import AttrValue
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.text import constant_text
@@ -11,20 +13,19 @@ from relational_tensat.rules.text import constant_text
 def rule_sql(rule: Rule) -> str:
     """Return the statements that find a rule's matches, as if it were the only rule.
 
-    In a run, rules whose sources have the same shape share one query: they are rows of the table
-    ``skeleton_row``, which says what operator stands at each node.
+    In a run, one query finds all that can match: rules whose sources have the same shape are one branch of
+    it, and sources that begin alike share the join of that. Heads are numbered as a run meets them.
     """
     compiled = CompiledRules([rule])
+    note_examples(compiled)
     phase = "multi" if rule.is_multi else "single"
     parts = [f"-- rule {rule.name} ({rule.file}:{rule.line})"]
-    for skeleton in compiled.skeletons:
-        for number in skeleton.patterns:
-            nodes = compiled.patterns[number - 1].nodes
-            described = ", ".join(
-                f"n{i} is {node.op}{_pinned(node.literals)}" for i, node in enumerate(nodes)
-            )
-            parts.append(f"-- pattern {number}: {described}")
-        parts.append(match_query(skeleton, compiled, phase=phase) + ";")
+    for number, pattern in enumerate(compiled.patterns, start=1):
+        described = ", ".join(
+            f"n{i} is {node.op}{_pinned(node.literals)}" for i, node in enumerate(pattern.nodes)
+        )
+        parts.append(f"-- pattern {number}: {described}")
+    parts.append(search_query(live_skeletons(compiled, phase), compiled, phase) + ";")
     parts += [join_query(group, compiled) + ";" for group in compiled.joins]
     return "\n".join(parts)
 

@@ -220,7 +220,7 @@ def test_rules(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["rules", "show", name]) == 0
     assert f"(rule {name}" in capsys.readouterr().out
     assert main(["rules", "show", name, "--sql"]) == 0
-    assert "FROM skeleton_row" in capsys.readouterr().out
+    assert "FROM enode AS n0" in capsys.readouterr().out
     assert main(["rules", "show", name[:-1]]) == 2
     assert f"did you mean {name!r}" in capsys.readouterr().err
     good = tmp_path / "good.rules"

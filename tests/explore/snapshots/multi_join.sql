@@ -1,9 +1,9 @@
--- skeleton f(_, _), of the rules join-left, swap-left
+-- of the rules join-left, swap-left
 -- match multi f(_, _)
-SELECT s.pattern AS pattern, n0.class AS root, greatest(n0.stamp) AS stamp, n0.signature AS g0, n0.c0 AS v0, n0.c1 AS v1
-FROM skeleton_row AS s
-JOIN enode AS n0 ON n0.head = s.h0
-WHERE s.skeleton = 1 AND NOT n0.filtered AND greatest(n0.stamp) >= $since;
+SELECT s.pattern AS pattern, n0.class AS root, n0.stamp AS stamp, n0.signature AS g0, n0.c0 AS v0, n0.c1 AS v1
+FROM enode AS n0
+JOIN (VALUES (1, 1), (2, 2)) AS s(pattern, h0) ON s.h0 = n0.head
+WHERE n0.head IN (1, 2) AND NOT n0.filtered AND n0.stamp >= $since;
 
 -- pairs of matches that share [(0, 0)], of the rules join-left, swap-left
 -- join join-left, swap-left
