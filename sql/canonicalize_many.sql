@@ -1,5 +1,5 @@
 -- What canonicalize does, for e-graphs of so many classes that a list of them all no longer fits into the
--- processor's cache: joins with the few that moved.
+-- processor's cache, or several threads, which no list has its order from: joins with the few that moved.
 UPDATE enode
 SET class = t.class, c0 = t.c0, c1 = t.c1, c2 = t.c2, c3 = t.c3, c4 = t.c4, stamp = $stamp
 FROM (

@@ -1,7 +1,8 @@
 -- The classes of new e-nodes: what the last steps have added to the bindings of applications. Height labels must
 -- lie above those of the children: the labels of an application's old classes bound it from below, and its
 -- place among the bindings, which grows from operands to results, orders what is new. Of several applications
--- the lowest label holds: each of them builds the children too.
+-- the lowest label holds: each of them builds the children too. In the order of their ids: canonicalize sorts
+-- by them, which is next to nothing where they are sorted.
 INSERT INTO eclass
 WITH bottom AS (
     SELECT m.application, max(old.height) AS height
@@ -17,3 +18,4 @@ FROM (
 LEFT JOIN bottom USING (application)
 WHERE class >= $next_id
 GROUP BY class
+ORDER BY class

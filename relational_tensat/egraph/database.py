@@ -71,6 +71,7 @@ class Database:
 
     Attributes:
         is_file: whether the tables outlive the process: what is committed is on the disk.
+        threads: how many a statement may use.
         statements: how many SQL statements have been run.
         stopwatch: the time that they took, by phase and name.
     """
@@ -99,6 +100,7 @@ class Database:
             UsageError: the memory limit is not one, or there is no such folder.
         """
         self.is_file = path is not None
+        self.threads = threads
         config: dict[str, str | bool | int | float | list[str]] = {"threads": threads}
         folder = _spill_folder(path, temp_directory)
         if folder is not None:

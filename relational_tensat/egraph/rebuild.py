@@ -40,7 +40,8 @@ def rebuild(database: Database, *, iteration: int, stamp: int, classes: int = 0)
         classes: about how many there are, which decides how they are looked up.
     """
     with database.stopwatch.phase("rebuild"):
-        canonicalize = "canonicalize_many" if classes >= MANY_CLASSES else "canonicalize"
+        by_joins = classes >= MANY_CLASSES or database.threads > 1
+        canonicalize = "canonicalize_many" if by_joins else "canonicalize"
         return _rebuild(database, iteration, stamp, canonicalize)
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.egraph.rebuild import rebuild
+from relational_tensat.explore.building import bind_text, hash_cons_text
 from relational_tensat.resources import sql
 
 #: How many times the room that is left one portion of applications may build before what is too much is
@@ -26,12 +28,16 @@ class Bounds:
         node_limit: the most e-nodes that the e-graph may have.
         total_nodes: the e-nodes of all targets, if nothing is shared.
         steps: the most nodes that a target has.
+        bound: how many bindings an application has before its target is built.
+        operands: the most that an e-node of a target has.
         is_whole: the caller undoes all where the limit leaves something out: so it ends there.
     """
 
     node_limit: int
     total_nodes: int
     steps: int
+    bound: int
+    operands: int = CHILD_COLUMNS
     is_whole: bool = False
 
 
@@ -117,19 +123,16 @@ def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
     """
     database = egraph.database
     next_id, before = egraph.next_id, egraph.e_nodes
+    hash_cons = hash_cons_text(bounds.operands)
     for step in range(1, bounds.steps + 1):
-        added = database.change(
-            "hash_cons",
-            iteration=iteration,
-            stamp=egraph.clock,
-            next_id=egraph.next_id,
-            step=step,
-        )
+        numbers = {"iteration": iteration, "stamp": egraph.clock, "next_id": egraph.next_id}
+        ((added,),) = database.execute(hash_cons, {**numbers, "step": step}, "hash_cons")
         egraph.next_id += added
         egraph.e_nodes += added
         if bounds.is_whole and egraph.e_nodes > bounds.node_limit:
             return False
-        database.run("bind", step=step)
+        bind = bind_text(bounds.operands, bounds.bound + step - 1)
+        database.execute(bind, {"step": step}, "bind")
     fits = egraph.e_nodes <= bounds.node_limit
     if not fits:
         _take_away(egraph, next_id, max(bounds.node_limit - before, 0))

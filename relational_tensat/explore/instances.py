@@ -39,6 +39,8 @@ class Instances:
         self._sites = [_variable_sites(rule, compiled) for rule in compiled.rules]
         #: By rule number: the most nodes that a valid instance builds.
         self._sizes: dict[int, int] = {}
+        #: The most operands of a node that a valid instance builds.
+        self._operands = 1
 
     def create_tables(self) -> None:
         """Make the two tables. In a file they are kept, as long as the exploration may be resumed."""
@@ -62,7 +64,9 @@ class Instances:
         """Go on with the tables that another process has filled."""
         ((last,),) = self._database.execute("SELECT max(id) FROM instance", name="instance")
         self._count = max(self._count, int(last or 0))
-        self._sizes = {int(rule): int(size) for rule, size in self._database.run("instance_sizes")}
+        sizes = self._database.run("instance_sizes")
+        self._sizes = {int(rule): int(nodes) for rule, nodes, _ in sizes}
+        self._operands = max((int(operands) for _, _, operands in sizes), default=1)
 
     def drop_tables(self) -> None:
         """Drop what only an exploration needs."""
@@ -89,6 +93,8 @@ class Instances:
                 rows, roots = self._template_rows(rule, instance)
                 template.extend(rows)
                 self._sizes[number] = max(self._sizes.get(number, 0), len(rows))
+                operands = [len(node.children) for node in instance.nodes]
+                self._operands = max([self._operands, *operands])
             padding = [0] * (columns - len(signatures))
             instances.append((self._count, number, *signatures, *padding, *roots))
         self._database.append("instance", instances)
@@ -97,12 +103,19 @@ class Instances:
     def bounds(
         self, matches: Mapping[int, int], node_limit: int, *, is_whole: bool = False
     ) -> Bounds:
-        """Return what bounds building the targets of so many matches, by rule number."""
+        """Return what bounds building the targets of so many matches, by rule number.
+
+        Args:
+            matches: of rules that have the same number of sources.
+        """
         sizes = [(self._sizes.get(rule, 0), count) for rule, count in matches.items()]
+        sources = max((len(self._compiled.rule(rule).patterns) for rule in matches), default=0)
         return Bounds(
             node_limit,
             total_nodes=sum(nodes * count for nodes, count in sizes),
             steps=max((nodes for nodes, _ in sizes), default=0),
+            bound=sources * self._compiled.leaf_columns,
+            operands=self._operands,
             is_whole=is_whole,
         )
 

@@ -49,8 +49,14 @@ def test_with_as_many_classes_as_make_joins_faster(graph: Graph, wanted: list[Ba
         assert_congruence_closure(graph, wanted)
 
 
-def assert_congruence_closure(graph: Graph, wanted: list[Batch]) -> None:
-    egraph, closure = EGraph.create(graph), closure_of(graph)
+@settings(max_examples=5, deadline=None)
+@given(graphs(), batches())
+def test_with_several_threads(graph: Graph, wanted: list[Batch]) -> None:
+    assert_congruence_closure(graph, wanted, threads=2)
+
+
+def assert_congruence_closure(graph: Graph, wanted: list[Batch], threads: int = 1) -> None:
+    egraph, closure = EGraph.create(graph, threads=threads), closure_of(graph)
     assert_same(egraph, closure)
     values = square_values(egraph)
     for batch in wanted:
