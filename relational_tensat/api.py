@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from relational_tensat.anytime import AnytimeExtractor, ExtractionEntry
-from relational_tensat.blocks import BlocksReport, explore_blocks
 from relational_tensat.checking import check_result
 from relational_tensat.choosing import settle
 from relational_tensat.cost import (
@@ -23,18 +19,14 @@ from relational_tensat.cost import (
     open_source,
 )
 from relational_tensat.cost.whole import WholeTiming
-from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.stopwatch import TimeSpent
-from relational_tensat.explore import Exploration, Limits, explore
-from relational_tensat.explore.outcome import ended_exploration
-from relational_tensat.extract import Extraction, relative_gap
-from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
+from relational_tensat.extract import relative_gap
 from relational_tensat.extract.techniques import Techniques
 from relational_tensat.graph import Array, Graph
 from relational_tensat.graph.sharing import share_equal_weights
 from relational_tensat.load import load_model, save_model
 from relational_tensat.options import Options
 from relational_tensat.paths import check_database, check_output
+from relational_tensat.phases import Phases
 from relational_tensat.progress import Progress, Silent
 from relational_tensat.result import ExtractionSummary, Result
 from relational_tensat.resuming import (
@@ -43,10 +35,10 @@ from relational_tensat.resuming import (
     StoredRun,
     read_run,
     remember_kept_original,
-    write_record,
 )
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.searching import search
 from relational_tensat.soundness.gate import check_trust
 from relational_tensat.soundness.verdict import Verdict
 from relational_tensat.verify import Verification
@@ -136,23 +128,8 @@ def resume(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What the search for a cheaper graph brought."""
-
-    graph: Graph
-    exploration: Exploration
-    extraction: Extraction
-    rules_used: Mapping[str, int]
-    e_nodes: int
-    e_classes: int
-    time_spent: TimeSpent
-    extractions: tuple[ExtractionEntry, ...] = ()
-    blocks: BlocksReport | None = None
-
-
 class _Run:
-    """The phases of one run; each is timed under its name."""
+    """The phases of one run."""
 
     def __init__(
         self, options: Options, progress: Progress, stored: StoredRun | None = None
@@ -164,12 +141,8 @@ class _Run:
         """
         Techniques(frozenset(options.without))  # names are checked before anything is done
         self.options = options
-        self.progress = progress
+        self.phases = Phases(progress)
         self.stored = stored
-        self.record: RunRecord | None = None  # what another process would need to take this one up
-        self.seconds = dict.fromkeys(
-            ("load", "explore", "extract", "verify", "whole", "write", "measure", "total"), 0.0
-        )
 
     def carry_out(
         self,
@@ -180,21 +153,24 @@ class _Run:
         """Do all phases; see ``optimize`` and ``resume``."""
         started = time.perf_counter()
         cost = as_source(cost_model) if cost_model else self.open_costs()
-        with self._phase("load"):
-            rules = self.load_rules()
         found_model = find_model()
+        with self.phases.phase("load"):
+            rules = self.load_rules()
         model, graph = found_model.model, found_model.graph
         target = check_output(output, model)
         given = load_inputs(graph, self.options.inputs)
-        with self._phase("load"):
+        with self.phases.phase("load"):
             untrusted = self.check_rules(rules)
         shared = share_equal_weights(graph)
         cost.suit(shared)
         ask_for_graph(cost, graph)
+        record = None
         if self.stored is None and self.options.db is not None:
             own = cost_model is not None
-            self.record = RunRecord.of(self.options, model, graph, target, own_costs=own)
-        found = self.search(shared, rules, cost)
+            record = RunRecord.of(self.options, model, graph, target, own_costs=own)
+        found = search(
+            shared, rules, cost, self.options, self.phases, record=record, stored=self.stored
+        )
         ask_for_graph(cost, found.graph)
         source = None if isinstance(model, Graph) else Path(model)
         settled = settle(
@@ -207,10 +183,11 @@ class _Run:
         if settled.keeps_original and self.options.db is not None:
             remember_kept_original(self.options.db, settled.notes[-1])
         if target is not None:
-            with self._phase("write"):
+            with self.phases.phase("write"):
                 save_model(settled.folded, target)
-        self.seconds["total"] = time.perf_counter() - started
-        self.seconds["measure"] = cost.measuring_s
+        seconds = self.phases.seconds | {
+            "measure": cost.measuring_s, "total": time.perf_counter() - started,
+        }  # fmt: skip
         was = "" if self.stored is None else self.stored.said
         before, after = graph_cost_us(graph, cost), graph_cost_us(settled.graph, cost)
         said = (was, found_model.note, *settled.notes, found.extraction.note, *cost.notes)
@@ -238,7 +215,7 @@ class _Run:
             extractions=found.extractions,
             time_spent=found.time_spent,
             blocks=found.blocks,
-            seconds=self.seconds,
+            seconds=seconds,
             verification=settled.verification,
             output=target,
             notes=tuple(filter(None, said)),
@@ -257,7 +234,7 @@ class _Run:
         target: Path | None,
     ) -> tuple[Graph, Verification]:
         """Fold and verify a graph; see ``check_result``."""
-        with self._phase("verify"):
+        with self.phases.phase("verify"):
             return check_result(original, chosen, given, self.options, source=source, target=target)
 
     def time_whole(
@@ -266,7 +243,7 @@ class _Run:
         """Time original and optimized graph, if that is wanted and the device is here."""
         if device is None or not self.options.whole:
             return None
-        with self._phase("whole"):
+        with self.phases.phase("whole"):
             return time_on_device(device, original, folded, given, self.options.seed)
 
     def open_costs(self) -> CostSource:
@@ -275,7 +252,7 @@ class _Run:
         return open_source(options.cost, cache=options.cost_cache, watch=self._measuring)
 
     def _measuring(self, done: int, total: int) -> None:
-        self.progress.measuring(done, total)
+        self.phases.progress.measuring(done, total)
 
     def load_rules(self) -> list[Rule]:
         options = self.options
@@ -294,110 +271,11 @@ class _Run:
     def _verify_rules(self, rules: Sequence[Rule]) -> list[Verdict]:
         from relational_tensat.soundness import verify_rules
 
-        self.progress.phase("verify rules")
+        self.phases.progress.phase("verify rules")
         return verify_rules(rules, shrink=False)
 
     def load(self, model: Graph | str | Path) -> Graph:
         if isinstance(model, Graph):
             return model
-        with self._phase("load"):
+        with self.phases.phase("load"):
             return load_model(Path(model), dict(self.options.dims))
-
-    def search(self, graph: Graph, rules: list[Rule], cost: CostModel) -> _Found:
-        """Explore all rewritings in the database, extract the cheapest graph."""
-        with self._phase("explore"):
-            egraph = self._open_egraph(graph)
-        try:
-            if self.record is not None:
-                write_record(egraph.database, self.record)
-            extractor = AnytimeExtractor(egraph, cost, self.options, self.progress)
-            if self.stored is not None:
-                extractor.go_on()
-            stopwatch = egraph.database.stopwatch
-            with extractor.interruption.watching():  # exploration has a way of its own
-                with self._phase("explore"), stopwatch.phase("explore"):
-                    exploration, blocks = self._explore(egraph, rules, extractor)
-                self.seconds["explore"] -= extractor.spent_s
-                self.seconds["extract"] += extractor.spent_s
-                with self._phase("extract"), stopwatch.phase("extract"):
-                    extraction = extractor.finish(exploration.iterations)
-                    optimized = chosen_graph(egraph)
-            e_nodes, e_classes = egraph.counts()
-            used = rules_of_chosen(egraph)
-            spent = stopwatch.spent()
-        finally:
-            egraph.close()
-        return _Found(
-            optimized,
-            exploration,
-            extraction,
-            used,
-            e_nodes,
-            e_classes,
-            spent,
-            tuple(extractor.log),
-            blocks,
-        )
-
-    def _open_egraph(self, graph: Graph) -> EGraph:
-        options = self.options
-        if self.stored is not None:
-            return self.stored.open(graph, options)
-        return EGraph.create(
-            graph,
-            options.db,
-            threads=options.threads,
-            memory_limit=options.memory_limit,
-            temp_directory=options.temp_directory,
-        )
-
-    def _explore(
-        self, egraph: EGraph, rules: list[Rule], extractor: AnytimeExtractor
-    ) -> tuple[Exploration, BlocksReport | None]:
-        options, stored = self.options, self.stored
-        if stored is not None and stored.stop_reason is not None:
-            ended = ended_exploration(egraph.database, stored.checkpoint, stored.stop_reason)
-            return ended, None
-        limits = Limits(
-            iterations=options.iterations,
-            multi_iterations=options.multi_iterations,
-            multi_schedule=options.multi_schedule,
-            e_nodes=options.node_limit,
-            seconds=options.time_limit_s,
-        )
-        if stored is not None:
-            found = explore(
-                egraph,
-                rules,
-                limits,
-                cycle_filter=options.cycle_filter,
-                semi_naive=options.semi_naive,
-                progress=self.progress.iteration,
-                after=extractor.after,
-                start=stored.checkpoint,
-            )
-            return found, None
-        return explore_blocks(
-            egraph,
-            rules,
-            limits,
-            mode=options.blocks,
-            threads=options.threads,
-            memory_limit=options.memory_limit,
-            temp_directory=options.temp_directory,
-            cycle_filter=options.cycle_filter,
-            semi_naive=options.semi_naive,
-            progress=self.progress.iteration,
-            after=extractor.after,
-        )
-
-    @contextmanager
-    def _phase(self, name: str) -> Iterator[None]:
-        """Announce a phase, once, and add its wall-clock seconds to those of its name."""
-        if not self.seconds[name]:
-            self.progress.phase(name)
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] += time.perf_counter() - begun

@@ -16,13 +16,14 @@ from relational_tensat.extract import Extraction
 from relational_tensat.graph import Graph, Node, Weight, build_graph
 from relational_tensat.load import load_model, save_model
 from relational_tensat.progress import Silent
+from relational_tensat.searching import Found
 from tests.graphs import f32, shared_matmuls, weight
 
 FLAT = Profile("flat", 1e15, 1e15, 1.0)  # every kernel costs its launch: 1 µs
 
 
-def found(graph: Graph, *, cost_us: float, bound_us: float) -> api._Found:
-    return api._Found(
+def found(graph: Graph, *, cost_us: float, bound_us: float) -> Found:
+    return Found(
         graph=graph,
         exploration=Exploration("saturated", 1, {}, (), 10, 0.1),
         extraction=Extraction(
@@ -36,8 +37,8 @@ def found(graph: Graph, *, cost_us: float, bound_us: float) -> api._Found:
     )
 
 
-def search_finds(monkeypatch: pytest.MonkeyPatch, outcome: api._Found) -> None:
-    monkeypatch.setattr(api._Run, "search", lambda self, graph, rules, cost: outcome)
+def search_finds(monkeypatch: pytest.MonkeyPatch, outcome: Found) -> None:
+    monkeypatch.setattr(api, "search", lambda *args, **named: outcome)
 
 
 def variant(nodes: list[Node]) -> Graph:
