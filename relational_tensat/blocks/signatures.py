@@ -47,8 +47,10 @@ def copy_rules(
     """Copy the rules, the instances that were judged, and the log; give all signatures their heads."""
     source, catalogue = representative.egraph.database, egraph.catalogue
     instances = [
-        (number, rule, *map(signatures.number, rest[:-2]), *rest[-2:])
-        for number, rule, *rest in source.execute("FROM instance ORDER BY id", name="instance")
+        (number, rule, pattern, *map(signatures.number, rest[:-2]), *rest[-2:])
+        for number, rule, pattern, *rest in source.execute(
+            "FROM instance ORDER BY id", name="instance"
+        )
     ]
     template = [
         (instance, step, signatures.number(signature), operands)

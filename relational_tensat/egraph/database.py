@@ -39,7 +39,7 @@ OPTIMIZERS = frozenset(
 MANY_ROWS = 5_000
 
 #: Written into every database; raised when a table changes its meaning.
-FORMAT_VERSION = "4"
+FORMAT_VERSION = "5"
 
 
 #: Files of changes that are not yet in the database's own: DuckDB's, written before and while it

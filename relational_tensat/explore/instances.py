@@ -47,9 +47,9 @@ class Instances:
         kind = "TABLE" if self._database.is_file else "TEMP TABLE"
         signatures = ", ".join(f"g{i} INTEGER" for i in range(2 * self._compiled.node_columns))
         self._database.execute(
-            "-- judged configurations\n"
+            "-- judged configurations; pattern: of a single-pattern rule, else 0\n"
             f"CREATE OR REPLACE {kind} instance"
-            f" (id INTEGER, rule INTEGER, {signatures}, root0 INTEGER, root1 INTEGER)",
+            f" (id INTEGER, rule INTEGER, pattern INTEGER, {signatures}, root0 INTEGER, root1 INTEGER)",
             name="instance",
         )
         children = ", ".join(f"s{i} INTEGER" for i in range(CHILD_COLUMNS))
@@ -96,7 +96,8 @@ class Instances:
                 operands = [len(node.children) for node in instance.nodes]
                 self._operands = max([self._operands, *operands])
             padding = [0] * (columns - len(signatures))
-            instances.append((self._count, number, *signatures, *padding, *roots))
+            pattern = 0 if rule.rule.is_multi else rule.patterns[0]
+            instances.append((self._count, number, pattern, *signatures, *padding, *roots))
         self._database.append("instance", instances)
         self._database.append("template", template)
 

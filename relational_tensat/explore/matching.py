@@ -13,6 +13,7 @@ then has some.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
@@ -61,20 +62,25 @@ class Matcher:
         else:
             self.instances.create_tables()
             self._insert_rules()
+        self._rules_of: dict[int, list[int]] = {}
+        for each in compiled.rules:
+            if not each.rule.is_multi:
+                self._rules_of.setdefault(each.patterns[0], []).append(each.number)
         self._create_tables()
 
     def single(self, since: int) -> int:
         """Fill ``application`` with the new applications of single-pattern rules; return how many."""
         if not self.find("single", since):
             return 0
-        self._judge("unjudged_singles")
+        found = self._database.execute(self._unjudged_singles, name="unjudged_singles")
+        self._judge([(rule, *rest) for pattern, *rest in found for rule in self._rules_of[pattern]])
         return self._fill("application", self._single_text)
 
     def multi(self, since: int) -> int:
         """Fill ``application`` with the new applications of multi-pattern rules; return how many."""
         if not self.pair(since):
             return 0
-        self._judge("unjudged_pairs")
+        self._judge(self._database.execute(self._unjudged_pairs, name="unjudged_pairs"))
         return self._fill("application", self._multi_text)
 
     def pair(self, since: int) -> int:
@@ -114,8 +120,7 @@ class Matcher:
         text = f"CREATE OR REPLACE TEMP TABLE {table} AS\n{query}"
         return int(self._database.execute(text, params or None, table)[0][0])
 
-    def _judge(self, query: str) -> None:
-        configurations = self._database.execute(self._unjudged_text[query], name=query)
+    def _judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
         if configurations:
             self.instances.judge(sorted(configurations))
 
@@ -128,15 +133,10 @@ class Matcher:
 
     def _create_tables(self) -> None:
         self._database.script("rule_tables")
-        self._insert_patterns()
+        self._insert_joins()
         self._write_texts([f"g{i}" for i in range(2 * self.compiled.node_columns)])
 
-    def _insert_patterns(self) -> None:
-        singles = [r for r in self.compiled.rules if len(r.patterns) == 1]
-        self._database.insert(
-            "rule_pattern",
-            {"rule": [r.number for r in singles], "pattern": [r.patterns[0] for r in singles]},
-        )
+    def _insert_joins(self) -> None:
         joined = [(g, self.compiled.rule(n)) for g in self.compiled.joins for n in g.rules]
         self._database.insert(
             "rule_join",
@@ -170,8 +170,8 @@ class Matcher:
 
     def _write_texts(self, signatures: list[str]) -> None:
         single = signatures[: self.compiled.node_columns]
-        leaves = ", ".join(f"m.v{i}" for i in range(self.compiled.leaf_columns))
-        on_match = " AND ".join(f"i.{g} = m.{g}" for g in single)
+        leaves = ", ".join(f"v{i}" for i in range(self.compiled.leaf_columns))
+        on_match = " AND ".join(f"i.{g} = m.{g}" for g in ("pattern", *single))
         on_pair = " AND ".join(f"i.{g} = p.{g}" for g in signatures)
         every = ", ".join(f"i.{g}" for g in signatures)
         self._instances_text = (
@@ -181,10 +181,11 @@ class Matcher:
         )
         self._single_text = (
             "-- applications of single-pattern rules\n"
-            "SELECT row_number() OVER ()::INTEGER AS id, * FROM (\n"
-            f"    SELECT i.rule, i.id AS instance, m.root AS root0, 0 AS root1, [{leaves}] AS b\n"
-            "    FROM match AS m JOIN rule_pattern AS r USING (pattern)\n"
-            f"    JOIN instance AS i ON i.rule = r.rule AND {on_match}\n"
+            "SELECT row_number() OVER ()::INTEGER AS id, rule, instance, root0, 0 AS root1,\n"
+            f"    [{leaves}] AS b\n"  # after sorting: lists are slow to move
+            "FROM (\n"
+            f"    SELECT i.rule, i.id AS instance, m.root AS root0, {leaves}\n"
+            f"    FROM match AS m JOIN instance AS i ON {on_match}\n"
             f"    WHERE i.root0 > 0 ORDER BY i.rule, m.root DESC, i.id, {leaves}\n"
             ")"
         )
@@ -199,16 +200,13 @@ class Matcher:
             "    ORDER BY turn, p.rule\n"
             ")"
         )
-        self._unjudged_text = {
-            "unjudged_singles": (
-                "-- configurations of single-pattern rules that are not judged yet\n"
-                f"SELECT DISTINCT r.rule, {', '.join(f'm.{g}' for g in single)}\n"
-                "FROM match AS m JOIN rule_pattern AS r USING (pattern)\n"
-                f"ANTI JOIN instance AS i ON i.rule = r.rule AND {on_match}"
-            ),
-            "unjudged_pairs": (
-                "-- configurations of multi-pattern rules that are not judged yet\n"
-                f"SELECT DISTINCT p.rule, {', '.join(f'p.{g}' for g in signatures)}\n"
-                f"FROM pair AS p ANTI JOIN instance AS i ON i.rule = p.rule AND {on_pair}"
-            ),
-        }
+        self._unjudged_singles = (
+            "-- configurations of single-pattern rules that are not judged yet\n"
+            f"SELECT DISTINCT m.pattern, {', '.join(f'm.{g}' for g in single)}\n"
+            f"FROM match AS m ANTI JOIN instance AS i ON {on_match}"
+        )
+        self._unjudged_pairs = (
+            "-- configurations of multi-pattern rules that are not judged yet\n"
+            f"SELECT DISTINCT p.rule, {', '.join(f'p.{g}' for g in signatures)}\n"
+            f"FROM pair AS p ANTI JOIN instance AS i ON i.rule = p.rule AND {on_pair}"
+        )
