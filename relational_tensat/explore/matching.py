@@ -24,7 +24,7 @@ from relational_tensat.explore.compile import (
     union_all,
 )
 from relational_tensat.explore.instances import Instances
-from relational_tensat.explore.prefixes import LiveSkeleton, live_skeletons
+from relational_tensat.explore.live import Edges, LiveSkeleton, live_skeletons
 from relational_tensat.explore.search import search_query
 from relational_tensat.rules.text import rule_text
 
@@ -62,6 +62,7 @@ class Matcher:
         else:
             self.instances.create_tables()
             self._insert_rules()
+        self._edges = Edges(compiled)
         self._rules_of: dict[int, list[int]] = {}
         for each in compiled.rules:
             if not each.rule.is_multi:
@@ -105,8 +106,11 @@ class Matcher:
         self.compiled.see_heads()
         edges = None
         if phase == "single":  # sources of multi-pattern rules are few and matched in full
-            rows = self._database.run("head_edges", since=since)
-            edges = {(parent, at, child): bool(new) for parent, at, child, new in rows}
+            if not self.compiled.single_patterns:
+                return 0
+            edges = self._edges
+            new = {"since": edges.unseen_since(since)}
+            edges.see(self._database.execute(edges.query, new, "head_edges"))
         live = live_skeletons(self.compiled, phase, edges)
         if not live:
             return 0

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from relational_tensat.explore.compile import (
-    CompiledRules,
-    CompiledSkeleton,
-    phase_patterns,
-    skeleton_walk,
-)
-
-#: Whether a (parent head, operand, child head) has an e-node written since the last search; a head alone
-#: is (head, -1, 0): see ``sql/head_edges.sql``.
-Edges: TypeAlias = Mapping[tuple[int, int, int], bool]
+from relational_tensat.explore.compile import skeleton_walk
+from relational_tensat.explore.live import LiveSkeleton
 
 #: Two leaves, as columns (``n1.c0``), that are one class.
 Equality: TypeAlias = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class LiveSkeleton:
-    """A skeleton with those of its rows (pattern, heads…) that can match."""
-
-    skeleton: CompiledSkeleton
-    rows: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,33 +87,6 @@ class Prefix:
     def path(self) -> list[Prefix]:
         """Return the prefixes from the first node to this one."""
         return [*(self.above.path() if self.above else []), self]
-
-
-def live_skeletons(
-    compiled: CompiledRules, phase: str, edges: Edges | None = None
-) -> list[LiveSkeleton]:
-    """Return the skeletons of a phase's patterns (``single`` or ``multi``) that can match.
-
-    Args:
-        edges: leaves out rows of which an edge does not exist, or none has changed.
-    """
-    wanted = phase_patterns(compiled, phase)
-    found = []
-    for skeleton in compiled.skeletons:
-        rows = [row for row in sorted(skeleton.rows) if row[0] in wanted]
-        if edges is not None:
-            parents = skeleton.parents
-            rows = [row for row in rows if _can_match_anew(row[1:], parents, edges)]
-        if rows:
-            found.append(LiveSkeleton(skeleton, tuple(rows)))
-    return found
-
-
-def _can_match_anew(heads: Sequence[int], parents: Sequence[tuple[int, int]], edges: Edges) -> bool:
-    """Whether all edges of a row exist in the e-graph, and one of them with changed e-nodes."""
-    below = [(heads[p], at, heads[i]) for i, (p, at) in enumerate(parents, start=1)]
-    changes = [edges.get(edge) for edge in below or [(heads[0], -1, 0)]]
-    return None not in changes and any(changes)
 
 
 def shared_prefixes(live: Sequence[LiveSkeleton]) -> list[Prefix]:

@@ -12,14 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relational_tensat.explore.compile import CompiledRules, match_columns, skeleton_text
-from relational_tensat.explore.prefixes import (
-    Branch,
-    LiveSkeleton,
-    Prefix,
-    Step,
-    node_of,
-    shared_prefixes,
-)
+from relational_tensat.explore.live import LiveSkeleton
+from relational_tensat.explore.prefixes import Branch, Prefix, Step, node_of, shared_prefixes
 
 
 def search_query(live: Sequence[LiveSkeleton], compiled: CompiledRules, phase: str) -> str:

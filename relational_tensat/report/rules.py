@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relational_tensat.explore.compile import CompiledRules, join_query, note_examples
-from relational_tensat.explore.prefixes import live_skeletons
+from relational_tensat.explore.live import live_skeletons
 from relational_tensat.explore.search import search_query
 from relational_tensat.graph import AttrValue
 from relational_tensat.rules.model import Rule

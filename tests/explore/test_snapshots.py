@@ -14,7 +14,7 @@ from relational_tensat.explore.compile import (
     join_query,
     note_examples,
 )
-from relational_tensat.explore.prefixes import live_skeletons
+from relational_tensat.explore.live import live_skeletons
 from relational_tensat.explore.search import search_query
 from relational_tensat.rules.language import parse_rules
 
