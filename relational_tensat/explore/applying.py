@@ -9,8 +9,12 @@ from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.egraph.rebuild import rebuild
-from relational_tensat.explore.building import bind_text, hash_cons_text
-from relational_tensat.resources import sql
+from relational_tensat.explore.building import (
+    bind_text,
+    hash_cons_text,
+    new_classes_text,
+    unions_text,
+)
 
 #: How many times the room that is left one portion of applications may build before what is too much is
 #: taken away again: most applications share e-nodes, so the sum of their sizes says little.
@@ -28,6 +32,7 @@ class Bounds:
         node_limit: the most e-nodes that the e-graph may have.
         total_nodes: the e-nodes of all targets, if nothing is shared.
         steps: the most nodes that a target has.
+        sources: how many the rules have.
         bound: how many bindings an application has before its target is built.
         operands: the most that an e-node of a target has.
         is_whole: the caller undoes all where the limit leaves something out: so it ends there.
@@ -36,6 +41,7 @@ class Bounds:
     node_limit: int
     total_nodes: int
     steps: int
+    sources: int
     bound: int
     operands: int = CHILD_COLUMNS
     is_whole: bool = False
@@ -83,7 +89,7 @@ def apply_all(
         complete = _build_within(egraph, iteration, bounds)
         if not complete and bounds.is_whole:
             return Applied(unions, complete)
-        unions += _ask_unions(database, more=done > 0)
+        unions += _ask_unions(database, bounds.sources, more=done > 0)
         done += portion
         if not complete:
             break
@@ -138,14 +144,15 @@ def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
         _take_away(egraph, next_id, max(bounds.node_limit - before, 0))
     egraph.e_classes += egraph.e_nodes - before
     if egraph.e_nodes > before:
-        database.run("new_classes", next_id=next_id, steps=bounds.steps)
+        classes = new_classes_text(bounds.bound, bounds.steps, threads=database.threads)
+        database.execute(classes, {"next_id": next_id}, "new_classes")
     return fits
 
 
-def _ask_unions(database: Database, *, more: bool) -> int:
+def _ask_unions(database: Database, sources: int, *, more: bool) -> int:
     """Fill ``union_pair`` with what the applications ask for, or add to it; return the unions."""
     verb = "INSERT INTO union_pair" if more else "CREATE OR REPLACE TEMP TABLE union_pair AS"
-    return int(database.execute(f"{verb}\n{sql('root_unions')}", name="root_unions")[0][0])
+    return int(database.execute(f"{verb}\n{unions_text(sources)}", name="root_unions")[0][0])
 
 
 def _take_away(egraph: EGraph, next_id: int, room: int) -> None:

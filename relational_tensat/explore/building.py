@@ -1,4 +1,4 @@
-"""SQL that builds targets: texts for what an application's bindings are and how many operands e-nodes have.
+"""SQL that builds targets, for so many bindings of an application and so many operands of an e-node.
 
 A list that is written out (``[b[1], b[2], e.class]``) costs a quarter of ``list_append``, and columns of
 operands that no target has need not be looked up: per application, these are most of what building takes.
@@ -60,6 +60,78 @@ def bind_text(operands: int, bound: int) -> str:
         "FROM application AS a\n"
         "LEFT JOIN template AS t ON t.instance = a.instance AND t.step = $step\n"
         f"LEFT JOIN {known} AS e ON e.signature = t.signature{same}"
+    )
+
+
+def new_classes_text(bound: int, steps: int, *, threads: int) -> str:
+    """Return the statement that gives new e-nodes their classes, in the order of their ids.
+
+    Height labels must lie above those of the children: the labels of an application's old classes bound
+    it from below, and its place among the bindings, which grows from operands to results, orders what is
+    new. Of several applications the lowest label holds: each of them builds the children too. Its
+    parameter is ``next_id``, the first new id: ids are dense, so that a list of all labels answers at once
+    what a join for each binding would.
+
+    Args:
+        bound: how many bindings there were before targets were built.
+        steps: how many have been added.
+        threads: of the database; an order is cheaper to come by with one.
+    """
+    every = ", ".join(f"height_of[b[{i}]]" for i in range(1, bound + steps + 1))
+    added = ", ".join(f"b[{i}]" for i in range(bound + 1, bound + steps + 1))
+    ordered = "SELECT list(height) AS height_of FROM (SELECT height FROM eclass ORDER BY id)"
+    if threads > 1:
+        ordered = "SELECT list(height ORDER BY id) AS height_of FROM eclass"
+    return (
+        "-- the classes of new e-nodes\n"
+        "INSERT INTO eclass\n"
+        "SELECT class, class, any_value(type), coalesce(min(bottom + place), 1), false\n"
+        "FROM (\n"
+        "    SELECT t.place, a.b[t.place] AS class, t.type, a.bottom\n"
+        "    FROM (\n"
+        f"        SELECT instance, b, greatest({every}) AS bottom\n"
+        f"        FROM application, ({ordered})\n"
+        f"        WHERE greatest({added}) >= $next_id\n"
+        "    ) AS a\n"
+        f"    JOIN (SELECT instance, type, {bound} + step AS place FROM template) AS t USING (instance)\n"
+        ")\n"
+        "WHERE class >= $next_id\n"
+        "GROUP BY class\n"
+        "ORDER BY class"
+    )
+
+
+def unions_text(sources: int) -> str:
+    """Return the query for the unions that applications ask for: rows of ``union_pair``, of round 0.
+
+    The class of each target root joins the class of its source root. Of several applications that ask for
+    the same union, one is the reason: the first of the rule with the lowest number.
+
+    Args:
+        sources: how many the rules have, 1 or 2.
+    """
+    source, root, target = "0", "a.root0", "a.b[i.root0]"
+    if sources > 1:
+        source, root = "unnest([0, 1])", "unnest([a.root0, a.root1])"
+        target = "unnest([a.b[i.root0], a.b[i.root1]])"
+    return (
+        "-- the unions that applications ask for\n"
+        "WITH asked AS (\n"
+        "    SELECT\n"
+        "        least(a, b) AS a, greatest(a, b) AS b,\n"
+        "        min(rule::BIGINT << 32 | application << 1 | source) AS reason\n"
+        "    FROM (\n"
+        "        SELECT\n"
+        f"            a.id::BIGINT AS application, a.rule, {source} AS source, {root} AS a, {target} AS b\n"
+        "        FROM application AS a JOIN instance AS i ON i.id = a.instance\n"
+        "    )\n"
+        "    WHERE a > 0 AND a <> b\n"
+        "    GROUP BY least(a, b), greatest(a, b)\n"
+        ")\n"
+        "SELECT\n"
+        "    0 AS round, w.rule, asked.a, asked.b, w.instance, (asked.reason & 1)::INTEGER AS source,\n"
+        "    w.b AS bindings\n"
+        "FROM asked JOIN application AS w ON w.id = (asked.reason & 4294967295) >> 1"
     )
 
 

@@ -115,6 +115,7 @@ class Instances:
             node_limit,
             total_nodes=sum(nodes * count for nodes, count in sizes),
             steps=max((nodes for nodes, _ in sizes), default=0),
+            sources=sources,
             bound=sources * self._compiled.leaf_columns,
             operands=self._operands,
             is_whole=is_whole,

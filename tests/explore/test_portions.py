@@ -26,7 +26,7 @@ from tests.explore.graphs import separate_sums
 def test_portions_are_all_applications_and_none_builds_too_much(
     applications: int, e_nodes: int, total_nodes: int
 ) -> None:
-    bounds = Bounds(300_000, total_nodes, steps=4, bound=3)
+    bounds = Bounds(300_000, total_nodes, steps=4, sources=1, bound=3)
     portions = applying._portions(applications, e_nodes, bounds)
     assert sum(portions) == applications
     assert min(portions) > 0
@@ -36,7 +36,9 @@ def test_portions_are_all_applications_and_none_builds_too_much(
 
 def test_what_may_fill_the_room_comes_first() -> None:
     """2,000,000 targets of four nodes, 60,000 e-nodes left: a first portion of four times that."""
-    portions = applying._portions(2_000_000, 240_000, Bounds(300_000, 8_000_000, steps=4, bound=3))
+    portions = applying._portions(
+        2_000_000, 240_000, Bounds(300_000, 8_000_000, steps=4, sources=1, bound=3)
+    )
     assert portions[:3] == [60_000, 120_000, 240_000]
 
 
