@@ -206,7 +206,7 @@ class EGraph:
 
     def _share_equal_nodes(self) -> None:
         """Hash-cons the original graph: equal nodes become one (common sub-expressions)."""
-        if self.database.change("congruent", stamp=0):
+        if self.database.change("congruent_many"):
             self.database.run("congruence_unions", round=0)
             rebuild(self.database, iteration=0, stamp=0)
         self.e_nodes, self.e_classes = self.counts()

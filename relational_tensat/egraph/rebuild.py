@@ -31,28 +31,40 @@ class Rebuilt:
 #: e-node: 0.6 and 0.7 at 100,000 e-nodes, 0.9 and 0.7 at 400,000, 2.7 and 0.6 at 4,000,000).
 MANY_CLASSES = 300_000
 
+#: Where a phase has rewritten one in so many e-nodes or more, equal ones are looked for among all.
+ONE_IN = 10
 
-def rebuild(database: Database, *, iteration: int, stamp: int, classes: int = 0) -> Rebuilt:
+
+def rebuild(
+    database: Database, *, iteration: int, stamp: int, classes: int = 0, e_nodes: int = 0
+) -> Rebuilt:
     """Close the e-graph under the unions of round 0 in the temporary table ``union_pair``.
 
     Args:
         stamp: the clock that is written into the rows that change.
         classes: about how many there are, which decides how they are looked up.
+        e_nodes: the same of e-nodes; 0 where most of them may be rewritten.
     """
     with database.stopwatch.phase("rebuild"):
         by_joins = classes >= MANY_CLASSES or database.threads > 1
         canonicalize = "canonicalize_many" if by_joins else "canonicalize"
-        return _rebuild(database, iteration, stamp, canonicalize)
+        return _rebuild(database, iteration, stamp, canonicalize, e_nodes)
 
 
-def _rebuild(database: Database, iteration: int, stamp: int, canonicalize: str) -> Rebuilt:
-    merged = unions = dropped = number = 0
+def _rebuild(
+    database: Database, iteration: int, stamp: int, canonicalize: str, e_nodes: int
+) -> Rebuilt:
+    merged = unions = dropped = rewritten = number = 0
     while True:
         merged += database.change("components", round=number)
         database.run("union_find")
-        database.run(canonicalize, stamp=stamp)
+        rewritten += database.change(canonicalize, stamp=stamp)
         number += 1
-        if not database.change("congruent", stamp=stamp):
+        if rewritten * ONE_IN >= e_nodes:
+            groups = database.change("congruent_many")
+        else:
+            groups = database.change("congruent", stamp=stamp)
+        if not groups:
             break
         found = database.change("congruence_unions", round=number)
         if not found:

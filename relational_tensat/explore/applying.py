@@ -94,7 +94,8 @@ def apply_all(
         if not complete:
             break
     if unions:
-        rebuilt = rebuild(database, iteration=iteration, stamp=egraph.clock, classes=egraph.next_id)
+        sizes = {"classes": egraph.next_id, "e_nodes": egraph.e_nodes}
+        rebuilt = rebuild(database, iteration=iteration, stamp=egraph.clock, **sizes)
         egraph.e_nodes -= rebuilt.dropped
         egraph.e_classes -= rebuilt.merged
         unions += rebuilt.unions
