@@ -1,10 +1,9 @@
 """The cycle filter: keep the e-graph of unfiltered e-nodes acyclic (TENSAT section 5.2).
 
-Every class has a height label above those of its kept children. Most iterations violate no label and
-cost one query. Where labels are violated, cycles are looked for only between the lowest class violated
-and the highest offending child. An e-node that closes a cycle with older ones is filtered, so the original
-graph always stays. Then, without cycles, the labels are lifted, for which the e-nodes a step above are
-enough, as a rule.
+Every class has a height label above those of its kept children. Where labels are violated, they are lifted,
+for which the e-nodes between the lowest class violated and a step above the highest offending child are
+enough, as a rule. Where lifting does not come to rest soon, cycles are looked for among these: an e-node
+that closes a cycle with older ones is filtered, so the original graph always stays.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.egraph.cycle_search import cycle_breakers
 from relational_tensat.egraph.database import Database
-from relational_tensat.egraph.lifting import lifted_labels
+from relational_tensat.egraph.lifting import Lifting
 
 #: Gap between the labels of a node and its operands in the original graph. Rewritten forms of a class
 #: fit below it without lifting the classes above.
@@ -31,24 +30,39 @@ def filter_cycles(database: Database) -> int:
 
 
 def _filter_cycles(database: Database) -> int:
-    count, low, high = database.run("violations")[0]
-    if not count:
+    check = database.check_interrupt
+    edges = database.columns("cycle_edges", above=HEIGHT_STEP)
+    if not len(edges["enode"]):
         return 0
-    top = high + HEIGHT_STEP
-    edges = database.columns("cycle_edges", low=low, high=top)
-    low_enough = (edges["height"] <= high) & (edges["child_height"] <= high)
-    filtered = cycle_breakers(_only(edges, low_enough), database.check_interrupt)
-    if filtered:
-        database.run("filter_cycles", enodes=filtered)
-        edges = _only(edges, ~np.isin(edges["enode"], filtered))
-    classes, heights = lifted_labels(edges, database.check_interrupt)
+    highest = int(edges["child_height"][edges["child_height"] >= edges["height"]].max())
+    lifting = Lifting(edges)
+    filtered: list[int] = []
+    if not lifting.comes_to_rest(check, soon=True):
+        low_enough = (edges["height"] <= highest) & (edges["child_height"] <= highest)
+        filtered = cycle_breakers(_only(edges, low_enough), check)
+        if filtered:
+            database.run("filter_cycles", enodes=filtered)
+            edges = _only(edges, ~np.isin(edges["enode"], filtered))
+        lifting = Lifting(edges)
+        lifting.comes_to_rest(check)
+    _raise_heights(database, lifting, highest + HEIGHT_STEP)
+    return len(filtered)
+
+
+def _raise_heights(database: Database, lifting: Lifting, top: int) -> None:
+    """Write lifted labels.
+
+    Args:
+        top: up to which height the edges were looked at.
+    """
+    classes, heights = lifting.moved()
     while len(classes) and heights.max() > top:  # what lies above may have to give way, too
         top = int(heights.max()) + HEIGHT_STEP
-        edges = database.columns("cycle_edges", low=low, high=top)
-        classes, heights = lifted_labels(edges, database.check_interrupt)
+        lifting = Lifting(database.columns("cycle_edges", above=top))
+        lifting.comes_to_rest(database.check_interrupt)
+        classes, heights = lifting.moved()
     if len(classes):
         database.run("raise_heights", classes=classes, heights=heights)
-    return len(filtered)
 
 
 def _only(edges: Mapping[str, NDArray[Any]], wanted: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.egraph.database import Interrupted
-from relational_tensat.egraph.lifting import lifted_labels
+from relational_tensat.egraph.lifting import Lifting
 
 
 def never() -> None:
@@ -32,7 +32,9 @@ def lowest_labels(edges: list[tuple[int, int]], height: dict[int, int]) -> dict[
 
 
 def lifted(edges: list[tuple[int, int]], height: dict[int, int]) -> dict[int, int]:
-    classes, labels = lifted_labels(columns(edges, height), never)
+    lifting = Lifting(columns(edges, height))
+    assert lifting.comes_to_rest(never)
+    classes, labels = lifting.moved()
     return dict(zip(classes.tolist(), labels.tolist(), strict=True))
 
 
@@ -66,4 +68,18 @@ def test_lifting_can_be_ended() -> None:
         raise Interrupted
 
     with pytest.raises(Interrupted):
-        lifted_labels(columns([(2, 1)], {1: 1, 2: 1}), stop)
+        Lifting(columns([(2, 1)], {1: 1, 2: 1})).comes_to_rest(stop)
+
+
+def test_on_a_cycle_labels_do_not_come_to_rest_soon() -> None:
+    cycle = columns([(1, 2), (2, 3), (3, 1)], {1: 3, 2: 2, 3: 1})
+    assert not Lifting(cycle).comes_to_rest(never, soon=True)
+
+
+def test_a_few_rounds_are_tried_if_it_is_to_be_soon() -> None:
+    def chain(size: int) -> Lifting:
+        edges = [(each + 1, each) for each in range(1, size)]
+        return Lifting(columns(edges, dict.fromkeys(range(1, size + 1), 7)))
+
+    assert chain(30).comes_to_rest(never, soon=True)
+    assert not chain(40).comes_to_rest(never, soon=True)  # there is no cycle, but that is not seen
