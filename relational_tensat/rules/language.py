@@ -87,13 +87,13 @@ def _expand(form: Form, file: str) -> Iterator[tuple[Form, str]]:
             fail(file, item.line, f"each {name.text} takes words and numbers only")
         choices.append([(name.text, atom) for atom in atoms])
     bare = Form(tuple(rest), form.line)
+    for variable in dict.fromkeys(name for values in choices for name, _ in values):
+        if replace_atoms(bare, {variable: Atom("", 0)}) is bare:
+            fail(file, form.line, f"each {variable} is never used")
     for choice in itertools.product(*choices):
         values_of: dict[str, Atom] = dict(choice)
         suffix = f"[{','.join(atom.text for atom in values_of.values())}]" if choice else ""
-        expanded = replace_atoms(bare, values_of)
-        for variable in values_of:
-            if replace_atoms(bare, {variable: Atom("", 0)}) == bare:
-                fail(file, form.line, f"each {variable} is never used")
+        expanded = replace_atoms(bare, values_of) if choice else bare
         assert isinstance(expanded, Form)
         yield expanded, suffix
 

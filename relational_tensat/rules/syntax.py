@@ -6,22 +6,21 @@ a space or bracket is an atom. ``;`` and ``#`` begin a comment that ends with th
 
 from __future__ import annotations
 
+import operator
 import re
-from dataclasses import dataclass
-from typing import NoReturn, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from relational_tensat.errors import RuleError
 
 _TOKEN = re.compile(
-    r"""(?P<space>[ \t\r\f\v]+)|(?P<newline>\n)|(?P<comment>[;#][^\n]*)
-    |(?P<bracket>[()\[\]])|"(?P<text>[^"\n]*)"|(?P<open>")|(?P<atom>[^\s()\[\]";]+)""",
+    r"""[ \t\r\f\v]*(?:(?P<atom>[^\s()\[\]";#][^\s()\[\]";]*)|(?P<bracket>[()\[\]])|(?P<newline>\n)
+    |(?P<comment>[;#][^\n]*)|"(?P<text>[^"\n]*)"|(?P<open>"))""",
     re.VERBOSE,
 )
 _CLOSING = {"(": ")", "[": "]"}
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(NamedTuple):
     """A word, number, ``?variable`` or ``:attribute``; ``quoted`` if it stood in quotes."""
 
     text: str
@@ -39,8 +38,7 @@ class Atom:
         return not self.quoted and self.text.startswith(":")
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """A list in ``( )``, or in ``[ ]`` if ``square``."""
 
     items: tuple[Syntax, ...]
@@ -75,21 +73,21 @@ def read_forms(text: str, file: str) -> tuple[Syntax, ...]:
     stack: list[tuple[str, int, list[Syntax]]] = [("", 0, [])]
     line = 1
     for token in _TOKEN.finditer(text):
-        match token.lastgroup:
-            case "newline":
-                line += 1
-            case "bracket" if token.group() in _CLOSING:
-                stack.append((token.group(), line, []))
-            case "bracket":
-                _close(stack, token.group(), line, file)
-            case "text":
-                stack[-1][2].append(Atom(token.group("text"), line, quoted=True))
-            case "atom":
-                stack[-1][2].append(Atom(token.group(), line))
-            case "open":
-                fail(file, line, 'the text that begins with " does not end on its line')
-            case _:
-                pass  # spaces and comments
+        kind = token.lastgroup
+        if kind == "atom":
+            stack[-1][2].append(Atom(token[kind], line))
+        elif kind == "bracket":
+            bracket = token[kind]
+            if bracket in _CLOSING:
+                stack.append((bracket, line, []))
+            else:
+                _close(stack, bracket, line, file)
+        elif kind == "newline":
+            line += 1
+        elif kind == "text":
+            stack[-1][2].append(Atom(token[kind], line, quoted=True))
+        elif kind == "open":
+            fail(file, line, 'the text that begins with " does not end on its line')
     if len(stack) > 1:
         opening, where, _ = stack[-1]
         fail(file, where, f"{opening!r} is never closed")
@@ -107,9 +105,14 @@ def _close(stack: list[tuple[str, int, list[Syntax]]], bracket: str, line: int, 
 
 
 def replace_atoms(syntax: Syntax, values: dict[str, Atom]) -> Syntax:
-    """Return the expression with every atom that is a key replaced; places keep their lines."""
+    """Return the expression with every atom that is a key replaced; places keep their lines.
+
+    What has none of them is returned as it is.
+    """
     if isinstance(syntax, Form):
-        items = tuple(replace_atoms(item, values) for item in syntax.items)
-        return Form(items, syntax.line, syntax.square)
+        items = [replace_atoms(item, values) for item in syntax.items]
+        if all(map(operator.is_, items, syntax.items)):
+            return syntax
+        return Form(tuple(items), syntax.line, syntax.square)
     found = None if syntax.quoted else values.get(syntax.text)
     return syntax if found is None else Atom(found.text, syntax.line, found.quoted)
