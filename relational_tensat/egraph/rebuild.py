@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.loading import CHILD_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +28,10 @@ class Rebuilt:
     unions: int = 0
 
 
-#: From so many classes on, a list of them all is looked up more slowly than a join answers (CPU µs an
-#: e-node: 0.6 and 0.7 at 100,000 e-nodes, 0.9 and 0.7 at 400,000, 2.7 and 0.6 at 4,000,000).
-MANY_CLASSES = 300_000
+#: From so many classes on, a list of them all is looked up more slowly than joins with those that moved, a
+#: column at a time, rewrite e-nodes (CPU ms: 13 and 16 at 33,000 classes, 51 and 42 at 220,000, 450 and 280
+#: at 680,000).
+MANY_CLASSES = 150_000
 
 #: Where a phase has rewritten one in so many e-nodes or more, equal ones are looked for among all.
 ONE_IN = 10
@@ -47,18 +49,17 @@ def rebuild(
     """
     with database.stopwatch.phase("rebuild"):
         by_joins = classes >= MANY_CLASSES or database.threads > 1
-        canonicalize = "canonicalize_many" if by_joins else "canonicalize"
-        return _rebuild(database, iteration, stamp, canonicalize, e_nodes)
+        return _rebuild(database, iteration, stamp, e_nodes, by_joins=by_joins)
 
 
 def _rebuild(
-    database: Database, iteration: int, stamp: int, canonicalize: str, e_nodes: int
+    database: Database, iteration: int, stamp: int, e_nodes: int, *, by_joins: bool
 ) -> Rebuilt:
     merged = unions = dropped = rewritten = number = 0
     while True:
         merged += database.change("components", round=number)
         database.run("union_find")
-        rewritten += database.change(canonicalize, stamp=stamp)
+        rewritten += _canonicalize(database, stamp, by_joins=by_joins)
         number += 1
         if rewritten * ONE_IN >= e_nodes:
             groups = database.change("congruent_many")
@@ -73,3 +74,19 @@ def _rebuild(
         unions += found
     database.run("log_unions", iteration=iteration)
     return Rebuilt(merged, dropped, unions)
+
+
+def _canonicalize(database: Database, stamp: int, *, by_joins: bool) -> int:
+    """Rewrite the e-nodes whose class or children moved; return how many (about, if by joins)."""
+    if not by_joins:
+        return database.change("canonicalize", stamp=stamp)
+    changed = 0
+    for column in ("class", *(f"c{i}" for i in range(CHILD_COLUMNS))):
+        text = (
+            f"-- canonical ids for {column}; the stamp makes these rows new to the matcher\n"
+            f"UPDATE enode SET {column} = m.new, stamp = $stamp FROM moved AS m\n"
+            f"WHERE m.old = enode.{column} AND enode.{column} > 0"
+        )
+        ((rows,),) = database.execute(text, {"stamp": stamp}, "canonicalize_many")
+        changed += int(rows)
+    return changed

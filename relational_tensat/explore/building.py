@@ -63,25 +63,22 @@ def bind_text(operands: int, bound: int) -> str:
     )
 
 
-def new_classes_text(bound: int, steps: int, *, threads: int) -> str:
+def new_classes_text(bound: int, steps: int) -> str:
     """Return the statement that gives new e-nodes their classes, in the order of their ids.
 
     Height labels must lie above those of the children: the labels of an application's old classes bound
     it from below, and its place among the bindings, which grows from operands to results, orders what is
     new. Of several applications the lowest label holds: each of them builds the children too. Its
     parameter is ``next_id``, the first new id: ids are dense, so that a list of all labels answers at once
-    what a join for each binding would.
+    what a join for each binding would. Its order is that of the rows aggregated, which takes one thread.
 
     Args:
         bound: how many bindings there were before targets were built.
         steps: how many have been added.
-        threads: of the database; an order is cheaper to come by with one.
     """
     every = ", ".join(f"height_of[b[{i}]]" for i in range(1, bound + steps + 1))
     added = ", ".join(f"b[{i}]" for i in range(bound + 1, bound + steps + 1))
     ordered = "SELECT list(height) AS height_of FROM (SELECT height FROM eclass ORDER BY id)"
-    if threads > 1:
-        ordered = "SELECT list(height ORDER BY id) AS height_of FROM eclass"
     return (
         "-- the classes of new e-nodes\n"
         "INSERT INTO eclass\n"
