@@ -48,18 +48,22 @@ def rebuild(
         e_nodes: the same of e-nodes; 0 where most of them may be rewritten.
     """
     with database.stopwatch.phase("rebuild"):
-        by_joins = classes >= MANY_CLASSES or database.threads > 1
-        return _rebuild(database, iteration, stamp, e_nodes, by_joins=by_joins)
+        are_many = classes >= MANY_CLASSES or database.threads > 1
+        return _rebuild(database, iteration, stamp, e_nodes, are_many=are_many)
 
 
 def _rebuild(
-    database: Database, iteration: int, stamp: int, e_nodes: int, *, by_joins: bool
+    database: Database, iteration: int, stamp: int, e_nodes: int, *, are_many: bool
 ) -> Rebuilt:
     merged = unions = dropped = rewritten = number = 0
     while True:
         merged += database.change("components", round=number)
-        database.run("union_find")
-        rewritten += _canonicalize(database, stamp, by_joins=by_joins)
+        if are_many:
+            database.run("union_find_lift")
+            database.run("union_find_point")
+        else:
+            database.run("union_find")
+        rewritten += _canonicalize(database, stamp, by_joins=are_many)
         number += 1
         if rewritten * ONE_IN >= e_nodes:
             groups = database.change("congruent_many")
