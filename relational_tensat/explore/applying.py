@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from relational_tensat.egraph.database import Database
@@ -52,6 +52,18 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Batch:
+    """The rows of the table ``application``, as it is now.
+
+    Attributes:
+        applications: the highest id among them.
+    """
+
+    applications: int
+    bounds: Bounds
+
+
+@dataclass(frozen=True, slots=True)
 class Applied:
     """What applying did.
 
@@ -66,35 +78,29 @@ class Applied:
 
 def apply_all(
     egraph: EGraph,
-    applications: int,
+    batches: Iterable[Batch],
     iteration: int,
-    bounds: Bounds,
     reject: Callable[[Database], object] = lambda _: None,
 ) -> Applied:
-    """Carry out the rows of the table ``application``, then rebuild.
-
-    Applications are carried out in their order as far as the node limit allows.
+    """Carry out applications in their order, as far as the node limit allows, then rebuild.
 
     Args:
-        applications: the highest id among them.
+        batches: one is asked for when those before it are carried out.
         reject: drops rows of ``application`` that must not be carried out. Asked for those only whose
             turn comes: until the rebuild, nothing changes below the classes that there were.
     """
     database = egraph.database
-    unions = done = 0
-    complete = True
-    portions = _portions(applications, egraph.e_nodes, bounds)
-    if len(portions) > 1:
-        database.run("candidates")
-    for portion in portions:
-        if len(portions) > 1:
-            database.run("portion", after=done, upto=done + portion)
-        reject(database)
-        complete = _build_within(egraph, iteration, bounds)
-        if not complete and bounds.is_whole:
-            return Applied(unions, complete)
-        unions += _ask_unions(database, bounds.sources, more=done > 0)
-        done += portion
+    unions, complete, asked = 0, True, False
+    for batch in batches:
+        for _ in _in_portions(egraph, batch):
+            reject(database)
+            complete = _build_within(egraph, iteration, batch.bounds)
+            if not complete and batch.bounds.is_whole:
+                return Applied(unions, complete)
+            unions += _ask_unions(database, batch.bounds.sources, more=asked)
+            asked = True
+            if not complete:
+                break
         if not complete:
             break
     if unions:
@@ -104,6 +110,21 @@ def apply_all(
         egraph.e_classes -= rebuilt.merged
         unions += rebuilt.unions
     return Applied(unions, complete)
+
+
+def _in_portions(egraph: EGraph, batch: Batch) -> Iterator[None]:
+    """Let ``application`` be one portion of a batch after the other."""
+    database = egraph.database
+    portions = _portions(batch.applications, egraph.e_nodes, batch.bounds)
+    if len(portions) == 1:
+        yield
+        return
+    database.run("candidates")
+    done = 0
+    for portion in portions:
+        database.run("portion", after=done, upto=done + portion)
+        yield
+        done += portion
 
 
 def _portions(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:

@@ -55,6 +55,7 @@ class Matcher:
         self.compiled = compiled
         self.truncated = False
         self.rule_seconds: dict[int, float] = {}
+        self._has_rest = False
         self._database: Database = egraph.database
         self.instances = Instances(compiled, egraph.catalogue, egraph.database, first_instance)
         if restored:
@@ -77,12 +78,28 @@ class Matcher:
         self._judge([(rule, *rest) for pattern, *rest in found for rule in self._rules_of[pattern]])
         return self._fill("application", self._single_text)
 
-    def multi(self, since: int) -> int:
-        """Fill ``application`` with the new applications of multi-pattern rules; return how many."""
-        if not self.pair(since):
+    def multi(self, since: int, most: int) -> int:
+        """Fill ``application`` with new applications of multi-pattern rules; return how many.
+
+        Args:
+            most: of a rule with more than twice as many, about as many come first. The others are left
+                to ``rest``: of millions that have no room, the order need not be known.
+        """
+        self._has_rest = False
+        pairs = self.pair(since)
+        if not pairs:
             return 0
         self._judge(self._database.execute(self._unjudged_pairs, name="unjudged_pairs"))
-        return self._fill("application", self._multi_text)
+        if pairs > 2 * most:
+            self._has_rest = self._database.change("pair_cut", most=most) > 0
+        return self._fill("application", self._multi_texts[self._has_rest]) or self.rest()
+
+    def rest(self) -> int:
+        """Fill ``application`` with what the last search has found and not given; return how many."""
+        if not self._has_rest:
+            return 0
+        self._has_rest = False
+        return self._fill("application", self._rest_text)
 
     def pair(self, since: int) -> int:
         """Fill ``pair`` with the pairs of matches of multi-pattern rules; return how many.
@@ -193,16 +210,14 @@ class Matcher:
             f"    WHERE i.root0 > 0 ORDER BY i.rule, m.root DESC, i.id, {leaves}\n"
             ")"
         )
-        self._multi_text = (
-            "-- applications of multi-pattern rules\n"
-            "SELECT row_number() OVER ()::INTEGER AS id, * EXCLUDE (turn) FROM (\n"
-            "    SELECT p.rule, i.id AS instance, p.root0, p.root1, p.b, p.m0, p.m1, row_number() OVER (\n"
-            "        PARTITION BY p.rule ORDER BY p.root0 DESC, p.root1 DESC, i.id, hash(p.b)\n"
-            "    ) AS turn\n"
-            f"    FROM pair AS p JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
-            "    WHERE i.root0 > 0\n"
-            "    ORDER BY turn, p.rule\n"
-            ")"
+        self._multi_texts = [
+            _multi_text(on_pair, ""),
+            _multi_text(
+                on_pair, "ANTI JOIN pair_cut AS c ON c.rule = p.rule AND p.root0 < c.root0"
+            ),
+        ]
+        self._rest_text = _multi_text(
+            on_pair, "SEMI JOIN pair_cut AS c ON c.rule = p.rule AND p.root0 < c.root0"
         )
         self._unjudged_singles = (
             "-- configurations of single-pattern rules that are not judged yet\n"
@@ -214,3 +229,24 @@ class Matcher:
             f"SELECT DISTINCT p.rule, {', '.join(f'p.{g}' for g in signatures)}\n"
             f"FROM pair AS p ANTI JOIN instance AS i ON i.rule = p.rule AND {on_pair}"
         )
+
+
+def _multi_text(on_pair: str, cut: str) -> str:
+    """Return the query of multi-pattern rules' applications.
+
+    Args:
+        on_pair: which instance a pair is of.
+        cut: which pairs are left out, as a join.
+    """
+    return (
+        "-- applications of multi-pattern rules\n"
+        "SELECT row_number() OVER ()::INTEGER AS id, * EXCLUDE (turn) FROM (\n"
+        "    SELECT p.rule, i.id AS instance, p.root0, p.root1, p.b, p.m0, p.m1, row_number() OVER (\n"
+        "        PARTITION BY p.rule ORDER BY p.root0 DESC, p.root1 DESC, i.id, hash(p.b)\n"
+        "    ) AS turn\n"
+        f"    FROM pair AS p{cut and chr(10) + '    ' + cut}\n"
+        f"    JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
+        "    WHERE i.root0 > 0\n"
+        "    ORDER BY turn, p.rule\n"
+        ")"
+    )

@@ -11,6 +11,7 @@ these from it, the iteration is undone, and done again with less room for multi-
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applica
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.errors import UnsoundRuleError, UsageError, nearest
-from relational_tensat.explore.applying import apply_all
+from relational_tensat.explore.applying import FEWEST, Batch, apply_all
 from relational_tensat.explore.checkpoint import Checkpoint, Tally, write_checkpoint
 from relational_tensat.explore.compile import CompiledRules
 from relational_tensat.explore.journal import Journal
@@ -37,6 +38,10 @@ from relational_tensat.explore.vanilla import apply_one_by_one
 from relational_tensat.rules.model import Rule
 
 CYCLE_FILTERS = ("efficient", "vanilla", "none")
+
+#: How many e-nodes an application of a multi-pattern rule builds, as far as others do not share them: at
+#: least, so that few searches have to be taken up again.
+_LEAST_BUILT = 2
 
 
 def explore(
@@ -251,35 +256,51 @@ class _Runner:
     def _phase(self, phase: str, iteration: int) -> None:
         state, tally = self._state, self._tally
         since = state.since(phase) if self._semi_naive else 0
-        find = self._matcher.multi if phase == "multi" else self._matcher.single
         with self._database.stopwatch.phase("match"):
-            applications = find(since)
+            if phase == "multi":
+                applications = self._matcher.multi(since, self._most_at_first())
+            else:
+                applications = self._matcher.single(since)
         self._egraph.clock += 1
         state.matched(phase, self._egraph.clock)
         state.left_out |= phase == "multi" and self._matcher.truncated
         if applications:
             with self._database.stopwatch.phase("apply"):
-                self._apply(phase, applications, iteration)
+                self._apply(phase, self._batches(phase, applications, iteration), iteration)
         if phase == "single" and tally.cycles_possible:
             tally.filtered = filter_cycles(self._database)
 
-    def _apply(self, phase: str, applications: int, iteration: int) -> None:
+    def _most_at_first(self) -> int:
+        """Return how many applications of one multi-pattern rule may be wanted at first."""
+        if self._filter == "vanilla":  # goes through all of them
+            return sys.maxsize
+        room = self._room("multi") - self._egraph.e_nodes
+        return max(room // _LEAST_BUILT, FEWEST)
+
+    def _batches(self, phase: str, applications: int, iteration: int) -> Iterator[Batch]:
+        """Yield the applications that were found, then those that ``Matcher.multi`` left to ask for."""
+        tally, room = self._tally, self._room(phase)
+        while applications:
+            matches = {int(r): int(n) for r, n in self._database.run("matches_by_rule")}
+            tally.matches += applications
+            self._journal.note_matches(iteration, matches)
+            may_starve = phase == "single" and tally.crowded
+            bounds = self._matcher.instances.bounds(matches, room, is_whole=may_starve)
+            yield Batch(applications, bounds)
+            with self._database.stopwatch.phase("match"):
+                applications = self._matcher.rest() if phase == "multi" else 0
+
+    def _apply(self, phase: str, batches: Iterator[Batch], iteration: int) -> None:
         tally = self._tally
-        matches = {int(r): int(n) for r, n in self._database.run("matches_by_rule")}
-        tally.matches += applications
-        self._journal.note_matches(iteration, matches)
-        may_starve = phase == "single" and tally.crowded
-        room = self._room(phase)
-        bounds = self._matcher.instances.bounds(matches, room, is_whole=may_starve)
         if phase == "multi" and self._filter == "vanilla":
-            applied = apply_one_by_one(self._egraph, applications, iteration, bounds)
+            applied = apply_one_by_one(self._egraph, next(batches), iteration)
         elif phase == "multi" and self._filter == "efficient":
             leaves = self._matcher.compiled.leaf_columns
             reject = partial(reject_cyclic_applications, leaves=leaves)
-            applied = apply_all(self._egraph, applications, iteration, bounds, reject)
+            applied = apply_all(self._egraph, batches, iteration, reject)
         else:
-            applied = apply_all(self._egraph, applications, iteration, bounds)
-        if may_starve and not applied.complete:
+            applied = apply_all(self._egraph, batches, iteration)
+        if phase == "single" and tally.crowded and not applied.complete:
             raise _Starved
         tally.unions += applied.unions
         if phase == "multi":

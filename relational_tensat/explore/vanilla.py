@@ -6,22 +6,24 @@ application is skipped if a root is among the descendants of a variable's class.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.applying import Applied, Bounds, apply_all
+from relational_tensat.explore.applying import Applied, Batch, apply_all
 
 
-def apply_one_by_one(egraph: EGraph, applications: int, iteration: int, bounds: Bounds) -> Applied:
+def apply_one_by_one(egraph: EGraph, batch: Batch, iteration: int) -> Applied:
     """Carry out the rows of ``application`` one at a time, each checked against all descendants."""
     database = egraph.database
     database.run("waiting")
     unions, complete = 0, True
-    for number in range(1, applications + 1):
+    for number in range(1, batch.applications + 1):
         if not database.change("next_waiting", number=number):
             continue  # its two roots became one class in the meantime
         database.run("descendants")
         if database.run("is_descendant")[0][0]:
             continue
-        applied = apply_all(egraph, 1, iteration, bounds)
+        applied = apply_all(egraph, [replace(batch, applications=1)], iteration)
         unions += applied.unions
         complete &= applied.complete
     return Applied(unions, complete)

@@ -38,8 +38,14 @@ class Both:
         rules = [rule for rule in self.rules if rule.is_multi == multi]
         return Counter(found for rule in rules for found in python.applications(rule, since))
 
-    def found(self, *, multi: bool, since: int) -> Counter[Application]:
-        count = self.matcher.multi(since) if multi else self.matcher.single(since)
+    def found(self, *, multi: bool, since: int, most: int = 10**9) -> Counter[Application]:
+        if not multi:
+            return self._filled(self.matcher.single(since))
+        everything = self._filled(self.matcher.multi(since, most))
+        return everything + self._filled(self.matcher.rest())
+
+    def _filled(self, count: int) -> Counter[Application]:
+        """Return the rows of ``application``, if there are any."""
         if not count:
             return Counter()
         connection = self.egraph.connection
@@ -57,6 +63,8 @@ class Both:
         for multi in (True, False):
             expected = self.expected(multi=multi, since=since)
             assert self.found(multi=multi, since=since) == expected
+            if multi:  # the same, in two parts where there are enough
+                assert self.found(multi=multi, since=since, most=1) == expected
             everything += expected
         return everything
 

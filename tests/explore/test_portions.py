@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, Limits, applying, explore
+from relational_tensat.explore import Exploration, Limits, applying, explore, runner
 from relational_tensat.explore.applying import FEWEST, OVERBUILD, Bounds
 from tests.egraph.invariants import assert_invariants
 from tests.explore.canonical import same
@@ -56,4 +56,31 @@ def test_the_e_graph_is_the_same_in_portions(limit: int, monkeypatch: pytest.Mon
     assert as_parts.statements > as_whole.statements
     assert as_parts.stop_reason == as_whole.stop_reason
     assert same(whole, parts)
+    assert_invariants(parts)
+
+
+def test_the_e_graph_is_the_same_if_few_pairs_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 15 pairs some are asked for, and then, since there is room left, the others."""
+    whole, as_whole = explored(100_000)
+    monkeypatch.setattr(runner, "FEWEST", 1)
+    monkeypatch.setattr(runner, "_LEAST_BUILT", 100_000)
+    parts, as_parts = explored(100_000)
+    assert as_parts.statements > as_whole.statements
+    assert as_parts.stop_reason == as_whole.stop_reason == "saturated"
+    assert [each.matches for each in as_parts.log] == [each.matches for each in as_whole.log]
+    assert {rule: each.applied for rule, each in as_parts.rules.items()} == {
+        rule: each.applied for rule, each in as_whole.rules.items()
+    }
+    assert same(whole, parts)
+    assert_invariants(parts)
+
+
+def test_what_has_no_room_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, as_whole = explored(60)
+    monkeypatch.setattr(runner, "FEWEST", 1)
+    monkeypatch.setattr(runner, "_LEAST_BUILT", 100_000)
+    parts, as_parts = explored(60)
+    assert as_parts.log[0].matches < as_whole.log[0].matches
+    assert parts.counts()[0] <= 60
+    assert as_parts.stop_reason == as_whole.stop_reason == "nodes"
     assert_invariants(parts)
