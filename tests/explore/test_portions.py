@@ -59,12 +59,17 @@ def test_the_e_graph_is_the_same_in_portions(limit: int, monkeypatch: pytest.Mon
     assert_invariants(parts)
 
 
+def explored_in_two(limit: int, monkeypatch: pytest.MonkeyPatch) -> tuple[EGraph, Exploration]:
+    """Explore with few pairs asked for at first."""
+    monkeypatch.setattr(runner, "FEWEST", 1)
+    monkeypatch.setattr(runner, "_LEAST_BUILT", 100_000)
+    return explored(limit)
+
+
 def test_the_e_graph_is_the_same_if_few_pairs_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 15 pairs some are asked for, and then, since there is room left, the others."""
     whole, as_whole = explored(100_000)
-    monkeypatch.setattr(runner, "FEWEST", 1)
-    monkeypatch.setattr(runner, "_LEAST_BUILT", 100_000)
-    parts, as_parts = explored(100_000)
+    parts, as_parts = explored_in_two(100_000, monkeypatch)
     assert as_parts.statements > as_whole.statements
     assert as_parts.stop_reason == as_whole.stop_reason == "saturated"
     assert [each.matches for each in as_parts.log] == [each.matches for each in as_whole.log]
@@ -77,10 +82,8 @@ def test_the_e_graph_is_the_same_if_few_pairs_come_first(monkeypatch: pytest.Mon
 
 def test_what_has_no_room_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     _, as_whole = explored(60)
-    monkeypatch.setattr(runner, "FEWEST", 1)
-    monkeypatch.setattr(runner, "_LEAST_BUILT", 100_000)
-    parts, as_parts = explored(60)
+    parts, as_parts = explored_in_two(60, monkeypatch)
     assert as_parts.log[0].matches < as_whole.log[0].matches
-    assert parts.counts()[0] <= 60
     assert as_parts.stop_reason == as_whole.stop_reason == "nodes"
+    assert parts.counts()[0] <= 60
     assert_invariants(parts)
