@@ -1,0 +1,42 @@
+"""The generated SQL that builds targets, as a golden file."""
+
+from __future__ import annotations
+
+import duckdb
+
+from relational_tensat.explore.building import (
+    bind_text,
+    hash_cons_text,
+    new_classes_text,
+    unions_text,
+)
+from tests.explore.test_snapshots import SNAPSHOTS, UPDATE
+
+PATH = SNAPSHOTS / "building" / "targets.sql"
+
+
+def generated() -> str:
+    """Return the statements for targets of two e-nodes, with up to three operands, below two leaves."""
+    texts = [
+        hash_cons_text(operands=3),
+        bind_text(operands=3, bound=2),
+        new_classes_text(bound=2, steps=2),
+        unions_text(sources=1),
+        unions_text(sources=2),
+    ]
+    return ";\n\n".join(texts) + ";\n"
+
+
+def test_the_sql_is_as_it_was() -> None:
+    if UPDATE:
+        PATH.write_text(generated(), encoding="utf-8")
+    assert generated() == PATH.read_text(encoding="utf-8"), "UPDATE_SNAPSHOTS=1 accepts the change"
+
+
+def test_the_sql_parses() -> None:
+    assert len(duckdb.extract_statements(generated())) == 5
+
+
+def test_no_column_of_operands_is_left_out_where_targets_need_all() -> None:
+    assert "e.c4" in bind_text(operands=5, bound=1)
+    assert "c4 = 0" not in hash_cons_text(operands=5)
