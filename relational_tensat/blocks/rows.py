@@ -129,12 +129,4 @@ class RowWriter:
         )
 
     def _insert(self, table: str, **columns: Any) -> None:
-        import pyarrow as pa
-
-        batch = pa.table({name: pa.array(column) for name, column in columns.items()})
-        connection = self._database.connection
-        connection.register("copied_rows", batch)
-        self._database.execute(
-            f"INSERT INTO {table} SELECT * FROM copied_rows", name=f"copy {table}"
-        )
-        connection.unregister("copied_rows")
+        self._database.insert_arrays(table, columns, f"copy {table}")

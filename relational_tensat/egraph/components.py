@@ -25,8 +25,7 @@ def cyclic_components(
             not looked at.
         check: raises where the search is to end.
     """
-    nodes, flat = np.unique(np.concatenate([parent, child]), return_inverse=True)
-    above, below = np.split(flat, 2)
+    nodes, above, below = numbered(parent, child)
     down = _reached(above, below, below[suspect], len(nodes))
     up = _reached(below, above, above[suspect], len(nodes))
     core = down & up
@@ -36,6 +35,13 @@ def cyclic_components(
     same = number[above[inside]] == number[below[inside]]
     component[inside[same]] = number[above[inside[same]]]
     return component
+
+
+def numbered(parent: Ints, child: Ints) -> tuple[Ints, Places, Places]:
+    """Return the nodes of a graph's edges, in order, and the places among them of the edges' ends."""
+    nodes, flat = np.unique(np.concatenate([parent, child]), return_inverse=True)
+    above, below = np.split(flat, 2)
+    return nodes, above, below
 
 
 def _reached(source: Places, target: Places, start: Places, nodes: int) -> NDArray[np.bool_]:

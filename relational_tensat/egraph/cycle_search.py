@@ -19,11 +19,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 import numpy as np
-from numpy.typing import NDArray
 
-from relational_tensat.egraph.components import cyclic_components
-
-Ints = NDArray[np.int32]
+from relational_tensat.egraph.components import Ints, Places, cyclic_components
+from relational_tensat.egraph.lifting import labelled
 
 
 def cycle_breakers(columns: Mapping[str, Ints], check: Callable[[], None]) -> list[int]:
@@ -39,10 +37,7 @@ def cycle_breakers(columns: Mapping[str, Ints], check: Callable[[], None]) -> li
     inside = np.flatnonzero(component >= 0)
     by_age = inside[np.argsort(columns["enode"][inside], kind="stable")]
     edges = {name: column[by_age] for name, column in columns.items()}
-    classes, flat = np.unique(np.concatenate([edges["class"], edges["child"]]), return_inverse=True)
-    parent, child = np.split(flat, 2)
-    labels = np.zeros(len(classes), dtype=np.int64)
-    labels[parent], labels[child] = edges["height"], edges["child_height"]
+    _, parent, child, labels = labelled(edges)
     kept = _Kept(labels.tolist(), check)
     return [
         enode
@@ -51,9 +46,7 @@ def cycle_breakers(columns: Mapping[str, Ints], check: Callable[[], None]) -> li
     ]
 
 
-def _grouped(
-    enode: Ints, parent: NDArray[np.intp], child: NDArray[np.intp]
-) -> Iterator[tuple[int, int, list[int]]]:
+def _grouped(enode: Ints, parent: Places, child: Places) -> Iterator[tuple[int, int, list[int]]]:
     """Yield each e-node with its class and its children, from edges in the order of their e-nodes."""
     begins = np.flatnonzero(np.diff(enode, prepend=-1))
     ends = np.append(begins, len(enode))[1:].tolist()

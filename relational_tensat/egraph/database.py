@@ -165,12 +165,21 @@ class Database:
         """Append rows, given by columns in the table's order: many through Arrow, few row by row."""
         if len(next(iter(columns.values()))) < MANY_ROWS:
             self.append(table, list(zip(*columns.values(), strict=True)))
-            return
-        import pyarrow as pa  # only large e-graphs need it
+        else:
+            self.insert_arrays(table, columns, f"insert {table}")
+
+    def insert_arrays(self, table: str, columns: Mapping[str, Any], name: str) -> None:
+        """Append rows, given by columns in the table's order, through Arrow.
+
+        Args:
+            columns: lists, or arrays of NumPy or Arrow.
+            name: what the statement is called.
+        """
+        import pyarrow as pa  # only large e-graphs, and blocks that are copied, need it
 
         batch = pa.table({key: pa.array(values) for key, values in columns.items()})
         self.connection.register("incoming", batch)
-        self.execute(f"INSERT INTO {table} SELECT * FROM incoming", name=f"insert {table}")
+        self.execute(f"INSERT INTO {table} SELECT * FROM incoming", name=name)
         self.connection.unregister("incoming")
 
     def append(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:

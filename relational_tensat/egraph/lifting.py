@@ -7,14 +7,24 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.egraph.components import Adjacency
-
-Ints = NDArray[np.int32]
+from relational_tensat.egraph.components import Adjacency, Ints, Places, numbered
 
 #: In how many rounds labels come to rest, as a rule, where there is no cycle: e-graphs of the 13 models
 #: take 1 to 19, and follow fewer edges than there are.
 _FEW_ROUNDS = 32
 _FEW_EDGES = 10_000
+
+
+def labelled(columns: Mapping[str, Ints]) -> tuple[Ints, Places, Places, NDArray[np.int64]]:
+    """Return the classes of edges, the places among them of the edges' ends, and the classes' labels.
+
+    Args:
+        columns: as ``cycle_breakers`` takes them.
+    """
+    classes, parent, child = numbered(columns["class"], columns["child"])
+    label = np.zeros(len(classes), dtype=np.int64)
+    label[parent], label[child] = columns["height"], columns["child_height"]
+    return classes, parent, child, label
 
 
 class Lifting:
@@ -26,13 +36,7 @@ class Lifting:
     """
 
     def __init__(self, columns: Mapping[str, Ints]) -> None:
-        self._classes, flat = np.unique(
-            np.concatenate([columns["class"], columns["child"]]), return_inverse=True
-        )
-        self._parent, self._child = np.split(flat, 2)
-        self._label = np.zeros(len(self._classes), dtype=np.int64)
-        self._label[self._parent] = columns["height"]
-        self._label[self._child] = columns["child_height"]
+        self._classes, self._parent, self._child, self._label = labelled(columns)
         self._before = self._label.copy()
 
     def comes_to_rest(self, check: Callable[[], None], *, soon: bool = False) -> bool:

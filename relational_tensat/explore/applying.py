@@ -90,17 +90,13 @@ def apply_all(
             turn comes: until the rebuild, nothing changes below the classes that there were.
     """
     database = egraph.database
-    unions, complete, asked = 0, True, False
-    for batch in batches:
-        for _ in _in_portions(egraph, batch):
-            reject(database)
-            complete = _build_within(egraph, iteration, batch.bounds)
-            if not complete and batch.bounds.is_whole:
-                return Applied(unions, complete)
-            unions += _ask_unions(database, batch.bounds.sources, more=asked)
-            asked = True
-            if not complete:
-                break
+    unions, complete = 0, True
+    for number, bounds in enumerate(_in_portions(egraph, batches)):
+        reject(database)
+        complete = _build_within(egraph, iteration, bounds)
+        if not complete and bounds.is_whole:
+            return Applied(unions, complete)
+        unions += _ask_unions(database, bounds.sources, more=number > 0)
         if not complete:
             break
     if unions:
@@ -112,19 +108,19 @@ def apply_all(
     return Applied(unions, complete)
 
 
-def _in_portions(egraph: EGraph, batch: Batch) -> Iterator[None]:
-    """Let ``application`` be one portion of a batch after the other."""
+def _in_portions(egraph: EGraph, batches: Iterable[Batch]) -> Iterator[Bounds]:
+    """Let ``application`` be one portion of the batches after the other; yield what bounds it."""
     database = egraph.database
-    portions = _portions(batch.applications, egraph.e_nodes, batch.bounds)
-    if len(portions) == 1:
-        yield
-        return
-    database.run("candidates")
-    done = 0
-    for portion in portions:
-        database.run("portion", after=done, upto=done + portion)
-        yield
-        done += portion
+    for batch in batches:
+        portions = _portions(batch.applications, egraph.e_nodes, batch.bounds)
+        if len(portions) > 1:
+            database.run("candidates")
+        done = 0
+        for portion in portions:
+            if len(portions) > 1:
+                database.run("portion", after=done, upto=done + portion)
+            yield batch.bounds
+            done += portion
 
 
 def _portions(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:

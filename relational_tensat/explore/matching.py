@@ -17,12 +17,7 @@ from collections.abc import Sequence
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.compile import (
-    PAIR_CAP,
-    CompiledRules,
-    join_query,
-    union_all,
-)
+from relational_tensat.explore.compile import PAIR_CAP, CompiledRules, join_query, union_all
 from relational_tensat.explore.instances import Instances
 from relational_tensat.explore.live import Edges, LiveSkeleton, live_skeletons
 from relational_tensat.explore.search import search_query
@@ -92,7 +87,8 @@ class Matcher:
         self._judge(self._database.execute(self._unjudged_pairs, name="unjudged_pairs"))
         if pairs > 2 * most:
             self._has_rest = self._database.change("pair_cut", most=most) > 0
-        return self._fill("application", self._multi_texts[self._has_rest]) or self.rest()
+        text = self._first_text if self._has_rest else self._multi_text
+        return self._fill("application", text) or self.rest()
 
     def rest(self) -> int:
         """Fill ``application`` with what the last search has found and not given; return how many."""
@@ -210,15 +206,10 @@ class Matcher:
             f"    WHERE i.root0 > 0 ORDER BY i.rule, m.root DESC, i.id, {leaves}\n"
             ")"
         )
-        self._multi_texts = [
-            _multi_text(on_pair, ""),
-            _multi_text(
-                on_pair, "ANTI JOIN pair_cut AS c ON c.rule = p.rule AND p.root0 < c.root0"
-            ),
-        ]
-        self._rest_text = _multi_text(
-            on_pair, "SEMI JOIN pair_cut AS c ON c.rule = p.rule AND p.root0 < c.root0"
-        )
+        below = "JOIN pair_cut AS c ON c.rule = p.rule AND p.root0 < c.root0"
+        self._multi_text = _multi_text("pair AS p", on_pair)
+        self._first_text = _multi_text(f"pair AS p ANTI {below}", on_pair)
+        self._rest_text = _multi_text(f"pair AS p SEMI {below}", on_pair)
         self._unjudged_singles = (
             "-- configurations of single-pattern rules that are not judged yet\n"
             f"SELECT DISTINCT m.pattern, {', '.join(f'm.{g}' for g in single)}\n"
@@ -231,12 +222,12 @@ class Matcher:
         )
 
 
-def _multi_text(on_pair: str, cut: str) -> str:
+def _multi_text(pairs: str, on_pair: str) -> str:
     """Return the query of multi-pattern rules' applications.
 
     Args:
+        pairs: which pairs ``p`` are asked for, as it stands after FROM.
         on_pair: which instance a pair is of.
-        cut: which pairs are left out, as a join.
     """
     return (
         "-- applications of multi-pattern rules\n"
@@ -244,7 +235,7 @@ def _multi_text(on_pair: str, cut: str) -> str:
         "    SELECT p.rule, i.id AS instance, p.root0, p.root1, p.b, p.m0, p.m1, row_number() OVER (\n"
         "        PARTITION BY p.rule ORDER BY p.root0 DESC, p.root1 DESC, i.id, hash(p.b)\n"
         "    ) AS turn\n"
-        f"    FROM pair AS p{cut and chr(10) + '    ' + cut}\n"
+        f"    FROM {pairs}\n"
         f"    JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
         "    WHERE i.root0 > 0\n"
         "    ORDER BY turn, p.rule\n"
