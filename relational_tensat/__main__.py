@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from relational_tensat.cli.main import main
+from relational_tensat.cli.main import process
 
 if __name__ == "__main__":
-    sys.exit(main())
+    process()

@@ -6,10 +6,13 @@ Exit codes: 0 done · 1 internal error · 2 usage · 3 bad input · 4 verificati
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
 
 from relational_tensat import __version__
 from relational_tensat.cli import (
@@ -58,6 +61,24 @@ _PROGRAM = "relational-tensat"
 _DEBUG = "RELATIONAL_TENSAT_DEBUG"
 _INTERNAL_ERROR = 1
 _INTERRUPTED = 130
+
+#: So many new objects are looked through for circles at a time. A run keeps nearly all that it makes:
+#: at Python's 700, looking through 50,000 rules, forms and modules again and again took 3 % of it.
+_NEW_OBJECTS = 100_000
+
+
+def process() -> NoReturn:
+    """Be the whole process: run its command line, and end it with the exit code.
+
+    It ends at once. By then files are written and databases are closed; that Python takes its modules
+    and objects apart one by one, which nobody would see, took 4 % of a run.
+    """
+    gc.set_threshold(_NEW_OBJECTS)
+    code = main()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # nobody reads it any more
+            stream.flush()
+    os._exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,8 +2,8 @@
 
 HiGHS asks whether to stop only at certain points, on a large program seconds apart. It runs in a
 thread; if it has not stopped within ``GRACE_S`` of a Ctrl-C, the caller goes on with what HiGHS
-has reported so far. The thread ends at HiGHS's next question, and the program waits for it when
-it exits.
+has reported so far. The thread ends at HiGHS's next question; the command line does not wait for it
+at its end.
 """
 
 from __future__ import annotations

@@ -113,6 +113,23 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"relational-tensat {__version__}\n"
 
 
+def test_the_process_ends_without_being_taken_apart() -> None:
+    code = (
+        "import atexit, sys; from relational_tensat.cli.main import process;"
+        "atexit.register(print, 'taken apart'); sys.argv[1:] = {argv}; process()"
+    )
+    for argv, exit_code, out in (
+        (["--version"], 0, f"relational-tensat {__version__}\n"),
+        (["rum"], 2, ""),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(argv=argv)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == (exit_code, out)
+        assert bool(done.stderr) == bool(exit_code)
+
+
 def test_help_is_quick_and_imports_nothing_heavy() -> None:
     code = (
         "import sys; from relational_tensat.cli.main import main; code = main(['run', '--help']);"
