@@ -7,7 +7,7 @@ compared element by element.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -62,16 +62,13 @@ def put_together(original: Graph, optimized: Graph, folded: Graph | None = None)
     if folded is not None:
         outputs.append(merger.add(folded, merger.own_weights(folded)))
         graphs.append(folded)
-    graph = replace(
-        original,
-        weights=merger.weights,
-        nodes=tuple(merger.nodes),
-        outputs=tuple(name for names in outputs for name in names),
-        types=merger.types,
-    )
+    graph = merger.graph(name for names in outputs for name in names)
     applied, taken_apart = apply_by_factors(graph, fixed=original.types)
-    applied = replace(applied, nodes=tuple(_interleaved(applied.nodes, len(original.nodes))))
-    return Together(applied, tuple(len(each.output_types()) for each in graphs), taken_apart)
+    if taken_apart:  # (a·u)·v of a·(u·v) may be what the original computes
+        merger = _Merger(original, applied.weights)
+        graph = merger.graph(merger.add(applied, {name: name for name in applied.weights}))
+    graph = replace(graph, nodes=tuple(_interleaved(graph.nodes, len(original.nodes))))
+    return Together(graph, tuple(len(each.output_types()) for each in graphs), taken_apart)
 
 
 class _Merger:
@@ -80,9 +77,16 @@ class _Merger:
     The first graph's nodes stay as they are; where two of them are equal, the first is shared.
     """
 
-    def __init__(self, first: Graph) -> None:
-        self.weights: dict[str, Weight] = dict(first.weights)
-        self.types: dict[str, ValueType] = dict(first.types)
+    def __init__(self, first: Graph, weights: Mapping[str, Weight] | None = None) -> None:
+        """Begin with a graph.
+
+        Args:
+            weights: more than the graph's own; those that nodes of others use, too.
+        """
+        self._first = first
+        self.weights: dict[str, Weight] = {**first.weights, **(weights or {})}
+        kinds = {name: weight.type for name, weight in self.weights.items()}
+        self.types: dict[str, ValueType] = {**first.types, **kinds}
         self.nodes: list[Node] = list(first.nodes)
         self._results: dict[_Key, tuple[str, ...]] = {}
         for node in first.nodes:
@@ -126,6 +130,16 @@ class _Merger:
                 names[name] = self._name(name, weight.type)
                 self.weights[names[name]] = weight
         return names
+
+    def graph(self, outputs: Iterable[str]) -> Graph:
+        """Return all as one graph, which returns the given values."""
+        return replace(
+            self._first,
+            weights=self.weights,
+            nodes=tuple(self.nodes),
+            outputs=tuple(outputs),
+            types=self.types,
+        )
 
     def _name(self, wanted: str, kind: ValueType) -> str:
         """Return a name that no value has yet, and note its type."""

@@ -68,6 +68,28 @@ def test_an_equal_graph_adds_nothing_but_is_still_returned() -> None:
     assert len(together.compute(random_inputs(original, 0), data_of(original))) == 2
 
 
+def test_factors_of_a_product_of_weights_that_the_original_applies_are_applied_once() -> None:
+    weights = {name: weight(16, 16, seed=seed) for seed, name in enumerate("uv")}
+    nodes = [Node("matmul", ("x", "u"), ("h",)), Node("matmul", ("h", "v"), ("y",))]
+    original = build_graph("g", {"x": f32(2, 16)}, weights, nodes, ["h", "y"])
+    inputs = random_inputs(original, 0)
+    for factors, n_new in (("uv", 0), ("vu", 2)):  # the other way round it is something else
+        product = Node("matmul", tuple(factors), ("p",))
+        changed = [product, nodes[0], Node("matmul", ("x", "p"), ("y",))]
+        other = variant(original, changed, original.outputs)
+        together = put_together(original, other)
+        assert together.taken_apart == 1
+        assert together.graph.nodes[:2] == original.nodes
+        assert len(together.graph.nodes) == 2 + n_new
+        found = together.compute(inputs, data_of(original))
+        for ours, graph in zip(found, (original, other), strict=True):
+            for array, expected in zip(
+                ours, compute_outputs(graph, inputs, data_of(original)), strict=True
+            ):
+                np.testing.assert_allclose(array, expected, rtol=1e-12, atol=1e-12)
+        assert np.allclose(found[0][1], found[1][1]) == (n_new == 0)
+
+
 @pytest.mark.parametrize("values", [(0.0, -0.0), (1.0, 1.0 + 1e-15)])
 def test_attributes_are_equal_only_to_the_last_bit(values: tuple[float, float]) -> None:
     x = {"x": f32(4)}
