@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from relational_tensat.egraph import EGraph, cycles
-from relational_tensat.egraph.cycles import filter_cycles
+from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
 from relational_tensat.graph import Graph, Node, build_graph
 from tests.egraph.invariants import assert_invariants
 from tests.egraph.random_graphs import Batch, batches, graphs, pairs_of, square_values, unite
@@ -22,6 +23,16 @@ class Row:
     owner: int
     children: tuple[int, ...]
     filtered: bool
+
+
+#: How many bindings a match has.
+LEAVES = 3
+
+
+def matched() -> st.SearchStrategy[tuple[int, list[int]]]:
+    """Where a match is: its root and its variables, by their places among all that may be."""
+    place = st.integers(0, 99)
+    return st.tuples(place, st.lists(place, min_size=1, max_size=LEAVES))
 
 
 def rows_of(egraph: EGraph) -> dict[int, Row]:
@@ -72,6 +83,55 @@ def test_against_networkx(graph: Graph, wanted: list[Batch]) -> None:
             assert count == 0
     assert_invariants(egraph)
     egraph.close()
+
+
+#: (class, classes below it) of a match, by their places among all, modulo their number.
+Matched = tuple[int, list[int]]
+
+
+@settings(max_examples=18, deadline=None)
+@given(graphs(10), batches(1), st.lists(st.tuples(matched(), matched()), min_size=1, max_size=8))
+def test_applications_that_close_a_cycle_against_networkx(
+    graph: Graph, wanted: list[Batch], pairs: list[tuple[Matched, Matched]]
+) -> None:
+    egraph = EGraph.create(graph)
+    for batch in wanted:
+        unite(egraph, pairs_of(batch, square_values(egraph)))
+    filter_cycles(egraph.database)
+    edges = class_graph(rows_of(egraph))
+    assume(edges)  # else all is one class
+    found = [tuple(_match(edges, *each) for each in pair) for pair in pairs]
+    numbers = {each: number for number, each in enumerate(sorted({m for p in found for m in p}))}
+    egraph.database.execute(
+        "CREATE TEMP TABLE application"
+        " (id INTEGER, root0 INTEGER, root1 INTEGER, b INTEGER[], m0 INTEGER, m1 INTEGER)"
+    )
+    egraph.database.append(
+        "application",
+        [
+            (number, first[0], second[0], [*first[1], *second[1]], numbers[first], numbers[second])
+            for number, (first, second) in enumerate(found)
+        ],
+    )
+    closing = {
+        number
+        for number, (first, second) in enumerate(found)
+        if any(nx.has_path(edges, v, second[0]) for v in first[1] if v)
+        or any(nx.has_path(edges, v, first[0]) for v in second[1] if v)
+    }
+    assert reject_cyclic_applications(egraph.database, LEAVES) == len(closing)
+    left = egraph.database.execute("SELECT id FROM application")
+    assert {row[0] for row in left} == set(range(len(found))) - closing
+    egraph.close()
+
+
+def _match(edges: nx.DiGraph, root: int, leaves: list[int]) -> tuple[int, tuple[int, ...]]:
+    """Return a class that has some below it, and up to so many of these; 0 where there are fewer."""
+    roots = sorted(each for each in edges if edges.out_degree(each))
+    chosen = roots[root % len(roots)]
+    below = sorted(nx.descendants(edges, chosen))
+    variables = [below[leaf % len(below)] for leaf in leaves]
+    return chosen, (*variables, *[0] * (LEAVES - len(variables)))
 
 
 def chain(length: int) -> Graph:
