@@ -202,11 +202,14 @@ class EGraph:
         )
         self.root = rows.root
         self.next_id = len(ids) + 1
-        self._share_equal_nodes()
+        self.e_nodes = self.e_classes = len(ids)
+        if rows.has_equal():
+            self._share_equal_nodes()
 
     def _share_equal_nodes(self) -> None:
         """Hash-cons the original graph: equal nodes become one (common sub-expressions)."""
-        if self.database.change("congruent_many"):
-            self.database.run("congruence_unions", round=0)
-            rebuild(self.database, iteration=0, stamp=0)
-        self.e_nodes, self.e_classes = self.counts()
+        self.database.run("congruent_many")
+        self.database.run("congruence_unions", round=0)
+        rebuilt = rebuild(self.database, iteration=0, stamp=0)
+        self.e_nodes -= rebuilt.dropped
+        self.e_classes -= rebuilt.merged

@@ -42,6 +42,11 @@ class LoadedGraph:
     outputs: list[int] = field(default_factory=list)
     root: int = 0
 
+    def has_equal(self) -> bool:
+        """Whether two e-nodes have the same signature and children."""
+        distinct = set(zip(self.signatures, self.children, strict=True))
+        return len(distinct) < len(self.signatures)
+
 
 def load_rows(graph: Graph, catalogue: Catalogue, height_step: int) -> LoadedGraph:
     """Return the e-node rows of what the outputs of ``graph`` depend on.
