@@ -35,6 +35,9 @@ OPTIMIZERS = frozenset(
     }
 )
 
+#: Up to so many rows, a statement with lists as parameters takes half as long as DuckDB's appender.
+FEW_ROWS = 32
+
 #: From so many rows on, Arrow is faster than appending one by one.
 MANY_ROWS = 5_000
 
@@ -162,7 +165,7 @@ class Database:
             return dict(found)
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Append rows, given by columns in the table's order: many through Arrow, few row by row."""
+        """Append rows, given by columns in the table's order: many through Arrow, others row by row."""
         if len(next(iter(columns.values()))) < MANY_ROWS:
             self.append(table, list(zip(*columns.values(), strict=True)))
         else:
@@ -183,8 +186,15 @@ class Database:
         self.connection.unregister("incoming")
 
     def append(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Append rows. Counted as a statement; for a few rows it is twice as fast as Arrow."""
+        """Append rows. Counted as a statement; up to some thousands, it is faster than Arrow."""
         if not rows:
+            return
+        if len(rows) <= FEW_ROWS:
+            columns = {
+                f"c{i}": column for i, column in enumerate(map(list, zip(*rows, strict=True)))
+            }
+            values = ", ".join(f"unnest(${column})" for column in columns)
+            self.execute(f"INSERT INTO {table} SELECT {values}", columns, f"insert {table}")
             return
         with self._running(f"insert {table}") as taken:
             taken.rows += len(rows)
@@ -243,9 +253,7 @@ class Database:
         self.connection.close()
 
     def _limit_planning(self) -> None:
-        known = self.connection.execute("SELECT * FROM duckdb_optimizers()").fetchall()
-        disabled = ",".join(sorted(name for (name,) in known if name not in OPTIMIZERS))
-        self.connection.execute(f"SET disabled_optimizers = '{disabled}'")
+        self.connection.execute(f"SET disabled_optimizers = '{_disabled(self.connection)}'")
 
     @contextmanager
     def _running(self, name: str) -> Iterator[StatementTime]:
@@ -268,17 +276,32 @@ class Database:
         taken = self.stopwatch.time_of(statement.lower())
         started = time.perf_counter()
         try:
-            self.connection.execute(statement)
+            self.connection.execute(_parse(self.connection, statement)[0])
             taken.count += 1
             taken.seconds += time.perf_counter() - started
         except duckdb.InterruptException as error:
             raise Interrupted from error
         except duckdb.OutOfMemoryException as error:
             raise _out_of_memory(error) from error
+        except duckdb.TransactionException as error:
+            if "could not allocate" in str(error):  # so COMMIT says it
+                raise _out_of_memory(error) from error
+            raise
 
 
-def _out_of_memory(error: duckdb.OutOfMemoryException) -> OutOfMemory:
-    reason = first_line(error).removeprefix("Out of Memory Error: ")
+def _disabled(connection: duckdb.DuckDBPyConnection) -> str:
+    """Return the names of the optimizers that are not wanted; asked for once a process."""
+    if not _DISABLED:
+        known = connection.execute("SELECT * FROM duckdb_optimizers()").fetchall()
+        _DISABLED.append(",".join(sorted(name for (name,) in known if name not in OPTIMIZERS)))
+    return _DISABLED[0]
+
+
+_DISABLED: list[str] = []
+
+
+def _out_of_memory(error: duckdb.Error) -> OutOfMemory:
+    reason = first_line(error).rpartition("Error: ")[2].removeprefix("Failed to commit: ")
     return OutOfMemory(f"the database's memory limit is reached: {reason}")
 
 
