@@ -11,8 +11,9 @@ The names below are the public interface; they are imported when they are first 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from relational_tensat.lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from relational_tensat.api import optimize, resume
@@ -74,16 +75,8 @@ _HOMES = {
     "result": ("Result",),
     "verify": ("Verification",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-
-def __getattr__(name: str) -> object:
-    """Import a public name on first use."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names_on_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

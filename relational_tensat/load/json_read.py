@@ -119,13 +119,12 @@ def _node(place: Place, table: dict[str, Operator]) -> Node:
 
 def _attrs(place: Place, operator: Operator) -> dict[str, AttrValue]:
     """Return the attributes of a node, checked against the operator's declaration."""
-    declared = {attr.name: attr for attr in operator.attrs}
     attrs: dict[str, AttrValue] = {}
     for key, item in place.fields().items():
-        if key not in declared:
-            hint = nearest(key, declared)
+        if key not in operator.declared:
+            hint = nearest(key, operator.declared)
             item.fail(f"{operator.name} has no attribute {key!r}{hint}")
-        attrs[key] = decode_attr(item, declared[key].kind)
+        attrs[key] = decode_attr(item, operator.declared[key].kind)
     try:
         operator.normalize(attrs)
     except ShapeError as error:

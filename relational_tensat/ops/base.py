@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -142,6 +143,11 @@ class Operator(ABC):
     #: where it takes many before.
     onnx_since: ClassVar[int] = 1
 
+    @cached_property
+    def declared(self) -> Mapping[str, Attr]:
+        """Its attributes by name, in order."""
+        return {attr.name: attr for attr in self.attrs}
+
     @property
     def free(self) -> bool:
         """Whether it never launches a kernel, whatever the device: nothing runs, or it is a view."""
@@ -236,10 +242,10 @@ class Operator(ABC):
         Raises:
             ShapeError: one is unknown, missing, or of the wrong kind.
         """
-        known = {attr.name: attr for attr in self.attrs}
         for key in attrs:
-            if key not in known:
-                raise ShapeError(f"{self.name} has no attribute {key!r}{nearest(key, known)}")
+            if key not in self.declared:
+                known = nearest(key, self.declared)
+                raise ShapeError(f"{self.name} has no attribute {key!r}{known}")
         result: dict[str, AttrValue] = {}
         for attr in self.attrs:
             value = attrs.get(attr.name, attr.default)

@@ -24,6 +24,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeAlias
 
 from relational_tensat.errors import ShapeError, UsageError, nearest
@@ -86,16 +87,14 @@ def _expand(form: Form, file: str) -> Iterator[tuple[Form, str]]:
         if len(atoms) != len(values):
             fail(file, item.line, f"each {name.text} takes words and numbers only")
         choices.append([(name.text, atom) for atom in atoms])
-    bare = Form(tuple(rest), form.line)
+    bare = Form(rest, form.line)
     for variable in dict.fromkeys(name for values in choices for name, _ in values):
         if replace_atoms(bare, {variable: Atom("", 0)}) is bare:
             fail(file, form.line, f"each {variable} is never used")
     for choice in itertools.product(*choices):
         values_of: dict[str, Atom] = dict(choice)
         suffix = f"[{','.join(atom.text for atom in values_of.values())}]" if choice else ""
-        expanded = replace_atoms(bare, values_of) if choice else bare
-        assert isinstance(expanded, Form)
-        yield expanded, suffix
+        yield replace_atoms(bare, values_of) if choice else bare, suffix
 
 
 Bound: TypeAlias = "Apply | Call | Literal"
@@ -208,7 +207,7 @@ class _RuleReader:
         if name in others:
             fail(self._file, atom.line, f"?{name} stands for a tensor and for an attribute")
         mine.add(name)
-        return Var(name)
+        return _var(name)
 
     def _target(self, syntax: Syntax) -> Term:
         if isinstance(syntax, Atom):
@@ -218,7 +217,7 @@ class _RuleReader:
                 return bound
             if bound is not None or name in self._scope.attrs:
                 fail(self._file, syntax.line, f"?{name} is a value, expected a tensor")
-            return Var(name)
+            return _var(name)
         operator, children, attrs = self._application(syntax)
         terms = tuple(self._target(child) for child in children)
         written = {key: self._expr(value) for key, value in attrs.items()}
@@ -258,8 +257,10 @@ class _RuleReader:
         self, operator: Operator, written: dict[str, Expr], line: int
     ) -> tuple[tuple[str, Expr], ...]:
         """Return attributes in declared order; constants are checked and made canonical."""
+        if not written and all(attr.default is not REQUIRED for attr in operator.attrs):
+            return ()
         values: dict[str, AttrValue] = {}
-        declared = {attr.name: attr for attr in operator.attrs}
+        declared = operator.declared
         for key, value in written.items():
             if isinstance(value, Literal):
                 values[key] = _as_kind(value.value, declared.get(key))
@@ -305,7 +306,7 @@ class _RuleReader:
             bound = self._known(name, syntax.line)
             if isinstance(bound, Apply):
                 fail(self._file, syntax.line, f"?{name} is a term, expected a value")
-            return Var(name) if bound is None else bound
+            return _var(name) if bound is None else bound
         if isinstance(syntax, Atom) or syntax.square:
             return self._constant(syntax)
         return self._call(syntax)
@@ -340,9 +341,10 @@ class _RuleReader:
         return Literal(syntax.text if syntax.quoted else _constant_of(syntax.text))
 
     def _variable(self, atom: Atom) -> str:
-        if not atom.is_variable or not _NAME.fullmatch(atom.text[1:]):
+        name = atom.text[1:]
+        if not atom.is_variable or not _is_name(name):
             fail(self._file, atom.line, f"{atom.text!r} where a ?variable is expected")
-        return atom.text[1:]
+        return name
 
     def _known(self, name: str, line: int) -> Bound | None:
         """Return what a name stands for, None for a variable; refuse names that nothing binds."""
@@ -354,6 +356,17 @@ class _RuleReader:
             hint = nearest(f"?{name}", scope.names())
             fail(self._file, line, f"the variable ?{name} is not bound by a source{hint}")
         return None
+
+
+@cache
+def _var(name: str) -> Var:
+    """Return the variable of a name: rules have the same few over and over."""
+    return Var(name)
+
+
+@cache
+def _is_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None
 
 
 def _constant_of(text: str) -> AttrValue:

@@ -1,4 +1,4 @@
-"""The written form of rules: s-expressions with line numbers.
+"""The written form of rules: s-expressions with line numbers. Nothing changes them once they are read.
 
 ``(…)`` is a list, ``[1 1]`` a tuple of constants, ``"…"`` a text on one line; everything else up to
 a space or bracket is an atom. ``;`` and ``#`` begin a comment that ends with the line.
@@ -6,50 +6,50 @@ a space or bracket is an atom. ``;`` and ``#`` begin a comment that ends with th
 
 from __future__ import annotations
 
-import operator
 import re
-from typing import NamedTuple, NoReturn, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import NoReturn, TypeAlias
 
 from relational_tensat.errors import RuleError
 
-_TOKEN = re.compile(
-    r"""[ \t\r\f\v]*(?:(?P<atom>[^\s()\[\]";#][^\s()\[\]";]*)|(?P<bracket>[()\[\]])|(?P<newline>\n)
-    |(?P<comment>[;#][^\n]*)|"(?P<text>[^"\n]*)"|(?P<open>"))""",
-    re.VERBOSE,
-)
+#: An atom, a bracket, a comment, a text, or a quotation mark that has no partner on its line.
+_TOKEN = re.compile(r"""[^\s()\[\]";#][^\s()\[\]";]*|[()\[\]]|[;#].*|"[^"]*"|\"""")
 _CLOSING = {"(": ")", "[": "]"}
 
 
-class Atom(NamedTuple):
-    """A word, number, ``?variable`` or ``:attribute``; ``quoted`` if it stood in quotes."""
+class Atom:
+    """A word, number, ``?variable`` or ``:attribute``; ``quoted`` if it stood in quotes.
 
-    text: str
-    line: int
-    quoted: bool = False
+    Attributes:
+        is_variable, is_keyword: whether it is ``?name``, or ``:name``.
+    """
 
-    @property
-    def is_variable(self) -> bool:
-        """Whether it is ``?name``."""
-        return not self.quoted and self.text.startswith("?")
+    __slots__ = ("is_keyword", "is_variable", "line", "quoted", "text")
 
-    @property
-    def is_keyword(self) -> bool:
-        """Whether it is ``:name``."""
-        return not self.quoted and self.text.startswith(":")
+    def __init__(self, text: str, line: int, quoted: bool = False) -> None:
+        self.text = text
+        self.line = line
+        self.quoted = quoted
+        first = "" if quoted else text[:1]
+        self.is_variable = first == "?"
+        self.is_keyword = first == ":"
 
 
-class Form(NamedTuple):
-    """A list in ``( )``, or in ``[ ]`` if ``square``."""
+class Form:
+    """A list in ``( )``, or in ``[ ]`` if ``square``.
 
-    items: tuple[Syntax, ...]
-    line: int
-    square: bool = False
+    Attributes:
+        head: the first atom's text; ``""`` where there is none.
+    """
 
-    @property
-    def head(self) -> str:
-        """The first atom's text; ``""`` where there is none."""
-        first = self.items[0] if self.items else None
-        return first.text if isinstance(first, Atom) and not first.quoted else ""
+    __slots__ = ("head", "items", "line", "square")
+
+    def __init__(self, items: Sequence[Syntax], line: int, square: bool = False) -> None:
+        self.items = items
+        self.line = line
+        self.square = square
+        first = items[0] if items else None
+        self.head = first.text if isinstance(first, Atom) and not first.quoted else ""
 
 
 Syntax: TypeAlias = Atom | Form
@@ -70,49 +70,51 @@ def read_forms(text: str, file: str) -> tuple[Syntax, ...]:
     Raises:
         RuleError: a bracket or quotation mark has no partner; names its line.
     """
-    stack: list[tuple[str, int, list[Syntax]]] = [("", 0, [])]
-    line = 1
-    for token in _TOKEN.finditer(text):
-        kind = token.lastgroup
-        if kind == "atom":
-            stack[-1][2].append(Atom(token[kind], line))
-        elif kind == "bracket":
-            bracket = token[kind]
-            if bracket in _CLOSING:
-                stack.append((bracket, line, []))
-            else:
-                _close(stack, bracket, line, file)
-        elif kind == "newline":
-            line += 1
-        elif kind == "text":
-            stack[-1][2].append(Atom(token[kind], line, quoted=True))
-        elif kind == "open":
-            fail(file, line, 'the text that begins with " does not end on its line')
-    if len(stack) > 1:
-        opening, where, _ = stack[-1]
+    outer: list[tuple[str, int, list[Syntax]]] = []  # each open bracket, and what stands before it
+    items: list[Syntax] = []
+    for line, written in enumerate(text.split("\n"), 1):
+        for token in _TOKEN.findall(written):
+            first = token[0]
+            if first in "([":
+                outer.append((token, line, items))
+                items = []
+            elif first in ")]":
+                if not outer:
+                    fail(file, line, f"{token!r} closes nothing")
+                opening, where, before = outer.pop()
+                if _CLOSING[opening] != token:
+                    fail(file, line, f"{token!r} closes the {opening!r} of line {where}")
+                before.append(Form(items, where, opening == "["))
+                items = before
+            elif first == '"':
+                if token == first:
+                    fail(file, line, 'the text that begins with " does not end on its line')
+                items.append(Atom(token[1:-1], line, quoted=True))
+            elif first not in ";#":
+                items.append(Atom(token, line))
+    if outer:
+        opening, where, _ = outer[-1]
         fail(file, where, f"{opening!r} is never closed")
-    return tuple(stack[0][2])
+    return tuple(items)
 
 
-def _close(stack: list[tuple[str, int, list[Syntax]]], bracket: str, line: int, file: str) -> None:
-    opening, where, items = stack[-1]
-    if not opening:
-        fail(file, line, f"{bracket!r} closes nothing")
-    if _CLOSING[opening] != bracket:
-        fail(file, line, f"{bracket!r} closes the {opening!r} of line {where}")
-    stack.pop()
-    stack[-1][2].append(Form(tuple(items), where, square=opening == "["))
-
-
-def replace_atoms(syntax: Syntax, values: dict[str, Atom]) -> Syntax:
-    """Return the expression with every atom that is a key replaced; places keep their lines.
+def replace_atoms(form: Form, values: Mapping[str, Atom]) -> Form:
+    """Return the list with every atom that is a key replaced; places keep their lines.
 
     What has none of them is returned as it is.
     """
-    if isinstance(syntax, Form):
-        items = [replace_atoms(item, values) for item in syntax.items]
-        if all(map(operator.is_, items, syntax.items)):
-            return syntax
-        return Form(tuple(items), syntax.line, syntax.square)
-    found = None if syntax.quoted else values.get(syntax.text)
-    return syntax if found is None else Atom(found.text, syntax.line, found.quoted)
+    items: list[Syntax] | None = None
+    for index, item in enumerate(form.items):
+        if isinstance(item, Form):
+            new: Syntax = replace_atoms(item, values)
+            if new is item:
+                continue
+        elif item.text in values and not item.quoted:
+            value = values[item.text]
+            new = Atom(value.text, item.line, value.quoted)
+        else:
+            continue
+        if items is None:
+            items = list(form.items)
+        items[index] = new
+    return form if items is None else Form(items, form.line, form.square)

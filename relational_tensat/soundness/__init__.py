@@ -1,9 +1,20 @@
-"""Whether rules are true: each is tried on many random configurations, exactly where it can be."""
+"""Whether rules are true: each is tried on many random configurations, exactly where it can be.
 
-from relational_tensat.soundness.counterexample import Counterexample
-from relational_tensat.soundness.replay import Typed, apply, tensor
-from relational_tensat.soundness.verdict import Verdict
-from relational_tensat.soundness.verifying import DEFAULT_TRIALS, verify_rule, verify_rules
+The names below are imported when they are first used: that a rule is known to be sound is found out
+without what judges rules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from relational_tensat.lazy import names_on_first_use
+
+if TYPE_CHECKING:
+    from relational_tensat.soundness.counterexample import Counterexample
+    from relational_tensat.soundness.replay import Typed, apply, tensor
+    from relational_tensat.soundness.verdict import Verdict
+    from relational_tensat.soundness.verifying import DEFAULT_TRIALS, verify_rule, verify_rules
 
 __all__ = [
     "DEFAULT_TRIALS",
@@ -15,3 +26,13 @@ __all__ = [
     "verify_rule",
     "verify_rules",
 ]
+
+__getattr__ = names_on_first_use(
+    __name__,
+    {
+        "counterexample": ("Counterexample",),
+        "replay": ("Typed", "apply", "tensor"),
+        "verdict": ("Verdict",),
+        "verifying": ("DEFAULT_TRIALS", "verify_rule", "verify_rules"),
+    },
+)

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from relational_tensat.errors import InputError
 from relational_tensat.files import write_aside
 from relational_tensat.resources import resource_dir
@@ -42,8 +40,11 @@ class Stored:
 def cache_file() -> Path:
     """Return where the verdicts on a user's own rules are kept."""
     folder = os.environ.get(CACHE_VARIABLE)
-    base = Path(folder) if folder else Path(platformdirs.user_cache_dir("relational-tensat"))
-    return base / "verdicts.json"
+    if folder:
+        return Path(folder) / "verdicts.json"
+    import platformdirs  # the rules that ship need no cache
+
+    return Path(platformdirs.user_cache_dir("relational-tensat")) / "verdicts.json"
 
 
 def shipped_file() -> Path:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from relational_tensat.soundness.counterexample import Counterexample
+if TYPE_CHECKING:
+    from relational_tensat.soundness.counterexample import Counterexample
 
 #: sound: it held wherever it was tried; unsound: somewhere it did not; untested: too few operands
 #: were found that it applies to.

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from relational_tensat.errors import RuleError
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Apply, Call, Literal, Rule, Var
+from relational_tensat.rules.syntax import Atom, Form, read_forms
 
 GOOD = """
 ; joins two products
@@ -40,6 +41,23 @@ def test_reads_a_rule() -> None:
         Apply("matmul", (Var("a"), Var("c")), (("act", f),)),
     )
     assert rule.conditions == (Call("=", (Call("rank", (Var("b"),)), Call("rank", (Var("c"),)))),)
+
+
+def test_what_separates_atoms() -> None:
+    text = '(a#b :c?d;e (f\n"#g (" [1\r\n\t2])# h)\n"i"'
+    form, last = read_forms(text, "f")
+    assert isinstance(form, Form)
+    assert isinstance(last, Atom)
+    assert [(item.text, item.line) for item in form.items if isinstance(item, Atom)] == [
+        ("a#b", 1), (":c?d", 1), ("#g (", 2),
+    ]  # fmt: skip
+    pair = form.items[-1]
+    assert isinstance(pair, Form)
+    assert (pair.square, pair.line, pair.head) == (True, 2, "1")
+    assert [(item.text, item.line) for item in pair.items if isinstance(item, Atom)] == [
+        ("1", 2), ("2", 3),
+    ]  # fmt: skip
+    assert (last.text, last.line, last.quoted, last.is_variable) == ("i", 4, True, False)
 
 
 def test_let_is_put_in_where_it_stands() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,22 @@ def test_shipped_rules_load_and_none_is_unsound() -> None:
     assert len({rule.name for rule in rules}) == len(rules)
     assert not any(rule.unsound for rule in rules)
     assert {Path(rule.file) for rule in rules} == set(shipped_files())
+
+
+def test_terms_are_written_as_dataclasses_are() -> None:
+    """Rules are hashed by it, and found to be sound by their hashes."""
+
+    def written(value: object) -> str:
+        if isinstance(value, tuple):
+            return f"({', '.join(map(written, value))}{',' if len(value) == 1 else ''})"
+        if not is_dataclass(value):
+            return repr(value)
+        values = (f"{field.name}={written(getattr(value, field.name))}" for field in fields(value))
+        return f"{type(value).__name__}({', '.join(values)})"
+
+    for rule in (*load_rules(), *taso_rules()):
+        for part in (rule.sources, rule.targets, rule.conditions, rule.worth):
+            assert repr(part) == written(part)
 
 
 def test_taso_rules_are_139_and_37_of_them_unsound() -> None:
