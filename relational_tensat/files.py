@@ -4,11 +4,31 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from relational_tensat.errors import InputError
+
+
+def check_file(path: Path, expected: str = "a model file") -> None:
+    """Check that there is a file.
+
+    Args:
+        expected: what the file should be, for messages.
+
+    Raises:
+        InputError: it does not exist, is a folder, or cannot be looked at.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{path}: is a folder, expected {expected}")
 
 
 def read_bytes(path: Path, expected: str = "a model file") -> bytes:
@@ -20,12 +40,9 @@ def read_bytes(path: Path, expected: str = "a model file") -> bytes:
     Raises:
         InputError: it does not exist, is a folder, cannot be read, or has 0 bytes.
     """
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder, expected {expected}")
+    check_file(path, expected)
     try:
         data = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     if not data:

@@ -1,18 +1,45 @@
-"""Where outputs go, checked before any work is done."""
+"""Where models are and outputs go, checked before any work is done."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from relational_tensat.errors import UsageError, nearest
-from relational_tensat.graph import Graph
+from relational_tensat.files import check_file
+
+if TYPE_CHECKING:
+    from relational_tensat.graph import Graph
 
 #: The suffixes of the model formats.
 SUFFIXES = (".json", ".onnx")
 
-
 #: Every DuckDB file has it after an 8-byte checksum.
 _DUCKDB_MAGIC = b"DUCK"
+
+
+def model_suffix(path: Path) -> str:
+    """Return which of ``SUFFIXES`` a model's file has.
+
+    Raises:
+        UsageError: it has another one.
+    """
+    suffix = path.suffix.lower()
+    if suffix in SUFFIXES:
+        return suffix
+    hint = nearest(suffix, SUFFIXES) if suffix else ""
+    raise UsageError(f"{path}: the suffix {suffix!r} is not one of .json and .onnx{hint}")
+
+
+def check_model(path: Path) -> None:
+    """Check that a model may be in a file, without reading it.
+
+    Raises:
+        UsageError: its suffix is of no known format.
+        InputError: it does not exist or is a folder.
+    """
+    model_suffix(path)
+    check_file(path)
 
 
 def check_output(output: str | Path | None, model: Graph | str | Path) -> Path | None:
@@ -32,7 +59,7 @@ def check_output(output: str | Path | None, model: Graph | str | Path) -> Path |
         raise UsageError(f"{path}: the folder {str(path.parent)!r} does not exist")
     if path.is_dir():
         raise UsageError(f"{path}: is a folder, expected a file name")
-    if not isinstance(model, Graph) and path.exists() and path.samefile(Path(model)):
+    if isinstance(model, str | Path) and path.exists() and path.samefile(Path(model)):
         raise UsageError(f"{path}: the output would overwrite the model")
     return path
 

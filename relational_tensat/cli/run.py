@@ -198,8 +198,10 @@ def _optimized(args: argparse.Namespace) -> Result:
     if args.model is None:
         raise UsageError("expected MODEL, or --resume DB (see relational-tensat run --help)")
     options = _options(args)
+    from relational_tensat.paths import check_model, default_output
+
+    check_model(args.model)  # before all is imported that a run needs
     from relational_tensat.api import optimize
-    from relational_tensat.paths import default_output
 
     return optimize(
         args.model,

@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relational_tensat.errors import MissingDependencyError, UsageError, nearest
+from relational_tensat.errors import MissingDependencyError, UsageError
 from relational_tensat.graph import Graph
 from relational_tensat.load.json_read import read_json
 from relational_tensat.load.json_write import write_json
+from relational_tensat.paths import model_suffix
 
 if TYPE_CHECKING:
     import onnx
 
 __all__ = ["from_onnx_model", "load_model", "save_model", "to_onnx_model"]
-
-_SUFFIXES = (".json", ".onnx")
 
 
 def load_model(path: Path, dims: Mapping[str, int] | None = None) -> Graph:
@@ -33,7 +32,7 @@ def load_model(path: Path, dims: Mapping[str, int] | None = None) -> Graph:
         MissingDependencyError: it is an ONNX file and onnx is not installed.
     """
     path = Path(path)
-    if _suffix(path) == ".json":
+    if model_suffix(path) == ".json":
         graph = read_json(path)
         if dims:
             given = ", ".join(dims)
@@ -54,7 +53,7 @@ def save_model(graph: Graph, path: Path) -> None:
         MissingDependencyError: it is an ONNX file and onnx is not installed.
     """
     path = Path(path)
-    if _suffix(path) == ".json":
+    if model_suffix(path) == ".json":
         write_json(graph, path)
         return
     _need_onnx()
@@ -90,14 +89,6 @@ def to_onnx_model(graph: Graph) -> onnx.ModelProto:
     from relational_tensat.load.onnx_write import write_model
 
     return write_model(graph)
-
-
-def _suffix(path: Path) -> str:
-    suffix = path.suffix.lower()
-    if suffix in _SUFFIXES:
-        return suffix
-    hint = nearest(suffix, _SUFFIXES) if suffix else ""
-    raise UsageError(f"{path}: the suffix {suffix!r} is not one of .json and .onnx{hint}")
 
 
 def _need_onnx() -> None:
