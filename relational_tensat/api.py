@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from relational_tensat import resuming
 from relational_tensat.checking import check_result
 from relational_tensat.choosing import settle
 from relational_tensat.cost import (
@@ -29,13 +30,6 @@ from relational_tensat.paths import check_database, check_output
 from relational_tensat.phases import Phases
 from relational_tensat.progress import Progress, Silent
 from relational_tensat.result import ExtractionSummary, Result
-from relational_tensat.resuming import (
-    FoundModel,
-    RunRecord,
-    StoredRun,
-    read_run,
-    remember_kept_original,
-)
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.searching import search
@@ -79,7 +73,7 @@ def optimize(
     """
     run = _Run(options or Options(), progress or Silent())
     check_database(run.options.db)
-    return run.carry_out(lambda: FoundModel(model, run.load(model)), output, cost_model)
+    return run.carry_out(lambda: resuming.FoundModel(model, run.load(model)), output, cost_model)
 
 
 def resume(
@@ -114,7 +108,7 @@ def resume(
         InputError: also, ``db`` is no run's database, another process is using it, the run had not begun
             to explore, or its rules, its model, or the file that its costs are from have changed since.
     """
-    stored = read_run(Path(db))
+    stored = resuming.read_run(Path(db))
     options = stored.options(
         time_limit_s=time_limit_s,
         extract_time_limit_s=extract_time_limit_s,
@@ -132,7 +126,7 @@ class _Run:
     """The phases of one run."""
 
     def __init__(
-        self, options: Options, progress: Progress, stored: StoredRun | None = None
+        self, options: Options, progress: Progress, stored: resuming.StoredRun | None = None
     ) -> None:
         """Prepare a run.
 
@@ -146,7 +140,7 @@ class _Run:
 
     def carry_out(
         self,
-        find_model: Callable[[], FoundModel],
+        find_model: Callable[[], resuming.FoundModel],
         output: str | Path | None,
         cost_model: CostModel | None,
     ) -> Result:
@@ -167,7 +161,7 @@ class _Run:
         record = None
         if self.stored is None and self.options.db is not None:
             own = cost_model is not None
-            record = RunRecord.of(self.options, model, graph, target, own_costs=own)
+            record = resuming.RunRecord.of(self.options, model, graph, target, own_costs=own)
         found = search(
             shared, rules, cost, self.options, self.phases, record=record, stored=self.stored
         )
@@ -181,7 +175,7 @@ class _Run:
             lambda folded: self.time_whole(shared, folded, given, cost.device),
         )
         if settled.keeps_original and self.options.db is not None:
-            remember_kept_original(self.options.db, settled.notes[-1])
+            resuming.remember_kept_original(self.options.db, settled.notes[-1])
         if target is not None:
             with self.phases.phase("write"):
                 save_model(settled.folded, target)

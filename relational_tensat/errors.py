@@ -6,7 +6,6 @@ A message is one line: what is wrong, where, and what was expected.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -72,5 +71,7 @@ def first_line(error: Exception) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the known name closest to ``name``, or ``""``."""
+    import difflib  # none of what goes well needs it
+
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""

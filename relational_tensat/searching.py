@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from relational_tensat import resuming
 from relational_tensat.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.blocks import BlocksReport, explore_blocks
 from relational_tensat.cost import CostModel
@@ -17,7 +18,6 @@ from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
 from relational_tensat.graph import Graph
 from relational_tensat.options import Options
 from relational_tensat.phases import Phases
-from relational_tensat.resuming import RunRecord, StoredRun, write_record
 from relational_tensat.rules.model import Rule
 
 
@@ -50,8 +50,8 @@ def search(
     options: Options,
     phases: Phases,
     *,
-    record: RunRecord | None = None,
-    stored: StoredRun | None = None,
+    record: resuming.RunRecord | None = None,
+    stored: resuming.StoredRun | None = None,
 ) -> Found:
     """Explore all rewritings of a graph in the database, extract the cheapest graph.
 
@@ -68,7 +68,7 @@ def search(
         egraph = _open_egraph(graph, options, stored)
     try:
         if record is not None:
-            write_record(egraph.database, record)
+            resuming.write_record(egraph.database, record)
         extractor = AnytimeExtractor(egraph, cost, options, phases.progress)
         if stored is not None:
             extractor.go_on()
@@ -98,7 +98,7 @@ def search(
     )
 
 
-def _open_egraph(graph: Graph, options: Options, stored: StoredRun | None) -> EGraph:
+def _open_egraph(graph: Graph, options: Options, stored: resuming.StoredRun | None) -> EGraph:
     if stored is not None:
         return stored.open(graph, options)
     return EGraph.create(
@@ -116,7 +116,7 @@ def _explore(
     options: Options,
     phases: Phases,
     extractor: AnytimeExtractor,
-    stored: StoredRun | None,
+    stored: resuming.StoredRun | None,
 ) -> tuple[Exploration, BlocksReport | None]:
     if stored is not None and stored.stop_reason is not None:
         return ended_exploration(egraph.database, stored.checkpoint, stored.stop_reason), None

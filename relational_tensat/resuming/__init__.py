@@ -1,8 +1,18 @@
-"""Taking up the run of a process that was killed, from its database."""
+"""Taking up the run of a process that was killed, from its database.
 
-from relational_tensat.resuming.model import FoundModel
-from relational_tensat.resuming.record import RunRecord, remember_kept_original, write_record
-from relational_tensat.resuming.stored import StoredRun, read_run
+The names below are imported when they are first used: runs without a database need none of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from relational_tensat.lazy import names_on_first_use
+
+if TYPE_CHECKING:
+    from relational_tensat.resuming.model import FoundModel
+    from relational_tensat.resuming.record import RunRecord, remember_kept_original, write_record
+    from relational_tensat.resuming.stored import StoredRun, read_run
 
 __all__ = [
     "FoundModel",
@@ -12,3 +22,12 @@ __all__ = [
     "remember_kept_original",
     "write_record",
 ]
+
+__getattr__ = names_on_first_use(
+    __name__,
+    {
+        "model": ("FoundModel",),
+        "record": ("RunRecord", "remember_kept_original", "write_record"),
+        "stored": ("StoredRun", "read_run"),
+    },
+)

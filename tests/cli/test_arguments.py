@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,10 @@ import pytest
 from relational_tensat import __version__
 from relational_tensat.cli.main import build_parser, main
 from relational_tensat.cli.run import _options
+from relational_tensat.load import save_model
+from relational_tensat.models import GraphBuilder
+
+MODEL = Path(__file__).parents[2] / "bench" / "inputs" / "nasrnn.json"
 
 
 def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> str:
@@ -51,7 +56,7 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["run", "m.json", "--dim", "batch=0"], "'0' is not a whole number, 1 or more"),
         (["run", "m.json", "--dim", "b=1", "--dim", "b=2"], "'b' is given twice, as 1 and 2"),
         (["run", "m.json", "--input", "x"], "'x' is not NAME=FILE.npy"),
-        (["run", "m.json", "--cost", "t5"], "unknown cost profile 't5'.*did you mean 't4'"),
+        (["run", str(MODEL), "--cost", "t5"], "unknown cost profile 't5'.*did you mean 't4'"),
         (["run", "m.json", "more"], "unknown argument 'more'"),
         (["sql", "db"], "QUERY"),
         (["rules", "shaw"], "did you mean 'show'"),
@@ -133,7 +138,7 @@ def test_the_process_ends_without_being_taken_apart() -> None:
 def test_help_is_quick_and_imports_nothing_heavy() -> None:
     code = (
         "import sys; from relational_tensat.cli.main import main; code = main(['run', '--help']);"
-        "heavy = {'numpy', 'duckdb', 'onnx', 'highspy', 'rich', 'pyarrow'} & set(sys.modules);"
+        f"heavy = {HEAVY} & set(sys.modules);"
         "sys.exit(f'imported {heavy}' if heavy else code)"
     )
     started = time.process_time()
@@ -143,17 +148,60 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
     assert time.process_time() - started < 1.0
 
 
-def test_optimizing_a_small_model_imports_no_arrow() -> None:
-    """It takes a twentieth of the start of a run."""
+#: What takes long to import.
+HEAVY = {"numpy", "duckdb", "onnx", "highspy", "rich", "pyarrow"}
+
+#: What a plain run has no use for: each of them would take a part of its start.
+UNUSED = {
+    "difflib", "hypothesis", "onnx", "onnxruntime", "platformdirs", "pyarrow", "sqlite3",
+    "relational_tensat.blocks.reusing", "relational_tensat.cost.cpu", "relational_tensat.cost.cuda",
+    "relational_tensat.explain", "relational_tensat.gpu", "relational_tensat.importing",
+    "relational_tensat.load.onnx_read", "relational_tensat.models",
+    "relational_tensat.resuming.record", "relational_tensat.resuming.stored",
+    "relational_tensat.soundness.counterexample", "relational_tensat.soundness.verifying",
+}  # fmt: skip
+
+
+def test_a_plain_run_imports_nothing_that_it_does_not_use(tmp_path: Path) -> None:
+    path = tmp_path / "g.json"
+    builder = GraphBuilder("g")
+    save_model(builder.build(builder.op("relu", builder.input("x", 4))), path)
     code = (
-        "import sys; from relational_tensat import Options, optimize;"
-        "from relational_tensat.models import GraphBuilder;"
-        "builder = GraphBuilder('g'); builder.op('relu', builder.input('x', 4));"
-        "optimize(builder.build(builder.op('relu', 'x')), Options());"
-        "sys.exit('pyarrow' in sys.modules)"
+        "import sys; from relational_tensat.cli.main import main; "
+        f"code = main(['run', {str(path)!r}, '--quiet']); "
+        f"sys.exit(code or ' '.join(sorted({UNUSED} & set(sys.modules))) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    for name in UNUSED:  # what is gone or has another name would never be found
+        assert find_spec(name) is not None, name
+
+
+@pytest.mark.parametrize(
+    ("name", "exit_code", "message"),
+    [
+        ("none.json", 3, "none.json: no such file"),
+        (".", 2, ".: the suffix '' is not one of .json and .onnx"),
+        (
+            "m.jsn",
+            2,
+            "m.jsn: the suffix '.jsn' is not one of .json and .onnx; did you mean '.json'?",
+        ),
+        ("folder.onnx", 3, "folder.onnx: is a folder, expected a model file"),
+    ],
+)
+def test_a_model_that_is_none_is_refused_before_anything_heavy_is_imported(
+    tmp_path: Path, name: str, exit_code: int, message: str
+) -> None:
+    (tmp_path / "folder.onnx").mkdir()
+    code = (
+        f"import sys; from relational_tensat.cli.main import main; code = main(['run', {name!r}]);"
+        f"sys.exit(99 if {HEAVY} & set(sys.modules) else code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (exit_code, f"relational-tensat: {message}\n")
 
 
 def test_internal_errors_are_one_line(
