@@ -12,51 +12,20 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NoReturn
+from importlib import import_module
+from typing import Any, NoReturn
 
 from relational_tensat import __version__
-from relational_tensat.cli import (
-    convert,
-    costs_clear,
-    costs_export,
-    costs_import,
-    costs_show,
-    explain,
-    export,
-    extract,
-    inspect,
-    rules,
-    rules_derive,
-    rules_functions,
-    rules_import,
-    rules_operators,
-    rules_verify,
-    run,
-    sql,
-)
 from relational_tensat.cli.parser import Parser
 from relational_tensat.errors import RelationalTensatError, UsageError, nearest
 
-#: By name; a name of two words is a command with flags of its own.
-_COMMANDS = {
-    "run": run,
-    "sql": sql,
-    "inspect": inspect,
-    "explain": explain,
-    "rules": rules,
-    "rules derive": rules_derive,
-    "rules import": rules_import,
-    "rules verify": rules_verify,
-    "rules functions": rules_functions,
-    "rules operators": rules_operators,
-    "costs show": costs_show,
-    "costs export": costs_export,
-    "costs import": costs_import,
-    "costs clear": costs_clear,
-    "convert": convert,
-    "export": export,
-    "extract": extract,
-}
+#: Each is a module of this package with HELP, ``add_arguments`` and ``execute``, imported when it is asked
+#: for; one of two words has flags of its own.
+_COMMANDS = (
+    "run", "sql", "inspect", "explain", "rules", "rules derive", "rules import", "rules verify",
+    "rules functions", "rules operators", "costs show", "costs export", "costs import", "costs clear",
+    "convert", "export", "extract",
+)  # fmt: skip
 _PROGRAM = "relational-tensat"
 _DEBUG = "RELATIONAL_TENSAT_DEBUG"
 _INTERNAL_ERROR = 1
@@ -104,36 +73,42 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def build_parser() -> Parser:
-    """Return the parser of all subcommands."""
+def build_parser(names: Sequence[str] = _COMMANDS) -> Parser:
+    """Return the parser of subcommands.
+
+    Args:
+        names: of which; a line that begins with one needs no other.
+    """
     parser = Parser(
         prog=_PROGRAM,
         description="Find the cheapest equivalent of a tensor graph, and prove it.",
     )
     parser.add_argument("--version", action="version", version=f"{_PROGRAM} {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, command in _COMMANDS.items():
+    for name in names:
+        command = _module(name)
         command.add_arguments(
             commands.add_parser(name, help=command.HELP, description=command.HELP)
         )
     return parser
 
 
+def _module(command: str) -> Any:
+    return import_module(f"relational_tensat.cli.{command.replace(' ', '_')}")
+
+
 def _dispatch(arguments: list[str]) -> int:
     if " ".join(arguments[:2]) in _COMMANDS:
         arguments = [" ".join(arguments[:2]), *arguments[2:]]
-    for argument in arguments:
-        if argument.startswith("-"):
-            continue
-        if argument not in _COMMANDS:
-            known = ", ".join(_COMMANDS)
-            raise UsageError(
-                f"unknown command {argument!r}, expected one of {known}"
-                f"{nearest(argument, _COMMANDS)}"
-            )
-        break
-    args = build_parser().parse_args(arguments)
-    return int(_COMMANDS[args.command].execute(args))
+    named = [argument for argument in arguments if not argument.startswith("-")][:1]
+    if named and named[0] not in _COMMANDS:
+        known = ", ".join(_COMMANDS)
+        raise UsageError(
+            f"unknown command {named[0]!r}, expected one of {known}{nearest(named[0], _COMMANDS)}"
+        )
+    parser = build_parser(named if named == arguments[:1] else _COMMANDS)
+    args = parser.parse_args(arguments)
+    return int(_module(args.command).execute(args))
 
 
 def _fail(message: str, code: int) -> int:

@@ -154,7 +154,8 @@ HEAVY = {"numpy", "duckdb", "onnx", "highspy", "rich", "pyarrow"}
 #: What a plain run has no use for: each of them would take a part of its start.
 UNUSED = {
     "difflib", "hypothesis", "onnx", "onnxruntime", "platformdirs", "pyarrow", "sqlite3",
-    "relational_tensat.blocks.reusing", "relational_tensat.cost.cpu", "relational_tensat.cost.cuda",
+    "relational_tensat.blocks.reusing", "relational_tensat.cli.explain", "relational_tensat.cli.sql",
+    "relational_tensat.cost.cpu", "relational_tensat.cost.cuda",
     "relational_tensat.explain", "relational_tensat.gpu", "relational_tensat.importing",
     "relational_tensat.load.onnx_read", "relational_tensat.models",
     "relational_tensat.resuming.record", "relational_tensat.resuming.stored",
