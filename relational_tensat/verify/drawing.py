@@ -99,7 +99,8 @@ class SeededWeights(Mapping[str, Array]):
         drawn = _draw(rng, weight.type, uses, self._graph, self._scales[name])
         if not weight.type.is_float:
             return _repeated(drawn, weight.type.shape, drawn.dtype)
-        drawn = drawn * drawn.dtype.type(factor)
+        if factor != 1.0:
+            drawn = drawn * drawn.dtype.type(factor)
         return _repeated(drawn, weight.type.shape, np.dtype(dtype or drawn.dtype))
 
     def __iter__(self) -> Iterator[str]:
@@ -166,7 +167,7 @@ def _draw(
 def _repeated(drawn: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return a tensor of the numbers drawn, over and over; in one pass, as it may be large."""
     result = np.empty(shape, dtype)
-    flat, drawn = result.reshape(-1), drawn.astype(dtype, copy=False)
+    flat = result.reshape(-1)
     for start in range(0, flat.size, drawn.size or 1):
         part = flat[start : start + drawn.size]
         part[...] = drawn[: part.size]
