@@ -9,23 +9,39 @@ search from both ends: Haeupler, Kavitha, Mathew, Sen and Tarjan 2012, "Incremen
 topological ordering, and strong component maintenance", sections 2 and 3): an e-node above its children
 closes no cycle; for another, only ways whose labels lie between its children's and its own are searched.
 
-Only what lies in strongly connected components is looked at: cycles are nowhere else, components are few
-and small even where thousands of labels are broken.
+Only the core that cycles may lie in is looked at: it is small even where thousands of labels are broken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
+from numpy.typing import NDArray
 
-from relational_tensat.egraph.components import Ints, Places, cyclic_components
+from relational_tensat.egraph.edges import Ints, Places, cyclic_core
 from relational_tensat.egraph.lifting import labelled
 
 
-def cycle_breakers(columns: Mapping[str, Ints], check: Callable[[], None]) -> list[int]:
-    """Return the e-nodes without which no cycle is left, the oldest first.
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """How cycles are broken.
+
+    Attributes:
+        enodes: those without which no cycle is left, the oldest first.
+        classes: those that were on cycles, and some others.
+        labels: of these classes, the lowest that are above those of all children among them.
+    """
+
+    enodes: list[int]
+    classes: Ints
+    labels: NDArray[np.int64]
+
+
+def break_cycles(columns: Mapping[str, Ints], check: Callable[[], None]) -> Broken:
+    """Return which e-nodes to leave out, so that no cycle is left.
 
     Args:
         columns: the edges, one entry each: ``enode``, ``class`` and ``child``, and of these two classes
@@ -33,17 +49,17 @@ def cycle_breakers(columns: Mapping[str, Ints], check: Callable[[], None]) -> li
         check: raises where the search is to end.
     """
     violates = columns["child_height"] >= columns["height"]
-    component = cyclic_components(columns["class"], columns["child"], violates, check)
-    inside = np.flatnonzero(component >= 0)
-    by_age = inside[np.argsort(columns["enode"][inside], kind="stable")]
+    core = cyclic_core(columns["class"], columns["child"], violates)
+    by_age = core[np.argsort(columns["enode"][core], kind="stable")]
     edges = {name: column[by_age] for name, column in columns.items()}
-    _, parent, child, labels = labelled(edges)
+    classes, parent, child, labels = labelled(edges)
     kept = _Kept(labels.tolist(), check)
-    return [
+    enodes = [
         enode
         for enode, owner, children in _grouped(edges["enode"], parent, child)
         if not kept.add(owner, children)
     ]
+    return Broken(enodes, classes, np.array(kept.labels, dtype=np.int64))
 
 
 def _grouped(enode: Ints, parent: Places, child: Places) -> Iterator[tuple[int, int, list[int]]]:
@@ -57,14 +73,14 @@ def _grouped(enode: Ints, parent: Places, child: Places) -> Iterator[tuple[int, 
 
 
 class _Kept:
-    """The e-nodes kept so far: which classes they lead to, and labels above those of all these.
+    """The e-nodes kept so far, and which classes they lead to.
 
-    Args:
-        labels: per class, by number; those of e-nodes to come need not fit.
+    Attributes:
+        labels: per class, by number; lifted as far as e-nodes that are kept need it.
     """
 
     def __init__(self, labels: list[int], check: Callable[[], None]) -> None:
-        self._labels = labels
+        self.labels = labels
         self._check = check
         self._above: list[list[int]] = [[] for _ in labels]
         self._below: list[list[int]] = [[] for _ in labels]
@@ -72,11 +88,16 @@ class _Kept:
     def add(self, owner: int, children: Sequence[int]) -> bool:
         """Keep an e-node of a class, unless it closes a cycle; return whether it is kept."""
         self._check()
-        highest = max([self._labels[child] for child in children])
-        if highest >= self._labels[owner]:
-            if owner in children or self._leads_back(owner, children, highest):
+        labels = self.labels
+        highest = max([labels[child] for child in children])
+        if highest >= labels[owner]:
+            if owner in children:
                 return False
-            self._lift(owner, highest + 1)
+            if self._above[owner]:  # else there is no way to it, and none to lift above it
+                if self._leads_back(owner, children, highest):
+                    return False
+                self._lift_above(owner, highest + 1)
+            labels[owner] = highest + 1
         self._below[owner] += children
         for child in children:
             self._above[child].append(owner)
@@ -87,7 +108,7 @@ class _Kept:
 
         Searched from both ends, a step here and a step there, until they meet or one end has nothing left.
         """
-        labels, lowest = self._labels, self._labels[owner]
+        labels, lowest = self.labels, self.labels[owner]
         down = [child for child in children if labels[child] > lowest]
         up = [owner]
         from_children, from_owner = set(down), {owner}
@@ -107,19 +128,19 @@ class _Kept:
                     up.append(higher)
         return False
 
-    def _lift(self, owner: int, label: int) -> None:
-        """Lift a class to a label, and those above it as far as they must give way.
+    def _lift_above(self, owner: int, label: int) -> None:
+        """Lift the classes above one that gets a label, as far as they must give way.
 
         The lowest goes first, by the labels there were: then none is lifted twice.
         """
-        labels = self._labels
+        labels, above = self.labels, self._above
         wanted = {owner: label}
         heap = [(labels[owner], owner)]
         while heap:
             self._check()
             _, lifted = heappop(heap)
             label = labels[lifted] = wanted[lifted]
-            for higher in self._above[lifted]:
+            for higher in above[lifted]:
                 if labels[higher] <= label:
                     if higher not in wanted:
                         heappush(heap, (labels[higher], higher))

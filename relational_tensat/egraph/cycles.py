@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.egraph.cycle_search import cycle_breakers
+from relational_tensat.egraph.cycle_search import break_cycles
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.lifting import Lifting
 
@@ -39,11 +39,13 @@ def _filter_cycles(database: Database) -> int:
     filtered: list[int] = []
     if not lifting.comes_to_rest(check, soon=True):
         low_enough = (edges["height"] <= highest) & (edges["child_height"] <= highest)
-        filtered = cycle_breakers(_only(edges, low_enough), check)
+        broken = break_cycles(_only(edges, low_enough), check)
+        filtered = broken.enodes
         if filtered:
             database.run("filter_cycles", enodes=filtered)
             edges = _only(edges, ~np.isin(edges["enode"], filtered))
         lifting = Lifting(edges)
+        lifting.start_from(broken.classes, broken.labels)
         lifting.comes_to_rest(check)
     _raise_heights(database, lifting, highest + HEIGHT_STEP)
     return len(filtered)

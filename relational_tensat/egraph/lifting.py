@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.egraph.components import Adjacency, Ints, Places, numbered
+from relational_tensat.egraph.edges import Adjacency, Ints, Places, numbered
 
 #: In how many rounds labels come to rest, as a rule, where there is no cycle: e-graphs of the 13 models
 #: take 1 to 19, and follow fewer edges than there are.
@@ -19,7 +19,7 @@ def labelled(columns: Mapping[str, Ints]) -> tuple[Ints, Places, Places, NDArray
     """Return the classes of edges, the places among them of the edges' ends, and the classes' labels.
 
     Args:
-        columns: as ``cycle_breakers`` takes them.
+        columns: as ``break_cycles`` takes them.
     """
     classes, parent, child = numbered(columns["class"], columns["child"])
     label = np.zeros(len(classes), dtype=np.int64)
@@ -31,13 +31,20 @@ class Lifting:
     """Labels that rise from the e-nodes that break them upwards, all that are as far from these in a round.
 
     Args:
-        columns: the edges, as ``cycle_breakers`` takes them: all between classes from the lowest that
+        columns: the edges, as ``break_cycles`` takes them: all between classes from the lowest that
             breaks a label up to a height. If no label rises above that, it is all.
     """
 
     def __init__(self, columns: Mapping[str, Ints]) -> None:
         self._classes, self._parent, self._child, self._label = labelled(columns)
         self._before = self._label.copy()
+
+    def start_from(self, classes: Ints, labels: NDArray[np.int64]) -> None:
+        """Take over labels that some classes are known to need."""
+        _, mine, theirs = np.intersect1d(
+            self._classes, classes, assume_unique=True, return_indices=True
+        )
+        self._label[mine] = labels[theirs]
 
     def comes_to_rest(self, check: Callable[[], None], *, soon: bool = False) -> bool:
         """Lift labels until they are the lowest that are above those of all children.

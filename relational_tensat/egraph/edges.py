@@ -1,0 +1,73 @@
+"""Edges between classes as arrays: numbered, in lists, and those that may lie on a cycle."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int32]
+Places = NDArray[np.intp]
+
+#: How often edges that lead to an end are taken away: what is left beyond costs little more.
+_MOST_ROUNDS = 32
+
+
+def cyclic_core(parent: Ints, child: Ints, suspect: NDArray[np.bool_]) -> Places:
+    """Return the places of edges without which no cycle is left; few others are among them.
+
+    They are below and above of edges that every cycle has one of. What leads to an end among them, or
+    comes from one, is taken away, and again what does then.
+
+    Args:
+        parent, child: the edges of a graph.
+        suspect: the edges of which every cycle has one.
+    """
+    nodes, above, below = numbered(parent, child)
+    down = _reached(above, below, below[suspect], len(nodes))
+    up = _reached(below, above, above[suspect], len(nodes))
+    core = down & up
+    inside = np.flatnonzero(core[above] & core[below])
+    for _ in range(_MOST_ROUNDS):
+        core = np.zeros(len(nodes), dtype=np.bool_)
+        core[below[inside]] = True
+        core &= np.bincount(above[inside], minlength=len(nodes)) > 0
+        left = core[above[inside]] & core[below[inside]]
+        if left.all():
+            break
+        inside = inside[left]
+    return inside
+
+
+def numbered(parent: Ints, child: Ints) -> tuple[Ints, Places, Places]:
+    """Return the nodes of a graph's edges, in order, and the places among them of the edges' ends."""
+    nodes, flat = np.unique(np.concatenate([parent, child]), return_inverse=True)
+    above, below = np.split(flat, 2)
+    return nodes, above, below
+
+
+def _reached(source: Places, target: Places, start: Places, nodes: int) -> NDArray[np.bool_]:
+    """Return which nodes can be reached along edges from ``source`` to ``target``."""
+    edges = Adjacency(source, target, nodes)
+    reached = np.zeros(nodes, dtype=np.bool_)
+    front = np.unique(start)
+    while len(front):
+        reached[front] = True
+        _, following = edges.following(front)
+        front = np.unique(following[~reached[following]])
+    return reached
+
+
+class Adjacency:
+    """The targets of each source, one list after the other (``targets``), and where each begins."""
+
+    def __init__(self, source: Places, target: Places, nodes: int) -> None:
+        self.pointer = np.zeros(nodes + 1, dtype=np.intp)
+        np.cumsum(np.bincount(source, minlength=nodes), out=self.pointer[1:])
+        self.targets = target[np.argsort(source, kind="stable")]
+
+    def following(self, front: Places) -> tuple[Places, Places]:
+        """Return the edges from some nodes: their sources and their targets."""
+        begins = self.pointer[front]
+        counts = self.pointer[front + 1] - begins
+        first = np.repeat(begins - np.cumsum(counts) + counts, counts)
+        return np.repeat(front, counts), self.targets[first + np.arange(len(first))]
