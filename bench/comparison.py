@@ -95,16 +95,20 @@ def _order(ours_us: float, peers_us: float | None) -> str:
 
 
 def _totals(runs: Sequence[Run], peer_runs: PeerRuns) -> str:
-    both = [
-        (run.explore_cpu_s, peer_runs[run.model, run.k_multi].explore_cpu_s)
-        for run in runs
-        if (run.model, run.k_multi) in peer_runs
-    ]
-    ours_s, peers_s = (sum(column) for column in zip(*both, strict=True)) if both else (0.0, 0.0)
+    known = [run for run in runs if (run.model, run.k_multi) in peer_runs]
+    ours_s = sum(run.explore_cpu_s for run in known)
+    peers_s = sum(peer_runs[run.model, run.k_multi].explore_cpu_s for run in known)
     ratio = f", {ours_s / peers_s:.1f}x" if peers_s else ""
+    joins = sum(1e3 * run.explore_cpu_s / run.join_ms for run in known)
+    machine = ""
+    if joins:
+        join_ms = 1e3 * ours_s / joins
+        machine = (
+            f", as long as {joins:,.0f} joins of three times 1,000 rows ({join_ms:.2f} ms then)"
+        )
     per_iteration = max((run.statements / max(run.iterations, 1) for run in runs), default=0.0)
     return (
-        f"exploration of {len(both)} runs: {ours_s:.2f} CPU s, peer {peers_s:.2f}{ratio}; "
+        f"exploration of {len(known)} runs: {ours_s:.2f} CPU s, peer {peers_s:.2f}{ratio}{machine}; "
         f"at most {per_iteration:.0f} statements an iteration, averaged over a run"
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
+from bench.reference import join_ms
 from relational_tensat.cost import Profile, graph_cost_us
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Limits, explore
@@ -50,7 +51,8 @@ class Run:
         cost_before_us: of the model, under the profile.
         cost_after_us: of the extracted graph.
         gap: how much of that cost might still be saved, as a fraction; 0 is proven optimal.
-        extract_cpu_s: CPU seconds of extraction, the only figure that ``--json`` does not print.
+        extract_cpu_s: CPU seconds of extraction; like ``join_ms``, ``--json`` does not print it.
+        join_ms: how fast the machine was just before (``bench.reference``).
     """
 
     model: str
@@ -67,11 +69,12 @@ class Run:
     cost_after_us: float
     gap: float
     extract_cpu_s: float
+    join_ms: float
 
     def as_json(self) -> dict[str, str | int | float]:
         """Return the keys of the documented schema."""
         values = dataclasses.asdict(self)
-        del values["extract_cpu_s"]
+        del values["extract_cpu_s"], values["join_ms"]
         return values
 
 
@@ -104,6 +107,7 @@ def measure(graph: Graph, k_multi: int, settings: Settings) -> Run:
         e_nodes=settings.node_limit,
         seconds=None,
     )
+    reference_ms = join_ms()
     gc.collect()  # what earlier runs left behind is not this one's
     with ExitStack() as resources:
         with stopwatch() as exploring:
@@ -130,4 +134,5 @@ def measure(graph: Graph, k_multi: int, settings: Settings) -> Run:
         cost_after_us=extraction.cost_us,
         gap=extraction.gap,
         extract_cpu_s=extracting.cpu_s,
+        join_ms=reference_ms,
     )

@@ -10,7 +10,7 @@ RUN = Run(
     model="bert", k_multi=1, e_nodes=1530, e_classes=586, iterations=8, statements=400,
     stop_reason="saturated", explore_cpu_s=1.22, explore_wall_s=1.3, extract_s=0.5,
     cost_before_us=816.2, cost_after_us=620.24, gap=0.0,
-    extract_cpu_s=0.45,
+    extract_cpu_s=0.45, join_ms=2.0,
 )  # fmt: skip
 PEER = {
     ("bert", 1): PeerRun("bert", 1, 0.122, 1530, 586, 8, "saturated", 816.2, 620.2),
@@ -59,4 +59,6 @@ def test_totals_cover_the_runs_that_the_peer_has() -> None:
     second = dataclasses.replace(RUN, model="nasnet_a", iterations=2, statements=120)
     unknown = dataclasses.replace(RUN, model="own")
     text = compare([RUN, second, unknown], PEER)
-    assert "exploration of 2 runs: 2.44 CPU s, peer 0.41, 6.0x; at most 60 statements" in text
+    assert "exploration of 2 runs: 2.44 CPU s, peer 0.41, 6.0x" in text
+    assert "as long as 1,220 joins of three times 1,000 rows (2.00 ms then)" in text
+    assert "at most 60 statements an iteration" in text

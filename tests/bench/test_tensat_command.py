@@ -86,7 +86,7 @@ def test_unknown_choices_are_usage_errors(flag: str) -> None:
 
 def test_a_second_save_of_a_day_replaces_the_first(tmp_path: Path) -> None:
     options = argparse.Namespace(command="tensat", rules="shipped", run=main, json=False, save=True)
-    run = Run("vgg19", 1, 86, 70, 2, 90, "saturated", 0.1, 0.2, 0.3, 7000.0, 6000.0, 0.0, 0.25)
+    run = Run("vgg19", 1, 86, 70, 2, 90, "saturated", 0.1, 0.2, 0.3, 7000.0, 6000.0, 0.0, 0.25, 2.0)
     first = tensat.save([], options, tmp_path)
     second = tensat.save([run], options, tmp_path)
     assert first == second
