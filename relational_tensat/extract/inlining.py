@@ -51,6 +51,8 @@ def inline_single_free(reduced: Reduced) -> Reduced:
         _substitute(klass, members[0], list(parents[klass]), children, parents)
         fixed[reduced.class_origin[klass]] = reduced.node_origin[members[0]]
         nodes[members[0]] = False
+    if nodes.all():
+        return reduced
     return keep(reduced, nodes, fixed=fixed, edges=_edges(children))
 
 

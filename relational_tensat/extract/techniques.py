@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 from relational_tensat.errors import UsageError, nearest
 from relational_tensat.extract.problem import ExtractionProblem
@@ -41,6 +42,12 @@ OTHER_MEANINGS: dict[str, str] = {
     "covers": "greedy choices in which several classes pay together",
 }
 TECHNIQUES: tuple[str, ...] = (*REDUCTION_MEANINGS, *OTHER_MEANINGS)
+
+#: What may end when its time is spent, before it has found anything.
+_MAY_END_EARLY = frozenset({"dominated-classes"})
+
+#: The names of the reductions that have found nothing in an e-graph, as long as it lives.
+_in_vain: WeakKeyDictionary[Reduced, set[str]] = WeakKeyDictionary()
 
 
 @dataclass
@@ -77,10 +84,15 @@ class Techniques:
     def apply(
         self, name: str, reduction: Callable[[Reduced], Reduced], reduced: Reduced
     ) -> Reduced:
-        """Carry out a reduction unless it is left out, and count what it took away."""
-        if not self.uses(name):
+        """Carry out a reduction unless it is left out, and count what it took away.
+
+        One that has found nothing in an e-graph will find nothing in it again.
+        """
+        if not self.uses(name) or name in _in_vain.get(reduced, ()):
             return reduced
         after = reduction(reduced)
+        if after is reduced and name not in _MAY_END_EARLY:
+            _in_vain.setdefault(reduced, set()).add(name)
         gone = reduced.problem.n_nodes - after.problem.n_nodes
         if gone > 0:
             self.dropped[name] += gone

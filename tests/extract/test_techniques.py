@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.errors import UsageError
 from relational_tensat.extract import TECHNIQUES, extract
+from relational_tensat.extract.dropping import drop_underivable
+from relational_tensat.extract.inlining import inline_single_free
+from relational_tensat.extract.reduced import Reduced, unreduced
 from relational_tensat.extract.reductions import REDUCTIONS
-from relational_tensat.extract.techniques import REDUCTION_MEANINGS
+from relational_tensat.extract.techniques import REDUCTION_MEANINGS, Techniques
 from tests.extract.instances import brute_force_us, random_problem
 
 SEEDS = st.integers(0, 10**9)
@@ -37,6 +42,30 @@ def test_what_reductions_take_away_is_counted() -> None:
         if each.size != (0, 0, 0):
             assert each.size[:2] == (problem.n_nodes, problem.n_classes)
             assert each.reduced_size[0] <= problem.n_nodes + problem.n_classes
+
+
+def test_what_found_nothing_in_an_e_graph_is_not_asked_about_it_again() -> None:
+    asked: list[str] = []
+
+    def idle(name: str, reduced: Reduced) -> Reduced:
+        asked.append(name)
+        return reduced
+
+    first, second = (unreduced(random_problem(seed)) for seed in (1, 2))
+    names = ("underivable", "dear", "dominated-classes")
+    for reduced in (first, first, second):
+        for name in names:
+            assert Techniques().apply(name, partial(idle, name), reduced) is reduced
+    # The last may have found nothing because its time was spent.
+    assert asked == [*names, "dominated-classes", *names]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_where_no_class_is_inlined_the_e_graph_is_not_made_anew(seed: int) -> None:
+    reduced = drop_underivable(unreduced(random_problem(seed)))
+    while inline_single_free(reduced).problem.n_classes < reduced.problem.n_classes:
+        reduced = inline_single_free(reduced)
+    assert inline_single_free(reduced) is reduced
 
 
 def test_an_unknown_technique_names_the_nearest() -> None:
