@@ -19,7 +19,7 @@ WHERE id IN (
         WHERE v.height >= s.lowest
     ),
     edge AS MATERIALIZED (
-        SELECT DISTINCT e.class, child.id AS child, child.height
+        SELECT e.class, child.id AS child, child.height
         FROM kept_edge AS e JOIN eclass AS child ON child.id = e.child
         WHERE child.height >= (SELECT min(lowest) FROM variable)
     ),

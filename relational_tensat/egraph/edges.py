@@ -13,10 +13,10 @@ _MOST_ROUNDS = 32
 
 
 def cyclic_core(parent: Ints, child: Ints, suspect: NDArray[np.bool_]) -> Places:
-    """Return the places of edges without which no cycle is left; few others are among them.
+    """Return the places of the edges that may lie on a cycle: all that do, and few others.
 
-    They are below and above of edges that every cycle has one of. What leads to an end among them, or
-    comes from one, is taken away, and again what does then.
+    They lie below and above edges that every cycle has one of. Of these, what leads to an end or comes
+    from one is taken away, and again what does so then.
 
     Args:
         parent, child: the edges of a graph.
@@ -28,9 +28,9 @@ def cyclic_core(parent: Ints, child: Ints, suspect: NDArray[np.bool_]) -> Places
     core = down & up
     inside = np.flatnonzero(core[above] & core[below])
     for _ in range(_MOST_ROUNDS):
-        core = np.zeros(len(nodes), dtype=np.bool_)
-        core[below[inside]] = True
-        core &= np.bincount(above[inside], minlength=len(nodes)) > 0
+        has_above = np.bincount(below[inside], minlength=len(nodes)) > 0
+        has_below = np.bincount(above[inside], minlength=len(nodes)) > 0
+        core = has_above & has_below
         left = core[above[inside]] & core[below[inside]]
         if left.all():
             break
