@@ -84,11 +84,16 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         open_device()
 
 
-def test_without_onnxruntime_the_command_says_what_to_install() -> None:
+def test_without_onnxruntime_the_command_says_what_to_install(tmp_path: Path) -> None:
     """In a process of its own: here it has been imported."""
-    run = "from relational_tensat.cli.main import main; sys.exit(main(['run', 'm.json', '--cost', 'cpu']))"
+    model = tmp_path / "m.json"
+    model.write_text("{}", encoding="utf-8")  # it is not read any more
+    run = "from relational_tensat.cli.main import main; sys.exit(main(sys.argv[1:]))"
     found = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.modules['onnxruntime'] = None; {run}"],
+        [
+            sys.executable, "-c", f"import sys; sys.modules['onnxruntime'] = None; {run}",
+            "run", str(model), "--cost", "cpu",
+        ],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert found.returncode == MissingDependencyError.exit_code
