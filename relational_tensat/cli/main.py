@@ -40,7 +40,8 @@ def process() -> NoReturn:
     """Be the whole process: run its command line, and end it with the exit code.
 
     It ends at once. By then files are written and databases are closed; that Python takes its modules
-    and objects apart one by one, which nobody would see, took 4 % of a run.
+    and objects apart one by one, which nobody would see, took 4 % of a run. What is to happen at exit
+    (a profiler's report) does not: give ``main`` to a profiler.
     """
     gc.set_threshold(_NEW_OBJECTS)
     code = main()
