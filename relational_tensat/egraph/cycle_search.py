@@ -49,10 +49,13 @@ def break_cycles(columns: Mapping[str, Ints], check: Callable[[], None]) -> Brok
         check: raises where the search is to end.
     """
     violates = columns["child_height"] >= columns["height"]
-    core = cyclic_core(columns["class"], columns["child"], violates)
+    core = cyclic_core(columns["class"], columns["child"], violates, check)
+    check()
     by_age = core[np.argsort(columns["enode"][core], kind="stable")]
     edges = {name: column[by_age] for name, column in columns.items()}
+    check()
     classes, parent, child, labels = labelled(edges)
+    check()
     kept = _Kept(labels.tolist(), check)
     enodes = [
         enode

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +14,9 @@ Places = NDArray[np.intp]
 _MOST_ROUNDS = 32
 
 
-def cyclic_core(parent: Ints, child: Ints, suspect: NDArray[np.bool_]) -> Places:
+def cyclic_core(
+    parent: Ints, child: Ints, suspect: NDArray[np.bool_], check: Callable[[], None]
+) -> Places:
     """Return the places of the edges that may lie on a cycle: all that do, and few others.
 
     They lie below and above edges that every cycle has one of. Of these, what leads to an end or comes
@@ -21,13 +25,16 @@ def cyclic_core(parent: Ints, child: Ints, suspect: NDArray[np.bool_]) -> Places
     Args:
         parent, child: the edges of a graph.
         suspect: the edges of which every cycle has one.
+        check: raises where the search is to end.
     """
     nodes, above, below = numbered(parent, child)
-    down = _reached(above, below, below[suspect], len(nodes))
-    up = _reached(below, above, above[suspect], len(nodes))
+    check()
+    down = _reached(above, below, below[suspect], len(nodes), check)
+    up = _reached(below, above, above[suspect], len(nodes), check)
     core = down & up
     inside = np.flatnonzero(core[above] & core[below])
     for _ in range(_MOST_ROUNDS):
+        check()
         has_above = np.bincount(below[inside], minlength=len(nodes)) > 0
         has_below = np.bincount(above[inside], minlength=len(nodes)) > 0
         core = has_above & has_below
@@ -45,12 +52,15 @@ def numbered(parent: Ints, child: Ints) -> tuple[Ints, Places, Places]:
     return nodes, above, below
 
 
-def _reached(source: Places, target: Places, start: Places, nodes: int) -> NDArray[np.bool_]:
+def _reached(
+    source: Places, target: Places, start: Places, nodes: int, check: Callable[[], None]
+) -> NDArray[np.bool_]:
     """Return which nodes can be reached along edges from ``source`` to ``target``."""
     edges = Adjacency(source, target, nodes)
     reached = np.zeros(nodes, dtype=np.bool_)
     front = np.unique(start)
     while len(front):
+        check()
         reached[front] = True
         _, following = edges.following(front)
         front = np.unique(following[~reached[following]])

@@ -94,7 +94,7 @@ def test_the_core_has_all_cycles_and_no_ends(seed: int) -> None:
     edges, height = random_edges(seed)
     arrays = columns(edges, height)
     suspect = arrays["child_height"] >= arrays["height"]
-    found = set(cyclic_core(arrays["class"], arrays["child"], suspect).tolist())
+    found = set(cyclic_core(arrays["class"], arrays["child"], suspect, never).tolist())
     graph = nx.DiGraph((c, d) for _, c, d in edges)
     of = {c: n for n, each in enumerate(nx.strongly_connected_components(graph)) for c in each}
     assert found >= {place for place, (_, c, d) in enumerate(edges) if of[c] == of[d]}
