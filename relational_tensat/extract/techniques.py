@@ -46,9 +46,6 @@ TECHNIQUES: tuple[str, ...] = (*REDUCTION_MEANINGS, *OTHER_MEANINGS)
 #: What may end when its time is spent, before it has found anything.
 _MAY_END_EARLY = frozenset({"dominated-classes"})
 
-#: The names of the reductions that have found nothing in an e-graph, as long as it lives.
-_in_vain: WeakKeyDictionary[Reduced, set[str]] = WeakKeyDictionary()
-
 
 @dataclass
 class Techniques:
@@ -59,6 +56,7 @@ class Techniques:
         dropped: e-nodes that each reduction took away, by its name.
         whole, left: numbers of e-nodes, e-classes and edges before any reduction, and in all
             pieces together that the first round of reductions left.
+        in_vain: the names of the reductions that have found nothing in an e-graph, as long as it lives.
 
     Raises:
         UsageError: a name is none of ``TECHNIQUES``.
@@ -68,6 +66,7 @@ class Techniques:
     dropped: Counter[str] = field(default_factory=Counter)
     whole: tuple[int, int, int] = (0, 0, 0)
     left: tuple[int, int, int] = (0, 0, 0)
+    in_vain: WeakKeyDictionary[Reduced, set[str]] = field(default_factory=WeakKeyDictionary)
 
     def __post_init__(self) -> None:
         for name in sorted(self.without):
@@ -88,11 +87,11 @@ class Techniques:
 
         One that has found nothing in an e-graph will find nothing in it again.
         """
-        if not self.uses(name) or name in _in_vain.get(reduced, ()):
+        if not self.uses(name) or name in self.in_vain.get(reduced, ()):
             return reduced
         after = reduction(reduced)
         if after is reduced and name not in _MAY_END_EARLY:
-            _in_vain.setdefault(reduced, set()).add(name)
+            self.in_vain.setdefault(reduced, set()).add(name)
         gone = reduced.problem.n_nodes - after.problem.n_nodes
         if gone > 0:
             self.dropped[name] += gone

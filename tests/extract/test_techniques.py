@@ -52,10 +52,10 @@ def test_what_found_nothing_in_an_e_graph_is_not_asked_about_it_again() -> None:
         return reduced
 
     first, second = (unreduced(random_problem(seed)) for seed in (1, 2))
-    names = ("underivable", "dear", "dominated-classes")
+    techniques, names = Techniques(), ("underivable", "dear", "dominated-classes")
     for reduced in (first, first, second):
         for name in names:
-            assert Techniques().apply(name, partial(idle, name), reduced) is reduced
+            assert techniques.apply(name, partial(idle, name), reduced) is reduced
     # The last may have found nothing because its time was spent.
     assert asked == [*names, "dominated-classes", *names]
 
