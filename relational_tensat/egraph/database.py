@@ -253,7 +253,9 @@ class Database:
         self.connection.close()
 
     def _limit_planning(self) -> None:
-        self.connection.execute(f"SET disabled_optimizers = '{_disabled(self.connection)}'")
+        known = self.connection.execute("SELECT * FROM duckdb_optimizers()").fetchall()
+        disabled = ",".join(sorted(name for (name,) in known if name not in OPTIMIZERS))
+        self.connection.execute(f"SET disabled_optimizers = '{disabled}'")
 
     @contextmanager
     def _running(self, name: str) -> Iterator[StatementTime]:
@@ -262,11 +264,8 @@ class Database:
         taken = self.stopwatch.time_of(name)
         started = time.perf_counter()
         try:
-            yield taken
-        except duckdb.InterruptException as error:
-            raise Interrupted from error
-        except duckdb.OutOfMemoryException as error:
-            raise _out_of_memory(error) from error
+            with _own_errors():
+                yield taken
         finally:
             self.statements += 1
             taken.count += 1
@@ -275,29 +274,25 @@ class Database:
     def _control(self, statement: str) -> None:
         taken = self.stopwatch.time_of(statement.lower())
         started = time.perf_counter()
-        try:
+        with _own_errors():
             self.connection.execute(_parse(self.connection, statement)[0])
-            taken.count += 1
-            taken.seconds += time.perf_counter() - started
-        except duckdb.InterruptException as error:
-            raise Interrupted from error
-        except duckdb.OutOfMemoryException as error:
+        taken.count += 1
+        taken.seconds += time.perf_counter() - started
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Give an interrupt and too little memory their names."""
+    try:
+        yield
+    except duckdb.InterruptException as error:
+        raise Interrupted from error
+    except duckdb.OutOfMemoryException as error:
+        raise _out_of_memory(error) from error
+    except duckdb.TransactionException as error:
+        if "could not allocate" in str(error):  # so COMMIT says it
             raise _out_of_memory(error) from error
-        except duckdb.TransactionException as error:
-            if "could not allocate" in str(error):  # so COMMIT says it
-                raise _out_of_memory(error) from error
-            raise
-
-
-def _disabled(connection: duckdb.DuckDBPyConnection) -> str:
-    """Return the names of the optimizers that are not wanted; asked for once a process."""
-    if not _DISABLED:
-        known = connection.execute("SELECT * FROM duckdb_optimizers()").fetchall()
-        _DISABLED.append(",".join(sorted(name for (name,) in known if name not in OPTIMIZERS)))
-    return _DISABLED[0]
-
-
-_DISABLED: list[str] = []
+        raise
 
 
 def _out_of_memory(error: duckdb.Error) -> OutOfMemory:
