@@ -19,8 +19,8 @@ WHERE x.symbol = 3 AND y.symbol = 4
 def join_ms() -> float:
     """Return the CPU milliseconds of a join of three times 1,000 rows, the median of 20, one thread.
 
-    A run of exploration is some thousand statements like this one. On the same machine it takes 1 ms or
-    3, as its other guests allow.
+    A run of exploration is some thousand statements like this one. On the same machine it takes 1.8 to
+    3.4 ms, as its other guests allow.
     """
     connection = duckdb.connect(config={"threads": 1})
     connection.execute(

@@ -79,16 +79,19 @@ def reject_cyclic_applications(database: Database, leaves: int) -> int:
         leaves: how many of an application's bindings are its first match's.
     """
     with database.stopwatch.phase("filter cycles"):
-        ((suspects,),) = database.execute(_suspects_text(leaves), name="suspect")
+        ((suspects,),) = database.execute(suspects_text(leaves), name="suspect")
         return database.change("reject_cyclic", leaves=leaves) if suspects else 0
 
 
-def _suspects_text(leaves: int) -> str:
+def suspects_text(leaves: int) -> str:
     """Return the statement that fills ``suspect``: applications that may close a cycle, by heights.
 
     An application puts its roots above its variables: that closes no cycle where all variables of one
     match lie lower than the root of the other, which is so for most. Class ids are dense, so that a list
     of all heights answers at once what a join for each variable would.
+
+    Args:
+        leaves: how many of an application's bindings are its first match's; as many are the second's.
     """
     first = ", ".join(f"height_of[b[{i}]]" for i in range(1, leaves + 1))
     second = ", ".join(f"height_of[b[{i}]]" for i in range(leaves + 1, 2 * leaves + 1))
