@@ -21,7 +21,7 @@ from bench import (
     scale_command,
     tensat,
 )
-from relational_tensat.errors import RelationalTensatError
+from relational_tensat.base.errors import RelationalTensatError
 
 #: Modules with ``add_parser``; what it returns runs the command and gives the exit code.
 COMMANDS = (

@@ -14,12 +14,13 @@ from bench.anytime_measure import EARLY_S, AnytimeRun, FirstAnswer, measure_firs
 from bench.onnx_models import BLOCKS, LIGHT, model_files
 from bench.saving import save_result
 from bench.tensat import parse_k_values
+from relational_tensat.base.checks import check_choice
 from relational_tensat.cost import load_profile
-from relational_tensat.graph import Graph
-from relational_tensat.load import load_model
+from relational_tensat.formats import load_model
 from relational_tensat.models import MODELS
-from relational_tensat.options import Options, check_choice
 from relational_tensat.rules.library import load_rules
+from relational_tensat.run.options import Options
+from relational_tensat.tensor import Graph
 
 RESULTS = Path(__file__).parent / "results"
 DEFAULT_MODELS = ("bert", "nasrnn", "squeezenet_onnx", "transformer_block")

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from relational_tensat.anytime import AnytimeExtractor
 from relational_tensat.cost import Profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Limits, explore
-from relational_tensat.graph import Graph
-from relational_tensat.options import Options
-from relational_tensat.progress import Silent
+from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.rules.model import Rule
+from relational_tensat.run.options import Options
+from relational_tensat.run.progress import Silent
+from relational_tensat.tensor import Graph
 
 
 @dataclass(frozen=True, slots=True)

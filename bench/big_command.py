@@ -19,8 +19,9 @@ from typing import Any
 
 from bench.big_egraphs import SHAPES, write_egraph
 from bench.saving import save_result
-from relational_tensat.errors import RelationalTensatError
-from relational_tensat.options import EXTRACTORS, check_choice
+from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.run.options import EXTRACTORS
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -142,7 +143,7 @@ def _in_a_process(path: Path, what: str, time_limit_s: float) -> dict[str, Any]:
 def measure_here(path: Path, what: str, time_limit_s: float) -> dict[str, Any]:
     """Read or extract in this process; return the values of a row."""
     from relational_tensat.extract import extract
-    from relational_tensat.interchange import read_egraph_json
+    from relational_tensat.extract.interchange import read_egraph_json
 
     cpu_s, wall_s = time.process_time(), time.perf_counter()
     egraph = read_egraph_json(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from relational_tensat.files import write_aside
+from relational_tensat.base.files import write_aside
 
 SEED = 20261121
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from bench.blocks_measure import BlocksRun, Case, as_json, measure
 from bench.saving import save_result
+from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import load_profile
-from relational_tensat.errors import UsageError
 from relational_tensat.explore import Limits
 from relational_tensat.rules.library import load_rules
 

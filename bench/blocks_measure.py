@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 from bench.scale.families import transformer
-from relational_tensat.blocks import BlocksReport, explore_blocks
+from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import CostModel
 from relational_tensat.egraph import EGraph
-from relational_tensat.errors import UsageError
 from relational_tensat.explore import Limits
+from relational_tensat.explore.strategies.blocks import BlocksReport, explore_blocks
 from relational_tensat.extract import extract
 from relational_tensat.extract.tables import extraction_problem
-from relational_tensat.graph import Graph
 from relational_tensat.models import MODELS
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
 
 _T = TypeVar("_T")
 

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from relational_tensat.cost.cpu.composition import nodes_of
-from relational_tensat.cost.cpu.device import KIND, OnnxRuntimeDevice
+from relational_tensat.cost.cpu.graph_timing import Repeated, repeated
+from relational_tensat.cost.cpu.onnxruntime_device import KIND, OnnxRuntimeDevice
 from relational_tensat.cost.cpu.prepared import Prepared
 from relational_tensat.cost.cpu.quiet import thread_us
 from relational_tensat.cost.cpu.sampling import warm
 from relational_tensat.cost.cpu.session import prepare, refusals
-from relational_tensat.cost.cpu.whole import Repeated, repeated
 from relational_tensat.cost.device import PROTOCOLS, Configuration
-from relational_tensat.cost.graph import costed_nodes
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.graph import Array, Graph, Node, TensorType, build_graph
+from relational_tensat.tensor import Array, Graph, Node, TensorType, build_graph
+from relational_tensat.tensor.inference import inference_nodes
 
 #: The whole graph is timed so often in a round, spread over it.
 _WHOLES = 6
@@ -78,7 +78,7 @@ def operator_counts(graph: Graph) -> Counter[Configuration]:
     """Return how often each configuration that is one ONNX node, and runs, is in a graph."""
     return Counter(
         node
-        for each, inputs, output in costed_nodes(graph)
+        for each, inputs, output in inference_nodes(graph)
         for node in nodes_of(configuration_of(each.op, inputs, output, each.attrs))
         if not PROTOCOLS[KIND].is_free(node.op)
     )

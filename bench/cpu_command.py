@@ -55,8 +55,8 @@ def run(options: argparse.Namespace) -> int:
     from bench.cpu_measure import cpu_options, measure_model
     from bench.cpu_plot import check_plotting
     from bench.cpu_report import losses, print_runs
-    from relational_tensat.errors import VerificationError
-    from relational_tensat.report.console import stdout_console
+    from relational_tensat.base.errors import VerificationError
+    from relational_tensat.cli.console import stdout_console
 
     if options.save:
         check_plotting()

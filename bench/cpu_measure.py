@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.cpu_additivity import Additivity, additivity, empty_session
-from relational_tensat.api import optimize
-from relational_tensat.cost.cpu.device import OnnxRuntimeDevice
+from relational_tensat.cost.cpu.graph_timing import time_both
+from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.prepared import leave_caches
 from relational_tensat.cost.cpu.quiet import take
 from relational_tensat.cost.cpu.reference import processor_watch
 from relational_tensat.cost.cpu.sampling import percentiles_us
 from relational_tensat.cost.cpu.session import OPTIMIZATIONS
-from relational_tensat.cost.cpu.whole import time_both
-from relational_tensat.cost.graph import weight_bytes
-from relational_tensat.cost.whole import WholeTiming
-from relational_tensat.fold import fold_weights
-from relational_tensat.load import load_model
-from relational_tensat.options import Options
+from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.formats import load_model
+from relational_tensat.run.end_to_end import unmasked
+from relational_tensat.run.options import Options
+from relational_tensat.run.pipeline import optimize
+from relational_tensat.tensor.inference import weight_bytes
+from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.reseed import reseed
 from relational_tensat.verify.shrinking import RandomWeights, draw_inputs
-from relational_tensat.whole import unmasked
 
 #: Samples of calling a session.
 _CALLS = 30

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.cpu_measure import CpuRun
-from relational_tensat.errors import MissingDependencyError
+from relational_tensat.base.errors import MissingDependencyError
 
 #: A label's extent in the plot, in units of speed-up.
 _LABEL_WIDTH, _LABEL_HEIGHT = 0.12, 0.022

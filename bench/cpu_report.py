@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from bench.cpu_measure import CpuRun
-from relational_tensat.cost.whole import WholeTiming
-from relational_tensat.report.console import table
+from relational_tensat.cli.console import table
+from relational_tensat.cost.end_to_end import WholeTiming
 
 _COLUMNS = (
     "µs before", "sum / whole", "p10-p90 sum", "cost / whole", "modelled",

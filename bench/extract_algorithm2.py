@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relational_tensat.errors import NoSolutionError
+from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.extract.index import children_by_node, nodes_by_class
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 

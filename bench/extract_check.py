@@ -6,7 +6,7 @@ import math
 from importlib import import_module
 from types import ModuleType
 
-from relational_tensat.errors import MissingDependencyError
+from relational_tensat.base.errors import MissingDependencyError
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 
 

@@ -26,9 +26,9 @@ from bench.extract_report import details, family_tables, summary
 from bench.extract_run import AblationTask, Group, Limits, Row, run_ablations, run_groups
 from bench.extract_table5 import table_5, unfiltered
 from bench.saving import save_result
-from relational_tensat.errors import UsageError
+from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import UsageError
 from relational_tensat.models import MODELS
-from relational_tensat.options import check_choice
 
 RESULTS = Path(__file__).parent / "results"
 EGRAPHS = Path(__file__).parent / "egraphs"

@@ -18,20 +18,20 @@ from typing import Any
 import numpy as np
 
 from bench.measure import stopwatch
+from relational_tensat.base.errors import InputError
+from relational_tensat.base.files import write_aside
+from relational_tensat.base.resources import sql
+from relational_tensat.cli.database import Rows
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
-from relational_tensat.errors import InputError
 from relational_tensat.explore import Limits, explore
+from relational_tensat.extract.interchange import egraph_json, read_egraph_json, save_egraph_json
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 from relational_tensat.extract.tables import extraction_problem
-from relational_tensat.files import write_aside
-from relational_tensat.interchange import egraph_json, read_egraph_json, save_egraph_json
 from relational_tensat.models import MODELS
-from relational_tensat.report.database import Rows
-from relational_tensat.resources import sql
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.soundness.content import content_hash
+from relational_tensat.rules.soundness.content import content_hash
 
 #: Named rule sets: ours, and TASO's taken as they are (the papers', unsound ones included).
 RULE_SETS = ("shipped", "taso")

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from bench.extract_check import is_cyclic
 from bench.extract_egraphs import Exploration, explored
 from bench.planted import KINDS, planted
-from relational_tensat.errors import InputError
+from relational_tensat.base.errors import InputError
+from relational_tensat.extract.interchange import read_egraph_json
 from relational_tensat.extract.problem import ExtractionProblem
-from relational_tensat.interchange import read_egraph_json
 
 
 @dataclass(frozen=True, eq=False)

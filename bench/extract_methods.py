@@ -11,7 +11,7 @@ from bench.extract_algorithm2 import algorithm_2
 from bench.extract_check import chosen_cost
 from bench.extract_papers import solve_paper_form
 from bench.measure import stopwatch
-from relational_tensat.errors import NoSolutionError, RelationalTensatError
+from relational_tensat.base.errors import NoSolutionError, RelationalTensatError
 from relational_tensat.extract import extract
 from relational_tensat.extract.problem import ExtractionProblem, Ints, relative_gap
 

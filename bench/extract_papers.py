@@ -15,10 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relational_tensat.extract.formulation import rows_from_triples
+from relational_tensat.extract.exact.solve.formulation import rows_from_triples
+from relational_tensat.extract.exact.solve.solver import (
+    Columns,
+    Rows,
+    SolverOptions,
+    solve_mip,
+    stack_rows,
+)
 from relational_tensat.extract.index import edge_owner, nodes_by_class
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Floats, Ints
-from relational_tensat.extract.solver import Columns, Rows, SolverOptions, solve_mip, stack_rows
 
 #: How cycles are forbidden: by real or integer t, or not at all.
 FORMS = ("real", "int", "none")

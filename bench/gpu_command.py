@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from bench.machine import describe_commit
 from bench.saving import save_result
+from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import InputError
 from relational_tensat.cost.device import Device
-from relational_tensat.errors import InputError
 from relational_tensat.gpu.codes import MATH_MODES
 from relational_tensat.models import MODELS
-from relational_tensat.options import check_choice
 
 if TYPE_CHECKING:
     from bench.gpu_measure import ModelRun, Session
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     """
     from bench import gpu_measure, record
     from relational_tensat.cost.cache import CostCache, default_cache
-    from relational_tensat.cost.cuda.device import CudaDevice
+    from relational_tensat.cost.cuda.cuda_device import CudaDevice
     from relational_tensat.cost.measured import MeasuredSource
     from relational_tensat.gpu.cuda import CudaLibrary, open_gpu
     from relational_tensat.gpu.cuda.graphs import record_launches

@@ -12,14 +12,14 @@ from typing import Any
 
 from bench.gpu_optimize import RULE_SETS, Optimized, measure_all, optimize_for
 from bench.record import graph_configurations
+from relational_tensat.base.errors import VerificationError
+from relational_tensat.base.files import write_aside
 from relational_tensat.cost import graph_cost_us
+from relational_tensat.cost.cuda.graph_check import OnDevice, prepare_graphs, verify_on_device
+from relational_tensat.cost.cuda.graph_timing import GRAPH_SETTINGS, time_graphs
 from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings
-from relational_tensat.cost.cuda.verifying import OnDevice, prepare_graphs, verify_on_device
-from relational_tensat.cost.cuda.whole import GRAPH_SETTINGS, time_graphs
 from relational_tensat.cost.measured import MeasuredSource
-from relational_tensat.errors import VerificationError
-from relational_tensat.files import write_aside
-from relational_tensat.graph import Graph
+from relational_tensat.tensor import Graph
 
 #: Before optimization, by TENSAT's rules, by ours.
 VARIANTS = ("original", *RULE_SETS)

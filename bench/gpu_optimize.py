@@ -15,9 +15,9 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Limits, explore
 from relational_tensat.extract import extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
-from relational_tensat.graph import Graph
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
 
 #: Sets of rules by name: TENSAT's as they are, unsound ones included, and those that ship.
 RULE_SETS: dict[str, Callable[[], Sequence[Rule]]] = {

@@ -15,8 +15,8 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Limits, explore
 from relational_tensat.extract import extract
 from relational_tensat.extract.tables import extraction_problem
-from relational_tensat.graph import Graph
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
 
 
 @dataclass(frozen=True, slots=True)

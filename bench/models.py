@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from relational_tensat.errors import UsageError
-from relational_tensat.load import save_model
+from relational_tensat.base.errors import UsageError
+from relational_tensat.formats import save_model
 from relational_tensat.models import MODELS
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from bench.onnx_models import BLOCKS, LIGHT, model_files
 from bench.saving import save_result
-from relational_tensat.errors import VerificationError
-from relational_tensat.options import Options
+from relational_tensat.base.errors import VerificationError
+from relational_tensat.run.options import Options
 
 if TYPE_CHECKING:
     from bench.onnx_measure import OnnxRun
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     from bench.onnx_measure import measure_model
     from bench.onnx_report import print_runs
     from bench.onnx_tools import ONNXSIM
-    from relational_tensat.report.console import stdout_console
+    from relational_tensat.cli.console import stdout_console
 
     runs = []
     for name, path in files.items():

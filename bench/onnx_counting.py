@@ -18,15 +18,16 @@ from dataclasses import dataclass
 
 import onnx
 
-from relational_tensat.cost import CostModel, count_inference_ops, graph_cost_us
+from relational_tensat.cost import CostModel, graph_cost_us
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import explore
 from relational_tensat.extract import extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
-from relational_tensat.fold import fold_weights
-from relational_tensat.graph import Graph
-from relational_tensat.load import from_onnx_model, to_onnx_model
+from relational_tensat.formats import from_onnx_model, to_onnx_model
 from relational_tensat.rules.library import load_rules
+from relational_tensat.tensor import Graph
+from relational_tensat.tensor.inference import count_inference_ops
+from relational_tensat.verify.fold import fold_weights
 
 #: The rules that make several nodes one kernel, and change nothing else.
 KERNEL_RULES = (

@@ -12,11 +12,11 @@ import onnx
 
 from bench.onnx_counting import Counted, count_model, count_optimized
 from bench.onnx_tools import ORT_EXTENDED, TOOLS, inference_nodes, is_installed, optimized_by
-from relational_tensat.api import optimize
+from relational_tensat.base.errors import InputError
 from relational_tensat.cost import CostModel, load_profile
-from relational_tensat.errors import InputError
 from relational_tensat.explain.explanation import explain
-from relational_tensat.options import Options
+from relational_tensat.run.options import Options
+from relational_tensat.run.pipeline import optimize
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from bench.onnx_counting import Counted, Figures
 from bench.onnx_losses import losses
 from bench.onnx_measure import OnnxRun
 from bench.onnx_tools import ONNXSIM, ORT_BASIC, ORT_EXTENDED
-from relational_tensat.report.console import table
+from relational_tensat.cli.console import table
 
 #: Stands where a tool is not installed, or has no figure.
 UNKNOWN = "-"

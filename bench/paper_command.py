@@ -14,9 +14,9 @@ from bench.paper.plots import check_plotting
 from bench.paper.running import Settings
 from bench.paper.writing import write_all
 from bench.tensat import parse_models
+from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import load_profile
-from relational_tensat.errors import UsageError
-from relational_tensat.options import check_choice
 
 RESULTS = Path(__file__).parent / "results"
 OUT = Path(__file__).parent / "paper-runs"

@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.onnx_models import model_files
+from relational_tensat.base.errors import InputError
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.device import Configuration, Device, Sample
-from relational_tensat.cost.graph import costed_nodes
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.cost.source import Answer, CostSource
 from relational_tensat.cost.table import write_table
 from relational_tensat.egraph import EGraph
-from relational_tensat.errors import InputError
 from relational_tensat.explore import Limits, explore
 from relational_tensat.extract.tables import extraction_problem
-from relational_tensat.graph import Graph
-from relational_tensat.graph.sharing import share_equal_weights
-from relational_tensat.load import load_model
+from relational_tensat.formats import load_model
 from relational_tensat.models import MODELS, GraphBuilder
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
+from relational_tensat.tensor.inference import inference_nodes
+from relational_tensat.tensor.sharing import share_equal_weights
 
 #: Asked for at once: the clock is looked at in between.
 _BATCH = 8
@@ -73,7 +73,7 @@ def graph_configurations(graph: Graph) -> list[Configuration]:
     """Return the distinct configurations that run at inference."""
     found = (
         configuration_of(node.op, inputs, output, node.attrs)
-        for node, inputs, output in costed_nodes(graph)
+        for node, inputs, output in inference_nodes(graph)
     )
     return list(dict.fromkeys(found))
 

@@ -7,9 +7,9 @@ import sys
 import time
 from pathlib import Path
 
+from relational_tensat.base.errors import UsageError, nearest
 from relational_tensat.cost.device import Device
 from relational_tensat.cost.opening import DEVICES, open_device
-from relational_tensat.errors import UsageError, nearest
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 from bench.onnx_models import LIGHT, model_files
 from bench.runs_measure import PHASES, ProcessRun, measure_process
 from bench.saving import save_result
-from relational_tensat.load import save_model
+from relational_tensat.base.checks import check_choice
+from relational_tensat.formats import save_model
 from relational_tensat.models import MODELS
-from relational_tensat.options import check_choice
 
 RESULTS = Path(__file__).parent / "results"
 #: The light CNNs, of which some are among the 13 models under the same name.

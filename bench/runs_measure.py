@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from relational_tensat.errors import NoSolutionError
+from relational_tensat.base.errors import NoSolutionError
 
 #: The phases of a process, in their order; ``rest`` is what is in no other.
 PHASES = ("start", "load", "explore", "extract", "verify", "write", "rest")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.machine import describe_commit, describe_machine, describe_versions
-from relational_tensat.files import write_aside
+from relational_tensat.base.files import write_aside
 
 
 def provenance(versions: Mapping[str, str | None] | None = None) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from bench.scale.growth import exponents, growth_table
 from bench.scale.limits import Seen, limits_table, look_at_limits
 from bench.scale.measure import Row, Task
 from bench.scale.running import Measure, run_task
-from relational_tensat.errors import UsageError
-from relational_tensat.options import check_choice, check_memory_limit
+from relational_tensat.base.checks import check_choice, check_memory_limit
+from relational_tensat.base.errors import UsageError
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -15,12 +15,13 @@ from bench.comparison import compare
 from bench.measure import Run, Settings, measure
 from bench.peer import load_peer_runs
 from bench.saving import save_result
+from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import load_profile
-from relational_tensat.errors import UsageError
 from relational_tensat.models import TENSAT_MODELS
-from relational_tensat.options import EXTRACTORS, check_choice
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.run.options import EXTRACTORS
 
 RESULTS = Path(__file__).parent / "results"
 #: Named rule sets: TASO's taken as they are (the peer's, unsound ones included), and ours.

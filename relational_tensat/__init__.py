@@ -13,23 +13,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from relational_tensat.lazy import names_on_first_use
+from relational_tensat.base.lazy import names_on_first_use
 
 if TYPE_CHECKING:
-    from relational_tensat.api import optimize, resume
-    from relational_tensat.cost import CostModel, Profile, load_profile
-    from relational_tensat.errors import (
+    from relational_tensat.base.errors import (
         InputError,
         NoSolutionError,
         RelationalTensatError,
         UsageError,
         VerificationError,
     )
-    from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
-    from relational_tensat.load import load_model, save_model
-    from relational_tensat.options import Options
-    from relational_tensat.progress import Progress
-    from relational_tensat.result import Result
+    from relational_tensat.cost import CostModel, Profile, load_profile
+    from relational_tensat.formats import load_model, save_model
+    from relational_tensat.run.options import Options
+    from relational_tensat.run.pipeline import optimize, resume
+    from relational_tensat.run.progress import Progress
+    from relational_tensat.run.result import Result
+    from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
     from relational_tensat.verify import Verification
 
 __version__ = "0.1.0"
@@ -59,20 +59,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "api": ("optimize", "resume"),
+    "run.pipeline": ("optimize", "resume"),
     "cost": ("CostModel", "Profile", "load_profile"),
-    "errors": (
+    "base.errors": (
         "InputError",
         "NoSolutionError",
         "RelationalTensatError",
         "UsageError",
         "VerificationError",
     ),
-    "graph": ("Graph", "Node", "TensorType", "Weight", "build_graph"),
-    "load": ("load_model", "save_model"),
-    "options": ("Options",),
-    "progress": ("Progress",),
-    "result": ("Result",),
+    "tensor": ("Graph", "Node", "TensorType", "Weight", "build_graph"),
+    "formats": ("load_model", "save_model"),
+    "run.options": ("Options",),
+    "run.progress": ("Progress",),
+    "run.result": ("Result",),
     "verify": ("Verification",),
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from relational_tensat.soundness.store import CACHE_VARIABLE
+from relational_tensat.rules.soundness.store import CACHE_VARIABLE
 
 # One commit, one verdict. Other draws, to search for what these do not find:
 # python -m pytest --hypothesis-profile=random

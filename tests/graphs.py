@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 
 
 def f32(*shape: int) -> TensorType:

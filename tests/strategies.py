@@ -1,6 +1,6 @@
 """The Hypothesis strategies that tests share: types, configurations of rules, attributes.
 
-What is drawn for a rule is drawn by the package itself (``relational_tensat.soundness``).
+What is drawn for a rule is drawn by the package itself (``relational_tensat.rules.soundness``).
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from relational_tensat.graph.ir import AttrValue
-from relational_tensat.graph.types import TensorType
-from relational_tensat.ops import Attr
 from relational_tensat.rules.model import Rule
-from relational_tensat.soundness import drawing
-from relational_tensat.soundness.choices import SeededChoices
-from relational_tensat.soundness.drawing import Configuration
-from relational_tensat.soundness.plan import Plan
-from relational_tensat.soundness.shrinking import DrawnChoices
+from relational_tensat.rules.soundness import drawing
+from relational_tensat.rules.soundness.choices import SeededChoices
+from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.shrinking import DrawnChoices
+from relational_tensat.tensor.operators import Attr
+from relational_tensat.tensor.types import AttrValue, TensorType
 
 #: Attempts to draw a configuration that a rule applies to.
 _ATTEMPTS = 20

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, find, given, settings
 from hypothesis import strategies as st
 
-from relational_tensat.graph.types import TensorType, tensors_of
-from relational_tensat.ops import get_operator
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import TensorType, tensors_of
 from tests.strategies import (
     Configuration,
     attribute_values,

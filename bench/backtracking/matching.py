@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from bench.backtracking.state import State
 from bench.backtracking.universe import Universe
-from relational_tensat.graph.ir import AttrItems
-from relational_tensat.ops import get_operator
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import AttrItems
 
 
 class Found(NamedTuple):

@@ -12,9 +12,9 @@ from bench.backtracking.matching import Matcher
 from bench.backtracking.rewriting import Candidate, Rewriter
 from bench.backtracking.state import State
 from bench.backtracking.universe import PS_PER_US
-from relational_tensat.cost.model import CostModel
-from relational_tensat.graph import Graph
+from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
 
 #: TASO: "2 * maxNumOps" in ``Graph::optimize``.
 _GROWTH = 2

@@ -12,9 +12,8 @@ import random
 from collections.abc import Callable
 from typing import TypeAlias
 
-from relational_tensat.cost.model import CostModel
-from relational_tensat.graph.ir import AttrItems
-from relational_tensat.graph.types import ValueType
+from relational_tensat.cost.cost_model import CostModel
+from relational_tensat.tensor.types import AttrItems, ValueType
 
 #: A symbol, then the values that it is applied to.
 Entry: TypeAlias = tuple[int, ...]

@@ -17,9 +17,9 @@ from typing import Any
 
 from bench.paper.cells import Cell
 from bench.paper.running import Result, Settings, rules_of, run_cell
-from relational_tensat.errors import InputError, RelationalTensatError
-from relational_tensat.files import write_aside
-from relational_tensat.soundness.content import content_hash
+from relational_tensat.base.errors import InputError, RelationalTensatError
+from relational_tensat.base.files import write_aside
+from relational_tensat.rules.soundness.content import content_hash
 
 
 def results_of(

@@ -12,7 +12,7 @@ from bench.paper.cells import ALPHAS, BUDGETS, K_VALUES, Cell, paper_k, saturate
 from bench.paper.figures import CURVES, curve
 from bench.paper.reading import Results, answer, percent
 from bench.paper.running import Result
-from relational_tensat.errors import MissingDependencyError
+from relational_tensat.base.errors import MissingDependencyError
 
 _DPI = 130
 _OURS, _SEQUENTIAL, _TENSAT, _TASO = "#1f6fb4", "#d9730d", "#9ecae1", "#fdd0a2"

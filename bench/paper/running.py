@@ -13,18 +13,18 @@ from bench.backtracking.search import search
 from bench.extract_methods import run_method
 from bench.measure import stopwatch
 from bench.paper.cells import BUDGETS, Cell
-from relational_tensat.anytime import AnytimeExtractor
 from relational_tensat.cost import Profile, graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, Limits, explore
+from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.extract.problem import ExtractionProblem
 from relational_tensat.extract.tables import extraction_problem
-from relational_tensat.graph import Graph
 from relational_tensat.models import TENSAT_MODELS
-from relational_tensat.options import Options
-from relational_tensat.progress import Silent
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.run.options import Options
+from relational_tensat.run.progress import Silent
+from relational_tensat.tensor import Graph
 
 Result: TypeAlias = dict[str, Any]
 

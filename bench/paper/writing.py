@@ -16,7 +16,7 @@ from bench.paper.running import Settings
 from bench.paper.table import Table
 from bench.paper.tables import tables_of
 from bench.saving import provenance
-from relational_tensat.files import write_aside
+from relational_tensat.base.files import write_aside
 
 _PLOTS = {"1": plot_table_1, "figure6": plot_figure_6, "figure7": plot_figure_7}
 

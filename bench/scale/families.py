@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from relational_tensat.graph import Graph
 from relational_tensat.models import GraphBuilder
 from relational_tensat.models.bert import bert
 from relational_tensat.models.nasrnn import nasrnn
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
 
 #: Terms of each sum in a chain, and the e-nodes that a link of the chain ends with: see ``chain``.
 TERMS = 6

@@ -17,13 +17,13 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 
 from bench.scale.families import FAMILIES, Family
-from relational_tensat.checking import check_result
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, IterationReport, Limits, explore
 from relational_tensat.extract import extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
-from relational_tensat.options import Options
+from relational_tensat.run.checking import check_result
+from relational_tensat.run.options import Options
 
 #: Iterations are not what ends these runs.
 ITERATIONS = 1000

@@ -22,8 +22,8 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Load the model and write it."""
-    from relational_tensat.load import load_model, save_model
-    from relational_tensat.paths import check_output
+    from relational_tensat.base.paths import check_output
+    from relational_tensat.formats import load_model, save_model
 
     graph = load_model(args.model, merged(args.dim, "--dim"))
     target = check_output(args.output, args.model)

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.costs_show import (
     add_cache_argument,
     add_device_argument,
@@ -13,7 +14,6 @@ from relational_tensat.cli.costs_show import (
     holdings_of,
 )
 from relational_tensat.cli.parser import Parser
-from relational_tensat.errors import UsageError
 
 HELP = "write what was measured on one device as a table that --cost table:FILE reads"
 

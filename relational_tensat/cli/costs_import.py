@@ -21,10 +21,10 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Check the table and add it."""
+    from relational_tensat.base.errors import InputError
     from relational_tensat.cost.inventory import is_device
     from relational_tensat.cost.record import describe_device
     from relational_tensat.cost.table import read_table
-    from relational_tensat.errors import InputError
 
     table = read_table(args.file)
     name = describe_device(table.key)

@@ -27,15 +27,15 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print it."""
-    from relational_tensat.cost.opening import table_names
-    from relational_tensat.ops import get_operator
-    from relational_tensat.report.console import stdout_console
-    from relational_tensat.report.costs import (
+    from relational_tensat.cli.console import stdout_console
+    from relational_tensat.cli.costs_text import (
         holding_json,
         print_calibration,
         print_holdings,
         print_records,
     )
+    from relational_tensat.cost.opening import table_names
+    from relational_tensat.tensor.operators import get_operator
 
     if args.op is not None:
         get_operator(args.op)

@@ -31,12 +31,12 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _explain(args: argparse.Namespace) -> int:
-    from relational_tensat.errors import InputError, VerificationError
+    from relational_tensat.base.errors import InputError, VerificationError
+    from relational_tensat.cli.console import stdout_console
+    from relational_tensat.cli.database import RunDatabase
+    from relational_tensat.cli.explain_text import explanation_json, print_explanation
     from relational_tensat.explain.explanation import explain
     from relational_tensat.explain.numeric import check_numerically
-    from relational_tensat.report.console import stdout_console
-    from relational_tensat.report.database import RunDatabase
-    from relational_tensat.report.explanation import explanation_json, print_explanation
 
     database = RunDatabase(args.db)
     try:

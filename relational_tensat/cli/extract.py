@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.cli.parser import Parser, one_of, seconds, whole_number
-from relational_tensat.options import EXTRACTORS, ILP_CYCLES
+from relational_tensat.run.options import EXTRACTORS, ILP_CYCLES
 
 if TYPE_CHECKING:
     from relational_tensat.extract import Extraction
-    from relational_tensat.interchange import SerializedEGraph
+    from relational_tensat.extract.interchange import SerializedEGraph
 
 HELP = "choose the cheapest graph of an e-graph file (egraph-serialize JSON)"
 
@@ -57,9 +57,9 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Extract and print what was found."""
+    from relational_tensat.cli.run_events import ExtractionEvents
     from relational_tensat.extract import extract
-    from relational_tensat.interchange import read_egraph_json
-    from relational_tensat.report.events import ExtractionEvents
+    from relational_tensat.extract.interchange import read_egraph_json
 
     egraph = read_egraph_json(args.file)
     egraph.check_derivable(str(args.file))
@@ -104,7 +104,7 @@ _SIZES = ("e_nodes", "e_classes", "edges")
 
 
 def _write(path: Path, egraph: SerializedEGraph, found: Extraction) -> None:
-    from relational_tensat.files import write_aside
+    from relational_tensat.base.files import write_aside
 
     content = {"cost": found.cost_us, "choices": egraph.named(found.choice)}
     with write_aside(path) as folder:
@@ -112,8 +112,8 @@ def _write(path: Path, egraph: SerializedEGraph, found: Extraction) -> None:
 
 
 def _print(path: Path, egraph: SerializedEGraph, found: Extraction) -> None:
-    from relational_tensat.report.console import stdout_console
-    from relational_tensat.report.reductions import print_reductions
+    from relational_tensat.cli.console import stdout_console
+    from relational_tensat.cli.run_reductions import print_reductions
 
     console = stdout_console()
     console.print(

@@ -16,8 +16,8 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from relational_tensat import __version__
+from relational_tensat.base.errors import RelationalTensatError, UsageError, nearest
 from relational_tensat.cli.parser import Parser
-from relational_tensat.errors import RelationalTensatError, UsageError, nearest
 
 #: Each is a module of this package with HELP, ``add_arguments`` and ``execute``, imported when it is asked
 #: for; one of two words has flags of its own.

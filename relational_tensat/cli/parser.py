@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from relational_tensat.errors import UsageError, nearest
+from relational_tensat.base.errors import UsageError, nearest
 
 _T = TypeVar("_T")
 

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relational_tensat.base.errors import UsageError, nearest
 from relational_tensat.cli.parser import Parser, one_of
-from relational_tensat.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from relational_tensat.rules.model import Rule
@@ -59,7 +59,7 @@ def _load(paths: list[Path]) -> list[Rule]:
 
 
 def _list(paths: list[Path]) -> None:
-    from relational_tensat.report.console import stdout_console, table
+    from relational_tensat.cli.console import stdout_console, table
 
     rules = _load(paths)
     rows = table("rule", "sources", "law", numbers=("sources",))
@@ -72,8 +72,8 @@ def _list(paths: list[Path]) -> None:
 
 
 def _show(name: str, paths: list[Path], *, sql: bool) -> None:
-    from relational_tensat.report.console import stdout_console
-    from relational_tensat.report.rules import rule_sql
+    from relational_tensat.cli.console import stdout_console
+    from relational_tensat.cli.rules_show_text import rule_sql
     from relational_tensat.rules.text import rule_text
 
     rules = {rule.name: rule for rule in _load(paths)}
@@ -83,7 +83,7 @@ def _show(name: str, paths: list[Path], *, sql: bool) -> None:
 
 
 def _check(path: Path) -> None:
-    from relational_tensat.report.console import stdout_console
+    from relational_tensat.cli.console import stdout_console
 
     rules = _load([path])
     unsound = sum(rule.unsound for rule in rules)

@@ -46,13 +46,13 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Derive and report; 4 where a rule is not derived."""
-    from relational_tensat.derive import Effort, derive_rules
-    from relational_tensat.derive.reading import read_subjects
-    from relational_tensat.report.console import stdout_console
-    from relational_tensat.report.derivations import derivations_json, print_derivations
+    from relational_tensat.cli.console import stdout_console
+    from relational_tensat.cli.rules_derive_text import derivations_json, print_derivations
+    from relational_tensat.explore.derivation import Effort, derive_rules
+    from relational_tensat.explore.derivation.reading import read_subjects
     from relational_tensat.rules.library import load_rules
-    from relational_tensat.soundness import verify_rules
-    from relational_tensat.soundness.gate import check_trust
+    from relational_tensat.rules.soundness import verify_rules
+    from relational_tensat.rules.soundness.gate import check_trust
 
     subjects = read_subjects(args.file, args.names)
     laws = load_rules(args.rules or None)

@@ -18,8 +18,8 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print them."""
-    from relational_tensat.report.console import stdout_console
-    from relational_tensat.report.vocabulary import functions_json, print_functions
+    from relational_tensat.cli.console import stdout_console
+    from relational_tensat.cli.rules_vocabulary import functions_json, print_functions
 
     if args.json:
         sys.stdout.write(json.dumps(functions_json()) + "\n")

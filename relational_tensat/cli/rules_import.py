@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.parser import Parser, whole_number
 from relational_tensat.cli.watching import watched
-from relational_tensat.errors import UsageError
 
 HELP = "read rules of TASO or TENSAT, say which are sound and under which condition, write them"
 
@@ -37,10 +37,10 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Import, report, write; what is unsound is said and marked, and no failure of the command."""
-    from relational_tensat.importing import import_rules, write_judged
-    from relational_tensat.report.console import stdout_console
-    from relational_tensat.report.imports import imports_json, print_imports
-    from relational_tensat.soundness import DEFAULT_TRIALS
+    from relational_tensat.cli.console import stdout_console
+    from relational_tensat.cli.rules_import_text import imports_json, print_imports
+    from relational_tensat.rules.soundness import DEFAULT_TRIALS
+    from relational_tensat.rules.taso import import_rules, write_judged
 
     output: Path | None = args.output
     if output is not None and output.resolve() == args.file.resolve():

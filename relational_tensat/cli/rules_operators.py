@@ -18,8 +18,8 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print them."""
-    from relational_tensat.report.console import stdout_console
-    from relational_tensat.report.vocabulary import operators_json, print_operators
+    from relational_tensat.cli.console import stdout_console
+    from relational_tensat.cli.rules_vocabulary import operators_json, print_operators
 
     if args.json:
         sys.stdout.write(json.dumps(operators_json()) + "\n")

@@ -46,13 +46,13 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Verify and report; 4 where a rule is unsound or untested."""
-    from relational_tensat.report.console import stdout_console
-    from relational_tensat.report.verdicts import print_verdicts, verdicts_json
+    from relational_tensat.cli.console import stdout_console
+    from relational_tensat.cli.rules_verify_text import print_verdicts, verdicts_json
     from relational_tensat.rules.library import load_rules
-    from relational_tensat.soundness.content import content_hash
-    from relational_tensat.soundness.parallel import cores, verified
-    from relational_tensat.soundness.store import keep_verdicts, write_verdicts
-    from relational_tensat.soundness.verifying import DEFAULT_TRIALS
+    from relational_tensat.rules.soundness.content import content_hash
+    from relational_tensat.rules.soundness.parallel import cores, verified
+    from relational_tensat.rules.soundness.store import keep_verdicts, write_verdicts
+    from relational_tensat.rules.soundness.verifying import DEFAULT_TRIALS
 
     rules = load_rules(args.file or None, only=args.names)
     begin = time.monotonic()

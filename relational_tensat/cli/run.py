@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.parser import (
     Parser,
     dimensions,
@@ -18,8 +19,7 @@ from relational_tensat.cli.parser import (
     whole_number,
 )
 from relational_tensat.cli.run_resume import WITH_RESUME, resumed
-from relational_tensat.errors import UsageError
-from relational_tensat.options import (
+from relational_tensat.run.options import (
     BLOCKS,
     CYCLE_FILTERS,
     EXTRACTORS,
@@ -29,8 +29,8 @@ from relational_tensat.options import (
 )
 
 if TYPE_CHECKING:
-    from relational_tensat.progress import Progress
-    from relational_tensat.result import Result
+    from relational_tensat.run.progress import Progress
+    from relational_tensat.run.result import Result
 
 HELP = "optimize a model: explore its rewritings, extract the cheapest, verify it, write it"
 
@@ -198,10 +198,10 @@ def _optimized(args: argparse.Namespace) -> Result:
     if args.model is None:
         raise UsageError("expected MODEL, or --resume DB (see relational-tensat run --help)")
     options = _options(args)
-    from relational_tensat.paths import check_model, default_output
+    from relational_tensat.base.paths import check_model, default_output
 
     check_model(args.model)  # before all is imported that a run needs
-    from relational_tensat.api import optimize
+    from relational_tensat.run.pipeline import optimize
 
     return optimize(
         args.model,
@@ -213,15 +213,15 @@ def _optimized(args: argparse.Namespace) -> Result:
 
 def _progress(args: argparse.Namespace) -> Progress:
     if args.json_events:
-        from relational_tensat.report.events import RunEvents
+        from relational_tensat.cli.run_events import RunEvents
 
         return RunEvents(sys.stderr)
     if args.quiet:
-        from relational_tensat.progress import Silent
+        from relational_tensat.run.progress import Silent
 
         return Silent()
-    from relational_tensat.report.console import stderr_console
-    from relational_tensat.report.watch import ConsoleProgress
+    from relational_tensat.cli.console import stderr_console
+    from relational_tensat.cli.run_watch import ConsoleProgress
 
     return ConsoleProgress(stderr_console())
 
@@ -262,15 +262,15 @@ def _options(args: argparse.Namespace) -> Options:
 
 def _print(result: Result, args: argparse.Namespace) -> None:
     if args.json:
-        from relational_tensat.report.json import json_report
+        from relational_tensat.cli.run_json import json_report
 
         sys.stdout.write(json_report(result) + "\n")
         return
-    from relational_tensat.report.text import print_report, summary_line
+    from relational_tensat.cli.run_text import print_report, summary_line
 
     if args.quiet:
         sys.stdout.write(summary_line(result) + "\n")
         return
-    from relational_tensat.report.console import stdout_console
+    from relational_tensat.cli.console import stdout_console
 
     print_report(result, stdout_console(), profile=args.profile)

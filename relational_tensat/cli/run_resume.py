@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from relational_tensat.errors import UsageError
+from relational_tensat.base.errors import UsageError
 
 if TYPE_CHECKING:
-    from relational_tensat.progress import Progress
-    from relational_tensat.result import Result
+    from relational_tensat.run.progress import Progress
+    from relational_tensat.run.result import Result
 
 #: The flags of ``run`` that may be given beside ``--resume``: what the e-graph does not depend on.
 WITH_RESUME = (
@@ -37,7 +37,7 @@ def resumed(args: argparse.Namespace, progress: Progress) -> Result:
             f"{odd[0]} cannot be given with --resume: the run goes on with its own; expected at most "
             f"{', '.join(WITH_RESUME)}"
         )
-    from relational_tensat.api import resume
+    from relational_tensat.run.pipeline import resume
 
     chosen = {
         name: getattr(args, dest)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relational_tensat.errors import UsageError
+from relational_tensat.base.errors import UsageError
 
 if TYPE_CHECKING:
     from relational_tensat.rules.model import Rule
@@ -44,10 +44,10 @@ def check_arguments(args: argparse.Namespace) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print how far the rule got."""
-    from relational_tensat.explain.why_not import why_not
-    from relational_tensat.report.console import stdout_console
-    from relational_tensat.report.database import RunDatabase
-    from relational_tensat.report.why_not import print_why_not
+    from relational_tensat.cli.console import stdout_console
+    from relational_tensat.cli.database import RunDatabase
+    from relational_tensat.cli.why_not_text import print_why_not
+    from relational_tensat.explain.why_not.funnel import why_not
 
     database = RunDatabase(args.db)
     try:

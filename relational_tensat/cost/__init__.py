@@ -4,15 +4,9 @@
 """
 
 from relational_tensat.cost.analytic import AnalyticSource, as_source
-from relational_tensat.cost.device import (
-    Configuration,
-    Device,
-    DeviceKey,
-    Sample,
-    Unmeasurable,
-)
-from relational_tensat.cost.graph import count_inference_ops, graph_cost_us, weight_only_values
-from relational_tensat.cost.model import CostModel
+from relational_tensat.cost.cost_model import CostModel
+from relational_tensat.cost.device import Configuration, Device, DeviceKey, Sample, Unmeasurable
+from relational_tensat.cost.graph import graph_cost_us
 from relational_tensat.cost.opening import open_device, open_source, table_names
 from relational_tensat.cost.profile import Profile, profile_names
 from relational_tensat.cost.profile_file import load_profile
@@ -32,7 +26,6 @@ __all__ = [
     "Unmeasurable",
     "as_source",
     "ask_for_graph",
-    "count_inference_ops",
     "graph_cost_us",
     "kernel_time_us",
     "load_profile",
@@ -40,5 +33,4 @@ __all__ = [
     "open_source",
     "profile_names",
     "table_names",
-    "weight_only_values",
 ]

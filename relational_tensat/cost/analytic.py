@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.cost.device import Configuration
-from relational_tensat.cost.model import CostModel
 from relational_tensat.cost.source import ESTIMATED, FREE, Answer, CostSource
 
 

@@ -25,12 +25,12 @@ from typing import Any
 import duckdb
 import platformdirs
 
+from relational_tensat.base.errors import InputError, first_line
+from relational_tensat.base.resources import sql
 from relational_tensat.cost.device import Configuration, DeviceKey, Sample, Unmeasurable
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.postponed import Postponed
 from relational_tensat.cost.record import TIME_COLUMNS, Record, device_columns, now
-from relational_tensat.errors import InputError, first_line
-from relational_tensat.resources import sql
 
 #: Where caches are kept, instead of the platform's folder for them.
 CACHE_VARIABLE = "RELATIONAL_TENSAT_CACHE"

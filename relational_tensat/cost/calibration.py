@@ -27,7 +27,7 @@ from relational_tensat.cost.fitting import Factors, fit
 from relational_tensat.cost.profile import Profile
 from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.cost.roofline import roofline_us
-from relational_tensat.ops import get_operator
+from relational_tensat.tensor.operators import get_operator
 
 #: Fewest times that a family's own fit takes: three per number that it finds.
 FEWEST_FAMILY = 9

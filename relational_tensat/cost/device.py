@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
-from relational_tensat.cost.whole import WholeTiming
-from relational_tensat.graph import Array, AttrValue, Graph, ValueType
-from relational_tensat.ops import get_operator
+from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.tensor import Array, AttrValue, Graph, ValueType
+from relational_tensat.tensor.operators import get_operator
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-
-from relational_tensat.cost.model import CostModel
-from relational_tensat.graph import Graph, Node, ValueType
-
-
-def weight_only_values(graph: Graph) -> frozenset[str]:
-    """Return the names of the values that no graph input reaches: known before inference.
-
-    Operators that draw random numbers are not (opaque ones with a key), nor is what follows them.
-    """
-    constant = set(graph.weights)
-    for node in graph.nodes:
-        known = bool(node.inputs) or node.op == "fill"
-        random = node.op == "opaque" and node.attrs.get("key", "") != ""
-        if known and not random and all(name in constant for name in node.inputs):
-            constant.update(node.outputs)
-    return frozenset(constant)
+from relational_tensat.cost.cost_model import CostModel
+from relational_tensat.tensor import Graph
+from relational_tensat.tensor.inference import inference_nodes
 
 
 def graph_cost_us(graph: Graph, cost_model: CostModel) -> float:
@@ -29,38 +13,6 @@ def graph_cost_us(graph: Graph, cost_model: CostModel) -> float:
     Those are computed once, before inference, in every graph alike.
     """
     total = 0.0
-    for node, inputs, output in costed_nodes(graph):
+    for node, inputs, output in inference_nodes(graph):
         total += cost_model.cost_us(node.op, inputs, output, node.attrs)
     return total
-
-
-def costed_nodes(graph: Graph) -> Iterator[tuple[Node, tuple[ValueType, ...], ValueType]]:
-    """Yield the nodes that run at inference, with the types of their operands and result."""
-    constant = weight_only_values(graph)
-    for node in graph.nodes:
-        if node.outputs[0] not in constant:
-            inputs = tuple(graph.types[name] for name in node.inputs)
-            yield node, inputs, _result_type(graph, node.outputs)
-
-
-def weight_bytes(graph: Graph) -> int:
-    """Return the bytes of all weights together."""
-    return sum(weight.type.nbytes for weight in graph.weights.values())
-
-
-def count_inference_ops(graph: Graph) -> dict[str, int]:
-    """Return how often each operator runs at inference, by name, most frequent first.
-
-    Those that depend on weights only do not: they are folded before.
-    """
-    constant = weight_only_values(graph)
-    counts = Counter(node.op for node in graph.nodes if node.outputs[0] not in constant)
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _result_type(graph: Graph, outputs: tuple[str, ...]) -> ValueType:
-    """Return an operator's result type: of several outputs, the tuple of their types."""
-    if len(outputs) == 1:
-        return graph.types[outputs[0]]
-    types = tuple(graph.types[name] for name in outputs)
-    return tuple(part for kind in types for part in (kind if isinstance(kind, tuple) else (kind,)))

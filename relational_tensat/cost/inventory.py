@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError, nearest
 from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, Sample
 from relational_tensat.cost.key import parse_configuration
 from relational_tensat.cost.opening import DEVICES, open_device
@@ -17,7 +18,6 @@ from relational_tensat.cost.record import (
     device_id,
     differences,
 )
-from relational_tensat.errors import InputError, MissingDependencyError, UsageError, nearest
 
 #: What a holding is to this machine: its times are used; made by other versions; of another device.
 CURRENT, STALE, ELSEWHERE = "current", "stale", "elsewhere"

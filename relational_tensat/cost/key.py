@@ -14,12 +14,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from relational_tensat.base.errors import InputError, RelationalTensatError, nearest
 from relational_tensat.cost.device import Configuration
-from relational_tensat.errors import InputError, RelationalTensatError, nearest
-from relational_tensat.graph import Attrs, AttrValue, TensorType, ValueType, tensors_of
-from relational_tensat.load.json_check import Place
-from relational_tensat.load.json_values import decode_attr, encode_attr
-from relational_tensat.ops import get_operator
+from relational_tensat.formats.json_check import Place
+from relational_tensat.formats.json_values import decode_attr, encode_attr
+from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType, tensors_of
+from relational_tensat.tensor.operators import get_operator
 
 #: How all operands and results lie in memory.
 LAYOUT = "row-major"

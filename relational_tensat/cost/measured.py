@@ -6,21 +6,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.calibration import Calibration, base_profile, calibrate
-from relational_tensat.cost.device import (
-    PROTOCOLS,
-    Configuration,
-    Device,
-    Sample,
-    Unmeasurable,
-)
-from relational_tensat.cost.graph import weight_bytes
+from relational_tensat.cost.device import PROTOCOLS, Configuration, Device, Sample, Unmeasurable
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.record import sample_fault
 from relational_tensat.cost.source import CACHED, ESTIMATED, MEASURED, Answer, CostSource
-from relational_tensat.errors import InputError
-from relational_tensat.graph import Graph
+from relational_tensat.tensor import Graph
+from relational_tensat.tensor.inference import weight_bytes
 
 #: Is told how many of how many configurations have been measured.
 Watch: TypeAlias = Callable[[int, int], None]

@@ -17,12 +17,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relational_tensat.base.errors import UsageError, nearest
 from relational_tensat.cost.analytic import AnalyticSource
 from relational_tensat.cost.device import PROTOCOLS, Device
 from relational_tensat.cost.profile import profile_names
 from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.cost.source import CostSource
-from relational_tensat.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from relational_tensat.cost.table import RecordedTable

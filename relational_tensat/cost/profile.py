@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relational_tensat.cost.roofline import kernel_time_us
-from relational_tensat.graph import Attrs, ValueType
+from relational_tensat.tensor import Attrs, ValueType
 
 #: Where the profiles that ship are.
 PROFILE_DIR = Path(__file__).resolve().parent / "profiles"

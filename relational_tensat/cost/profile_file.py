@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from relational_tensat.base.errors import InputError, UsageError, nearest
 from relational_tensat.cost.profile import OTHER_DTYPES, PROFILE_DIR, Profile, profile_names
-from relational_tensat.errors import InputError, UsageError, nearest
-from relational_tensat.graph import DTYPE_BYTES
-from relational_tensat.ops import operators
+from relational_tensat.tensor import DTYPE_BYTES
+from relational_tensat.tensor.operators import operators
 
 _KEYS = ("peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free")
 

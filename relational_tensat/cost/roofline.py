@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Set
+from typing import Protocol
 
-from relational_tensat.graph import Attrs, ValueType, tensors_of
-from relational_tensat.ops import get_operator
+from relational_tensat.tensor import Attrs, ValueType, tensors_of
+from relational_tensat.tensor.operators import get_operator
 
-if TYPE_CHECKING:
-    from relational_tensat.cost.profile import Profile
+
+class Rates(Protocol):
+    """What the roofline needs to know of a device; ``cost.profile.Profile`` is one."""
+
+    @property
+    def bandwidth_bytes_per_s(self) -> float:
+        """Of the device's main memory."""
+
+    @property
+    def launch_us(self) -> float:
+        """What one kernel costs before it does anything."""
+
+    @property
+    def free(self) -> Set[str]:
+        """Names of operators that launch no kernel."""
+
+    def peak_for(self, dtype: str) -> float:
+        """Return the operations per second on elements of type ``dtype``."""
 
 
 def kernel_time_us(
-    profile: Profile, op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs
+    device: Rates, op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs
 ) -> float:
     """Return ``max(flops / peak, bytes / bandwidth) + launch``, in microseconds.
 
@@ -23,13 +40,13 @@ def kernel_time_us(
     Raises:
         UsageError: there is no operator of that name.
     """
-    if get_operator(op).kernel == "nothing" or op in profile.free:
+    if get_operator(op).kernel == "nothing" or op in device.free:
         return 0.0
-    return max(roofline_us(profile, op, inputs, output, attrs)) + profile.launch_us
+    return max(roofline_us(device, op, inputs, output, attrs)) + device.launch_us
 
 
 def roofline_us(
-    profile: Profile, op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs
+    device: Rates, op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs
 ) -> tuple[float, float]:
     """Return ``flops / peak`` and ``bytes / bandwidth`` of one kernel, in microseconds.
 
@@ -39,7 +56,7 @@ def roofline_us(
     operator = get_operator(op)
     complete = operator.canonical(inputs, attrs)
     parts = tensors_of(output)
-    peak = profile.peak_for(parts[0].dtype if parts else "")
+    peak = device.peak_for(parts[0].dtype if parts else "")
     compute_s = operator.flops(inputs, output, complete) / peak
-    memory_s = operator.bytes_moved(inputs, output, complete) / profile.bandwidth_bytes_per_s
+    memory_s = operator.bytes_moved(inputs, output, complete) / device.bandwidth_bytes_per_s
     return compute_s * 1e6, memory_s * 1e6

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from relational_tensat.cost.device import Configuration, Device
-from relational_tensat.cost.graph import costed_nodes
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.graph import Attrs, Graph, ValueType
-from relational_tensat.ops import get_operator
+from relational_tensat.tensor import Attrs, Graph, ValueType
+from relational_tensat.tensor.inference import inference_nodes
+from relational_tensat.tensor.operators import get_operator
 
 #: Where a cost may come from; what no kernel runs for comes from nowhere ("free").
 MEASURED, CACHED, RECORDED, ESTIMATED = ORIGINS = ("measured", "cached", "recorded", "estimated")
@@ -139,5 +139,5 @@ def ask_for_graph(source: CostSource, graph: Graph) -> None:
     """Ask in one batch for all that ``graph_cost_us`` of this graph will need."""
     source.ask(
         configuration_of(node.op, inputs, output, node.attrs)
-        for node, inputs, output in costed_nodes(graph)
+        for node, inputs, output in inference_nodes(graph)
     )

@@ -10,16 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from relational_tensat.base.errors import InputError, first_line, nearest
+from relational_tensat.base.files import write_aside
 from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, Sample
 from relational_tensat.cost.key import parse_configuration, parse_libraries
-from relational_tensat.cost.record import (
-    Record,
-    describe_device,
-    device_columns,
-    sample_fault,
-)
-from relational_tensat.errors import InputError, first_line, nearest
-from relational_tensat.files import write_aside
+from relational_tensat.cost.record import Record, describe_device, device_columns, sample_fault
 
 #: The columns of a table and their types.
 COLUMNS: Mapping[str, str] = {

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from relational_tensat.egraph.database import Database
-from relational_tensat.graph.ir import AttrItems, Attrs
-from relational_tensat.graph.types import ValueType
-from relational_tensat.load.json_values import encode_attr
-from relational_tensat.ops import get_operator
+from relational_tensat.formats.json_values import encode_attr
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import AttrItems, Attrs, ValueType
 
 #: Maps a symbol to the integer that patterns compare (see explore.compile).
 HeadOf: TypeAlias = Callable[["Symbol"], int]

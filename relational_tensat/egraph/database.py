@@ -14,9 +14,9 @@ from typing import Any
 import duckdb
 from numpy.typing import NDArray
 
+from relational_tensat.base.errors import InputError, NoSolutionError, UsageError, first_line
+from relational_tensat.base.resources import sql
 from relational_tensat.egraph.stopwatch import StatementTime, Stopwatch
-from relational_tensat.errors import InputError, NoSolutionError, UsageError, first_line
-from relational_tensat.resources import sql
 
 #: What DuckDB's planner may do. Our statements are many, small, and already in a good shape: planning
 #: them is most of their cost, and the other passes take a sixth of it without ever paying.

@@ -14,7 +14,7 @@ from relational_tensat.egraph.cycles import HEIGHT_STEP
 from relational_tensat.egraph.database import FORMAT_VERSION, Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS, fitting_labels, load_rows, small_weights
 from relational_tensat.egraph.rebuild import rebuild
-from relational_tensat.graph.ir import Graph
+from relational_tensat.tensor.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.egraph.catalogue import Catalogue
-from relational_tensat.errors import UsageError
-from relational_tensat.graph.ir import Attrs, Graph, Node, Weight
-from relational_tensat.graph.types import DTYPE_BYTES, TensorType, ValueType, numpy_dtype
-from relational_tensat.ops import get_operator
+from relational_tensat.tensor.graph import Graph, Node, Weight
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import DTYPE_BYTES, Attrs, TensorType, ValueType, numpy_dtype
 
 #: Child columns of the e-node table. Longer operand lists end in a noop of the rest.
 CHILD_COLUMNS = 5

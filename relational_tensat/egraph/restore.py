@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from relational_tensat.egraph.catalogue import Catalogue, Signature
 from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.decoding import parse_symbol, parse_type
 from relational_tensat.egraph.egraph import Counters, EGraph
-from relational_tensat.egraph.reading import parse_symbol, parse_type
-from relational_tensat.graph.ir import Graph
+from relational_tensat.tensor.graph import Graph
 
 
 def restore_egraph(graph: Graph, database: Database, counters: Counters) -> EGraph:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from relational_tensat.errors import VerificationError
+from relational_tensat.base.errors import VerificationError
 from relational_tensat.explain.rewrite import Rewrite
 from relational_tensat.explain.stored import StoredSignature
 from relational_tensat.explain.terms import Outputs, Terms
-from relational_tensat.graph.types import ValueType
-from relational_tensat.ops import get_operator
 from relational_tensat.rules.instance import instantiate, tensor_vars
 from relational_tensat.rules.model import Term as Pattern
 from relational_tensat.rules.model import Var
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import ValueType
 
 
 class Checker:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import duckdb
 
+from relational_tensat.base.errors import InputError, VerificationError
+from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import FORMAT_VERSION
-from relational_tensat.errors import InputError, VerificationError
 from relational_tensat.explain.checking import Checker
 from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.laws import Side
@@ -18,7 +19,6 @@ from relational_tensat.explain.rewrite import Replaced, Rewrite
 from relational_tensat.explain.state import Node, State
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.terms import Outputs, Terms
-from relational_tensat.resources import sql
 
 #: More steps than this are no explanation.
 MOST_STEPS = 20_000

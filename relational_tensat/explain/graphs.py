@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from relational_tensat.base.resources import sql
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.terms import Outputs, Terms
 from relational_tensat.extract.building import ChosenNode, build_chosen
-from relational_tensat.graph.ir import Array, Graph, Weight
-from relational_tensat.graph.types import TensorType, numpy_dtype
-from relational_tensat.resources import sql
+from relational_tensat.tensor.graph import Graph, Weight
+from relational_tensat.tensor.types import Array, TensorType, numpy_dtype
 
 
 def graph_of(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.egraph.catalogue import Symbol
-from relational_tensat.errors import InputError
 from relational_tensat.explain.stored import StoredSignature
-from relational_tensat.graph.types import ValueType
 from relational_tensat.rules.instance import instantiate, source_nodes, tensor_vars
 from relational_tensat.rules.model import Rule, Term, Var
+from relational_tensat.tensor.types import ValueType
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from relational_tensat.explain.explanation import Explanation
 from relational_tensat.explain.graphs import graph_of
 from relational_tensat.explain.rewrite import Rewrite
-from relational_tensat.graph import Array, numpy_dtype, tensors_of
-from relational_tensat.ops import get_operator
+from relational_tensat.tensor import Array, numpy_dtype, tensors_of
+from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify import verify
 from relational_tensat.verify.comparison import relative_error
 from relational_tensat.verify.equivalence import FLOAT64_TOLERANCE, rounded_tolerance

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from relational_tensat.errors import InputError
+from relational_tensat.base.errors import InputError
+from relational_tensat.base.resources import sql
 from relational_tensat.explain.laws import Law, Laws, Side
 from relational_tensat.explain.stored import StoredEGraph
-from relational_tensat.resources import sql
 from relational_tensat.rules.text import written_rule
 
 

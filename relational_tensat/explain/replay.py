@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from relational_tensat.errors import NoSolutionError
+from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.explain.match import Match
 from relational_tensat.explain.proof import ProofGraph, Walk
 from relational_tensat.explain.rewrite import Replaced, Rewrite

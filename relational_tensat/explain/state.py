@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from relational_tensat.errors import NoSolutionError
+from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.explain.terms import Terms
 
 #: More nodes never wait for their operands, but where a node is its own operand.

@@ -8,11 +8,11 @@ from typing import Any
 
 import duckdb
 
+from relational_tensat.base.errors import InputError, UsageError, first_line, nearest
+from relational_tensat.base.resources import sql
 from relational_tensat.egraph.catalogue import Symbol
-from relational_tensat.egraph.reading import parse_symbol, parse_type
-from relational_tensat.errors import InputError, UsageError, first_line, nearest
-from relational_tensat.graph.types import ValueType
-from relational_tensat.resources import sql
+from relational_tensat.egraph.decoding import parse_symbol, parse_type
+from relational_tensat.tensor.types import ValueType
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from relational_tensat.base.resources import sql
 from relational_tensat.explain.stored import StoredEGraph, StoredNode
-from relational_tensat.resources import sql
 
 
 @dataclass(frozen=True, slots=True)

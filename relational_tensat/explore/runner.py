@@ -18,23 +18,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
+from relational_tensat.base.errors import UnsoundRuleError, UsageError, nearest
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.errors import UnsoundRuleError, UsageError, nearest
-from relational_tensat.explore.applying import FEWEST, Batch, apply_all
+from relational_tensat.explore.apply.applying import FEWEST, Batch, apply_all
+from relational_tensat.explore.apply.vanilla import apply_one_by_one
 from relational_tensat.explore.checkpoint import Checkpoint, Tally, write_checkpoint
-from relational_tensat.explore.compile import CompiledRules
+from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.journal import Journal
 from relational_tensat.explore.limits import MULTI_SCHEDULES, Guard, Limits, multi_room, scarce_room
-from relational_tensat.explore.matching import Matcher
-from relational_tensat.explore.outcome import (
-    Exploration,
-    IterationReport,
-    read_log,
-    rule_stats,
-)
-from relational_tensat.explore.vanilla import apply_one_by_one
+from relational_tensat.explore.match.matching import Matcher
+from relational_tensat.explore.outcome import Exploration, IterationReport, read_log, rule_stats
 from relational_tensat.rules.model import Rule
 
 CYCLE_FILTERS = ("efficient", "vanilla", "none")

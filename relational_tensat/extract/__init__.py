@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from relational_tensat.collector import no_garbage_collection
-from relational_tensat.errors import RelationalTensatError, UsageError, nearest
-from relational_tensat.extract.greedy import tree_greedy
-from relational_tensat.extract.greedy_dag import cheapest_greedy
-from relational_tensat.extract.greedy_sql import InTables, greedy_in_sql
-from relational_tensat.extract.ilp import search_ilp
-from relational_tensat.extract.interruption import Interruption
+from relational_tensat.base.collector import no_garbage_collection
+from relational_tensat.base.errors import RelationalTensatError, UsageError, nearest
+from relational_tensat.base.interruption import Interruption
+from relational_tensat.extract.exact.ilp import search_ilp
+from relational_tensat.extract.exact.solve.search import EQUAL
+from relational_tensat.extract.exact.solve.solver import Progress, ShouldStop, SolverOptions
+from relational_tensat.extract.greedy.dag import cheapest_greedy
+from relational_tensat.extract.greedy.in_sql import InTables, greedy_in_sql
+from relational_tensat.extract.greedy.tree import tree_greedy
 from relational_tensat.extract.problem import (
     UNUSED,
     Extraction,
@@ -24,8 +26,6 @@ from relational_tensat.extract.problem import (
     relative_gap,
     topological_order,
 )
-from relational_tensat.extract.search import EQUAL
-from relational_tensat.extract.solver import Progress, ShouldStop, SolverOptions
 from relational_tensat.extract.techniques import TECHNIQUES, Techniques, size_of
 
 __all__ = [

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from relational_tensat.egraph.catalogue import Symbol
-from relational_tensat.graph.ir import Graph, Node, build_graph
-from relational_tensat.graph.types import ValueType, tensors_of
-from relational_tensat.ops import get_operator
+from relational_tensat.tensor.graph import Graph, Node, build_graph
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import ValueType, tensors_of
 
 
 @dataclass(frozen=True, slots=True)

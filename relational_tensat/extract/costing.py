@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from relational_tensat.cost.analytic import as_source
+from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.cost.model import CostModel
 from relational_tensat.egraph.egraph import EGraph
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.errors import InputError, RelationalTensatError
+from relational_tensat.base.errors import InputError, RelationalTensatError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]

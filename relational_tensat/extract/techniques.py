@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from relational_tensat.errors import UsageError, nearest
+from relational_tensat.base.errors import UsageError, nearest
+from relational_tensat.extract.exact.reduce.reduced import Reduced
 from relational_tensat.extract.problem import ExtractionProblem
-from relational_tensat.extract.reduced import Reduced
 
 REDUCTION_MEANINGS: dict[str, str] = {
     "unreachable": "drop classes that the root does not reach",

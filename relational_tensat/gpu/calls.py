@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from relational_tensat.graph import TensorType
+from relational_tensat.tensor import TensorType
 
 #: Sizes along three axes; axes that a tensor lacks are of size 1, in front.
 Triple: TypeAlias = tuple[int, int, int]

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from relational_tensat.errors import UsageError, nearest
+from relational_tensat.base.errors import UsageError, nearest
 from relational_tensat.gpu.codes import FLOAT_TYPES, MOVED_TYPES
 
 KERNEL_DIR = Path(__file__).resolve().parent / "kernels"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.graph import DTYPE_BYTES, Array, TensorType, numpy_dtype
+from relational_tensat.tensor import DTYPE_BYTES, Array, TensorType, numpy_dtype
 
 
 def encode(array: Any, dtype: str) -> Array:

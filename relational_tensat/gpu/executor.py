@@ -9,12 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from relational_tensat.errors import InputError, nearest
+from relational_tensat.base.errors import InputError, nearest
 from relational_tensat.gpu.calls import Ref
 from relational_tensat.gpu.elements import decode, encode
 from relational_tensat.gpu.library import BoundCall, KernelLibrary
 from relational_tensat.gpu.plan import Plan
-from relational_tensat.graph import Array
+from relational_tensat.tensor import Array
 
 
 class Executor:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from relational_tensat.gpu.calls import Call, Ref
-from relational_tensat.graph import Array
+from relational_tensat.tensor import Array
 
 #: Gives the address at which a place in a buffer lies.
 Resolve: TypeAlias = Callable[[Ref], int]

@@ -19,8 +19,8 @@ from typing import Any
 
 import platformdirs
 
-from relational_tensat.errors import InputError, MissingDependencyError, first_line
-from relational_tensat.files import write_aside
+from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
+from relational_tensat.base.files import write_aside
 from relational_tensat.gpu.catalogue import HEADERS, UNITS, instances, read_source
 from relational_tensat.gpu.install import INSTALL
 

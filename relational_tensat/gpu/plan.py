@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relational_tensat.errors import InputError, UsageError, nearest
+from relational_tensat.base.errors import InputError, UsageError, nearest
 from relational_tensat.gpu.calls import Call, Ref, Tensor
 from relational_tensat.gpu.codes import MATH_MODES
 from relational_tensat.gpu.lowering import lower
 from relational_tensat.gpu.lowering.emitter import Emitter, check_size
 from relational_tensat.gpu.memory import Lifetime, Placement, aligned, least_bytes, place
-from relational_tensat.graph import (
+from relational_tensat.tensor import (
     DTYPE_BYTES,
     Array,
     Graph,
@@ -22,8 +22,8 @@ from relational_tensat.graph import (
     ValueType,
     tensors_of,
 )
-from relational_tensat.graph.ir import describe
-from relational_tensat.ops.attributes import float_of
+from relational_tensat.tensor.graph import describe
+from relational_tensat.tensor.operators.attributes import float_of
 
 
 @dataclass(frozen=True, slots=True)

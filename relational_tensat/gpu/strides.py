@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from relational_tensat.errors import InputError
+from relational_tensat.base.errors import InputError
 
 Strides = tuple[int, ...]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from relational_tensat.graph import Graph
 from relational_tensat.models.bert import bert
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.models.inception_v3 import inception_v3
@@ -20,6 +19,7 @@ from relational_tensat.models.squeezenet import squeezenet
 from relational_tensat.models.transformer_transducer import transformer_transducer
 from relational_tensat.models.vgg19 import vgg19
 from relational_tensat.models.vit import vit_base, vit_huge, vit_large
+from relational_tensat.tensor import Graph
 
 #: The nine graphs of TENSAT's paper, by name, in the order of its tables.
 TENSAT_MODELS: dict[str, Callable[[], Graph]] = {

@@ -6,9 +6,9 @@ the next layer, which continues from a product with a fourth weight; all are out
 
 from __future__ import annotations
 
-from relational_tensat.graph import Graph
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.models.layers import attention, linear, relu
+from relational_tensat.tensor import Graph
 
 LAYERS, POSITIONS, WIDTH, HEADS = 8, 64, 1024, 16
 

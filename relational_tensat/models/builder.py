@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from relational_tensat.errors import ModelError
-from relational_tensat.graph import (
+from relational_tensat.base.errors import ModelError
+from relational_tensat.tensor import (
     AttrValue,
     Graph,
     Node,
@@ -15,7 +15,7 @@ from relational_tensat.graph import (
     Weight,
     build_graph,
 )
-from relational_tensat.ops.base import get_operator, tensor
+from relational_tensat.tensor.operators.base import get_operator, tensor
 
 
 class GraphBuilder:

@@ -5,10 +5,10 @@ Joins of four branches are binary trees of concatenations, as in the published e
 
 from __future__ import annotations
 
-from relational_tensat.graph import Graph
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.models.layers import avg_pool, concat_channels, max_pool
 from relational_tensat.models.layers import conv as plain_conv
+from relational_tensat.tensor import Graph
 
 #: One convolution of a chain: channels and kernel.
 Step = tuple[int, int | tuple[int, int]]

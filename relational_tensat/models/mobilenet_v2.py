@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relational_tensat.graph import Graph
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.models.layers import avg_pool, batch_norm, conv, relu
+from relational_tensat.tensor import Graph
 
 
 @dataclass(frozen=True, slots=True)

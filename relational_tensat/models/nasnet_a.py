@@ -6,9 +6,9 @@ each), without batch normalization; there is no classifier.
 
 from __future__ import annotations
 
-from relational_tensat.graph import Graph
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.models.layers import avg_pool, concat_channels, conv, max_pool
+from relational_tensat.tensor import Graph
 
 STAGES, NORMAL_CELLS, CHANNELS = 3, 5, 128
 

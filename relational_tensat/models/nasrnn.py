@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from relational_tensat.graph import Graph
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.models.layers import linear
+from relational_tensat.tensor import Graph
 
 STEPS, WIDTH = 5, 512
 #: Combinations of the input and the hidden state that a cell starts from.

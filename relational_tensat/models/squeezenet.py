@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from relational_tensat.graph import Graph
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.models.layers import avg_pool, concat_channels, conv, max_pool, relu
+from relational_tensat.tensor import Graph
 
 #: Channels of the squeeze and of each expand convolution; "pool" halves the image.
 FIRES: tuple[tuple[int, int] | str, ...] = (

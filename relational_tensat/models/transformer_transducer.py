@@ -5,10 +5,10 @@ An audio encoder of 12 blocks and a label encoder of 2, over the same input, and
 
 from __future__ import annotations
 
-from relational_tensat.graph import Graph
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.models.layers import linear, relu
 from relational_tensat.models.vit import transformer_block
+from relational_tensat.tensor import Graph
 
 LENGTH, WIDTH, HEADS, MLP_WIDTH = 80, 512, 8, 2048
 AUDIO_BLOCKS, LABEL_BLOCKS = 12, 2

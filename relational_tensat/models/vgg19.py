@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from relational_tensat.graph import Graph
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.models.layers import conv, max_pool, relu
+from relational_tensat.tensor import Graph
 
 #: Convolutions and channels of each group; a pool halves the image after each.
 GROUPS = ((2, 64), (2, 128), (4, 256), (4, 512), (4, 512))

@@ -6,9 +6,9 @@ the blocks: products, additions, and the reshapes between them.
 
 from __future__ import annotations
 
-from relational_tensat.graph import Graph
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.models.layers import attention, linear, relu
+from relational_tensat.tensor import Graph
 
 PATCHES = 64
 

@@ -10,10 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relational_tensat.errors import ShapeError, UnsoundRuleError
-from relational_tensat.graph.ir import Attrs
-from relational_tensat.graph.types import ValueType
-from relational_tensat.ops import get_operator
+from relational_tensat.base.errors import ShapeError, UnsoundRuleError
 from relational_tensat.rules.functions import Inapplicable, get_function
 from relational_tensat.rules.instance import (
     CompiledRule,
@@ -27,6 +24,8 @@ from relational_tensat.rules.instance import (
 )
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
 from relational_tensat.rules.text import constant_text, expr_text, term_text
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import Attrs, ValueType
 
 Symbols = Sequence[tuple[str, Attrs]]
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
-from relational_tensat.errors import ShapeError, UnsoundRuleError
-from relational_tensat.graph.ir import AttrItems, Attrs, AttrValue
-from relational_tensat.graph.types import ValueType
-from relational_tensat.ops import get_operator
+from relational_tensat.base.errors import ShapeError, UnsoundRuleError
 from relational_tensat.rules.functions import Inapplicable, get_function
 from relational_tensat.rules.model import Apply, Expr, Literal, Rule, Term, Var
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import AttrItems, Attrs, AttrValue, ValueType
 
 Types: TypeAlias = tuple[ValueType, ...]
 #: A compiled expression: of the tensor variables' types and the attribute variables' values.

@@ -27,13 +27,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeAlias
 
-from relational_tensat.errors import ShapeError, UsageError, nearest
-from relational_tensat.graph.ir import AttrValue
-from relational_tensat.ops import Attr, Operator, get_operator, operators
-from relational_tensat.ops.base import REQUIRED
+from relational_tensat.base.errors import ShapeError, UsageError, nearest
 from relational_tensat.rules.functions import functions, get_function
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
 from relational_tensat.rules.syntax import Atom, Form, Syntax, fail, read_forms, replace_atoms
+from relational_tensat.tensor.operators import Attr, Operator, get_operator, operators
+from relational_tensat.tensor.operators.base import REQUIRED
+from relational_tensat.tensor.types import AttrValue
 
 _CLAUSES = ("law", "each", "from", "let", "to", "where", "worth", "symmetric", "unsound")
 _REPEATABLE = ("each", "let")

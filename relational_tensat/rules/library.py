@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from relational_tensat.errors import RuleError, UsageError, nearest
-from relational_tensat.resources import resource_dir
+from relational_tensat.base.errors import RuleError, UsageError, nearest
+from relational_tensat.base.resources import resource_dir
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
 

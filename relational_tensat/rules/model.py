@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from relational_tensat.graph.ir import AttrValue
+from relational_tensat.tensor.types import AttrValue
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
-from relational_tensat.errors import RuleError
+from relational_tensat.base.errors import RuleError
 
 #: An atom, a bracket, a comment, a text, or a quotation mark that has no partner on its line.
 _TOKEN = re.compile(r"""[^\s()\[\]";#][^\s()\[\]";]*|[()\[\]]|[;#].*|"[^"]*"|\"""")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from relational_tensat.graph.ir import AttrValue
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Expr, Literal, Rule, Term, Var
+from relational_tensat.tensor.types import AttrValue
 
 
 def rule_text(rule: Rule) -> str:

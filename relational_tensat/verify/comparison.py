@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.graph import Array, TensorType
+from relational_tensat.tensor import Array, TensorType
 
 #: Outputs whose largest element is smaller than this are compared absolutely, against it.
 TINY = 1e-30

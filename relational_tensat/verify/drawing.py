@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.errors import InputError
-from relational_tensat.graph import DTYPE_BYTES, Array, Graph, TensorType, numpy_dtype, tensors_of
-from relational_tensat.ops.attributes import int_of
+from relational_tensat.base.errors import InputError
+from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, TensorType, numpy_dtype, tensors_of
+from relational_tensat.tensor.operators.attributes import int_of
 from relational_tensat.verify.magnitude import MOVES, weight_scales
 
 #: (operator, operand) pairs that want numbers away from 0 and above it.

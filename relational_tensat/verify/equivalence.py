@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relational_tensat.errors import InputError, VerificationError
-from relational_tensat.graph import DTYPE_BYTES, Array, Graph, tensors_of
-from relational_tensat.ops import get_operator
+from relational_tensat.base.errors import InputError, VerificationError
+from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, tensors_of
+from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.comparison import Comparison, OutputCheck
 from relational_tensat.verify.evaluate import Weights
 from relational_tensat.verify.outputs import (
@@ -20,12 +20,7 @@ from relational_tensat.verify.outputs import (
 )
 from relational_tensat.verify.randomness import random_positions
 from relational_tensat.verify.sensitivity import excuse_rounding
-from relational_tensat.verify.shrinking import (
-    LAST_STEP,
-    RandomWeights,
-    describe_step,
-    draw_inputs,
-)
+from relational_tensat.verify.shrinking import LAST_STEP, RandomWeights, describe_step, draw_inputs
 from relational_tensat.verify.together import Together, put_together
 from relational_tensat.verify.verification import Verification
 

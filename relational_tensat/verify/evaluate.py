@@ -8,18 +8,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from relational_tensat.errors import InputError, nearest
-from relational_tensat.graph import (
-    DTYPE_BYTES,
-    Array,
-    Graph,
-    Node,
-    TensorType,
-    numpy_dtype,
-)
-from relational_tensat.graph.ir import describe
-from relational_tensat.ops import get_operator
-from relational_tensat.ops.opaque import is_runnable
+from relational_tensat.base.errors import InputError, nearest
+from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, Node, TensorType, numpy_dtype
+from relational_tensat.tensor.graph import describe
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators.opaque import is_runnable
 from relational_tensat.verify.drawing import random_inputs, seeded_weights
 
 __all__ = ["Weights", "evaluate_graph", "evaluate_weight_only", "random_inputs", "seeded_weights"]

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from relational_tensat.graph import Graph, Node, TensorType, build_graph, tensors_of
+from relational_tensat.tensor import Graph, Node, TensorType, build_graph, tensors_of
 
 #: Where a product's right factor stands.
 _RIGHT = 1

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from relational_tensat.errors import InputError, UsageError, nearest
-from relational_tensat.graph import DTYPE_BYTES, Array, Graph, numpy_dtype
+from relational_tensat.base.errors import InputError, UsageError, nearest
+from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, numpy_dtype
 
 
 def load_inputs(graph: Graph, files: Mapping[str, Path]) -> dict[str, Array]:

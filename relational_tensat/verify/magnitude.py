@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from relational_tensat.graph import Graph, Node, TensorType, tensors_of
-from relational_tensat.ops.attributes import float_of, ints_of
+from relational_tensat.tensor import Graph, Node, TensorType, tensors_of
+from relational_tensat.tensor.operators.attributes import float_of, ints_of
 
 #: Scale of weights that are added: small, so that the inputs and not these decide the outputs.
 ADDED_SCALE = 0.1

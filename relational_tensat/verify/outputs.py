@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.graph import Array, Graph, tensors_of
+from relational_tensat.tensor import Array, Graph, tensors_of
 from relational_tensat.verify.comparison import as_array
 from relational_tensat.verify.evaluate import Weights, evaluate_graph
 

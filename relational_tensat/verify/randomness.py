@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relational_tensat.graph import Graph, tensors_of
+from relational_tensat.tensor import Graph, tensors_of
 
 
 def random_positions(graph: Graph) -> frozenset[int]:

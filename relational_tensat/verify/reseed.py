@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from relational_tensat.cost.graph import weight_bytes
-from relational_tensat.graph import Graph, Weight
+from relational_tensat.tensor import Graph, Weight
+from relational_tensat.tensor.inference import weight_bytes
 from relational_tensat.verify.shrinking import RandomWeights
 
 #: More than this is not written as a model only to be run once.

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.errors import InputError, VerificationError, first_line
-from relational_tensat.graph import DTYPE_BYTES, Array, Graph, numpy_dtype
+from relational_tensat.base.errors import InputError, VerificationError, first_line
+from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, numpy_dtype
 from relational_tensat.verify.comparison import Comparison, as_array
 from relational_tensat.verify.equivalence import rounded_tolerance
 from relational_tensat.verify.outputs import output_names

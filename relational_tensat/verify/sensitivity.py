@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.errors import InputError
-from relational_tensat.graph import Array, Graph, TensorType
+from relational_tensat.base.errors import InputError
+from relational_tensat.tensor import Array, Graph, TensorType
 from relational_tensat.verify.comparison import Comparison, relative_error
 from relational_tensat.verify.evaluate import Weights
 from relational_tensat.verify.outputs import compute_outputs

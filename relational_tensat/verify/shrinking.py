@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from relational_tensat.graph import DTYPE_BYTES, Array, Graph, TensorType
+from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, TensorType
 from relational_tensat.verify.evaluate import Weights, converted, random_inputs, seeded_weights
 
 #: More steps than this do not help.

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from relational_tensat.errors import VerificationError
-from relational_tensat.graph import Array, Graph, Node, ValueType, Weight
+from relational_tensat.base.errors import VerificationError
+from relational_tensat.tensor import Array, Graph, Node, ValueType, Weight
 from relational_tensat.verify.evaluate import Weights
 from relational_tensat.verify.factors import apply_by_factors
 from relational_tensat.verify.outputs import compute_outputs

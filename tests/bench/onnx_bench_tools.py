@@ -11,7 +11,7 @@ from onnx import helper
 from bench.onnx_counting import Counted, Figures
 from bench.onnx_measure import OnnxRun, ToolRun
 from bench.onnx_tools import ONNXSIM
-from tests.load.onnx_tools import constant, model, tensor
+from tests.formats.onnx_tools import constant, model, tensor
 
 
 def write_tiny(path: Path) -> Path:

@@ -13,7 +13,7 @@ from bench.__main__ import main
 from bench.big_egraphs import SHAPES, write_egraph
 from relational_tensat.extract import extract, topological_order
 from relational_tensat.extract.index import edge_owner
-from relational_tensat.interchange import SerializedEGraph, read_egraph_json
+from relational_tensat.extract.interchange import SerializedEGraph, read_egraph_json
 
 
 def layers(egraph: SerializedEGraph) -> int:

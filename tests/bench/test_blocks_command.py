@@ -13,8 +13,8 @@ from bench import blocks_command
 from bench.__main__ import main
 from bench.blocks_command import differences, fastest, parse_case
 from bench.blocks_measure import BlocksRun, Case
-from relational_tensat.blocks import BlocksReport
-from relational_tensat.errors import UsageError
+from relational_tensat.base.errors import UsageError
+from relational_tensat.explore.strategies.blocks import BlocksReport
 
 RUN = BlocksRun("m", 1, 9, "never", 8, 7, 6, "saturated", 0.1, 0.2, 0.3, 0.4, 5.0, 0.0, None)
 

@@ -15,11 +15,11 @@ from bench.cpu_additivity import Additivity, operator_counts
 from bench.cpu_measure import CpuRun, cpu_options, measure_model
 from bench.cpu_plot import label_heights, points, write_points
 from bench.cpu_report import losses, print_runs
-from relational_tensat.cost.whole import WholeTiming
-from relational_tensat.errors import UsageError
-from relational_tensat.load import save_model
+from relational_tensat.base.errors import UsageError
+from relational_tensat.cli.console import stdout_console
+from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.formats import save_model
 from relational_tensat.models import GraphBuilder
-from relational_tensat.report.console import stdout_console
 from tests.cost.fakes import FakeDevice, plug_in
 
 _FAST = WholeTiming(100.0, 50.0, 2.0, 1.9, 2.1, 30)

@@ -16,16 +16,16 @@ import pytest
 from bench import gpu_command, gpu_measure, gpu_optimize, record
 from bench.__main__ import main
 from bench.gpu_measure import ModelRun, Session, VariantRun
+from relational_tensat.base.resources import resource_dir
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.cuda import device as device_module
+from relational_tensat.cost.cuda import cuda_device as device_module
 from relational_tensat.cost.cuda import stopwatch
-from relational_tensat.cost.cuda.device import CudaDevice
+from relational_tensat.cost.cuda.cuda_device import CudaDevice
 from relational_tensat.cost.cuda.protocol import WARM, Settings
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.gpu.cuda import open_gpu
-from relational_tensat.graph import Graph, Node, Weight, build_graph
-from relational_tensat.resources import resource_dir
 from relational_tensat.rules.library import load_rules
+from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer
 from tests.graphs import f32
 

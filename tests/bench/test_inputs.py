@@ -8,7 +8,7 @@ import onnxruntime
 import pytest
 from onnx import numpy_helper
 
-from relational_tensat.load import load_model
+from relational_tensat.formats import load_model
 from relational_tensat.models import MODELS
 
 INPUTS = Path(__file__).parents[2] / "bench" / "inputs"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.__main__ import main
-from relational_tensat.load import load_model
+from relational_tensat.formats import load_model
 from relational_tensat.models import MODELS
 
 

@@ -9,10 +9,10 @@ from onnx import helper
 from bench.onnx_counting import KERNEL_RULES, count_model, count_optimized
 from bench.onnx_tools import ORT_BASIC, ORT_EXTENDED, inference_nodes, optimized_by
 from relational_tensat.cost import load_profile
-from relational_tensat.load import load_model
+from relational_tensat.formats import load_model
 from relational_tensat.rules.library import load_rules
 from tests.bench.onnx_bench_tools import write_tiny
-from tests.load.onnx_tools import constant, model, tensor
+from tests.formats.onnx_tools import constant, model, tensor
 
 T4 = load_profile("t4")
 

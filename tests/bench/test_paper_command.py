@@ -12,7 +12,7 @@ from bench.__main__ import main
 from bench.paper import keeping, plots
 from bench.paper.cells import Cell
 from bench.paper.running import Result, Settings
-from relational_tensat.errors import MissingDependencyError
+from relational_tensat.base.errors import MissingDependencyError
 from tests.bench.paper.made_up import result
 
 pytest.importorskip("matplotlib")

@@ -10,8 +10,8 @@ import pytest
 from bench.extract_check import is_cyclic
 from bench.planted import KINDS, planted
 from relational_tensat.extract import extract
-from relational_tensat.extract.formulation import formulate
-from relational_tensat.extract.solver import LinearProgram, SolverOptions
+from relational_tensat.extract.exact.solve.formulation import formulate
+from relational_tensat.extract.exact.solve.solver import LinearProgram, SolverOptions
 from tests.extract.instances import brute_force_us
 
 

@@ -14,8 +14,8 @@ from bench.__main__ import main
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.table import read_table
-from relational_tensat.graph import Graph
 from relational_tensat.models import MODELS, GraphBuilder
+from relational_tensat.tensor import Graph
 from tests.cost.fakes import FakeDevice, plug_in, products
 
 
@@ -68,7 +68,7 @@ def test_unknown_models_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_processor_may_be_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("relational_tensat.cost.cpu.device.OnnxRuntimeDevice", _Patient)
+    monkeypatch.setattr("relational_tensat.cost.cpu.onnxruntime_device.OnnxRuntimeDevice", _Patient)
     table, cache = tmp_path / "fake.parquet", tmp_path / "costs.duckdb"
     arguments = ["--models", "nasrnn", "--cost-cache", str(cache), "--patience", "7"]
     assert main(["record", "cpu:all", str(table), *arguments]) == 0

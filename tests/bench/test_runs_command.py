@@ -11,8 +11,8 @@ import pytest
 from bench import runs_command
 from bench.__main__ import main
 from bench.runs_measure import PHASES, ProcessRun, measure_process
-from relational_tensat.errors import NoSolutionError
-from relational_tensat.load import save_model
+from relational_tensat.base.errors import NoSolutionError
+from relational_tensat.formats import save_model
 from relational_tensat.models import MODELS
 from tests.graphs import shared_matmuls
 

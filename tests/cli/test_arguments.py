@@ -15,7 +15,7 @@ import pytest
 from relational_tensat import __version__
 from relational_tensat.cli.main import build_parser, main
 from relational_tensat.cli.run import _options
-from relational_tensat.load import save_model
+from relational_tensat.formats import save_model
 from relational_tensat.models import GraphBuilder
 
 MODEL = Path(__file__).parents[2] / "bench" / "inputs" / "nasrnn.json"
@@ -154,12 +154,13 @@ HEAVY = {"numpy", "duckdb", "onnx", "highspy", "rich", "pyarrow"}
 #: What a plain run has no use for: each of them would take a part of its start.
 UNUSED = {
     "difflib", "hypothesis", "onnx", "onnxruntime", "platformdirs", "pyarrow", "sqlite3",
-    "relational_tensat.blocks.reusing", "relational_tensat.cli.explain", "relational_tensat.cli.sql",
+    "relational_tensat.explore.strategies.blocks.reusing",
+    "relational_tensat.cli.explain", "relational_tensat.cli.sql",
     "relational_tensat.cost.cpu", "relational_tensat.cost.cuda",
-    "relational_tensat.explain", "relational_tensat.gpu", "relational_tensat.importing",
-    "relational_tensat.load.onnx_read", "relational_tensat.models",
-    "relational_tensat.resuming.record", "relational_tensat.resuming.stored",
-    "relational_tensat.soundness.counterexample", "relational_tensat.soundness.verifying",
+    "relational_tensat.explain", "relational_tensat.gpu", "relational_tensat.rules.taso",
+    "relational_tensat.formats.onnx_read", "relational_tensat.models",
+    "relational_tensat.run.resume.record", "relational_tensat.run.resume.stored",
+    "relational_tensat.rules.soundness.counterexample", "relational_tensat.rules.soundness.verifying",
 }  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.cli.main import main
-from relational_tensat.load import load_model, save_model
+from relational_tensat.formats import load_model, save_model
+from tests.cli.schema import check_schema
 from tests.graphs import fan_of_matmuls, shared_matmuls
-from tests.report.schema import check_schema
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from relational_tensat.cli.main import main
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import explore
-from relational_tensat.load import save_model
+from relational_tensat.formats import save_model
 from relational_tensat.rules.language import parse_rules
 from tests.egraph.extraction import cheapest_graph
 from tests.graphs import shared_matmuls

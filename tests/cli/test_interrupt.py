@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from relational_tensat.extract import ExtractionProblem
+from tests.cli.schema import check_schema
 from tests.extract.instances import layered_problem
-from tests.report.schema import check_schema
 
 MODEL = Path(__file__).parents[2] / "bench" / "inputs" / "nasrnn.json"
 

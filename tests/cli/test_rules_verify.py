@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import relational_tensat
+from relational_tensat.base.resources import resource_dir
 from relational_tensat.cli.main import main
-from relational_tensat.resources import resource_dir
-from relational_tensat.soundness import DEFAULT_TRIALS
+from relational_tensat.rules.soundness import DEFAULT_TRIALS
 
 TASO = str(resource_dir("rules") / "taso" / "taso.rules")
 MINE = """

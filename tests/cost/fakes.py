@@ -9,13 +9,13 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from relational_tensat.base.errors import MissingDependencyError
 from relational_tensat.cost import Configuration, DeviceKey, Sample, Unmeasurable
 from relational_tensat.cost.device import PROTOCOLS
+from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.cost.whole import WholeTiming
-from relational_tensat.errors import MissingDependencyError
-from relational_tensat.graph import Array, AttrValue, Graph, ValueType
-from relational_tensat.ops import get_operator
+from relational_tensat.tensor import Array, AttrValue, Graph, ValueType
+from relational_tensat.tensor.operators import get_operator
 from tests.graphs import f32
 
 if TYPE_CHECKING:

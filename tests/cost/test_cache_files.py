@@ -10,11 +10,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.cost import cache as cache_module
 from relational_tensat.cost.cache import CACHE_VARIABLE, CostCache, default_cache
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.postponed import Postponed
-from relational_tensat.errors import InputError
 from tests.cost.fakes import CPU, FakeDevice, products
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from relational_tensat.cost import Configuration, load_profile
 from relational_tensat.cost.calibration import FAMILIES, base_profile, calibrate, family_of
 from relational_tensat.cost.fitting import Factors, fit
 from relational_tensat.cost.roofline import kernel_time_us, roofline_us
-from relational_tensat.ops import operators
+from relational_tensat.tensor.operators import operators
 from tests.cost.fakes import CPU, configuration
 from tests.graphs import f32
 

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from relational_tensat.cost.graph import costed_nodes
+from relational_tensat.base.errors import InputError
 from relational_tensat.cost.key import (
     configuration_of,
     configuration_text,
@@ -15,9 +15,9 @@ from relational_tensat.cost.key import (
     parse_configuration,
     parse_libraries,
 )
-from relational_tensat.errors import InputError
-from relational_tensat.graph import TensorType
 from relational_tensat.models import MODELS
+from relational_tensat.tensor import TensorType
+from relational_tensat.tensor.inference import inference_nodes
 from tests.cost.fakes import configuration
 from tests.graphs import f32
 
@@ -84,7 +84,7 @@ def test_the_configurations_of_a_model_are_read_back() -> None:
     graph = MODELS["bert"]()
     found = {
         configuration_of(node.op, inputs, output, node.attrs)
-        for node, inputs, output in costed_nodes(graph)
+        for node, inputs, output in inference_nodes(graph)
     }
     texts = {configuration_text(each): each for each in found}
     assert len(texts) == len(found)

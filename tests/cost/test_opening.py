@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from relational_tensat.base.errors import InputError, MissingDependencyError, UsageError
 from relational_tensat.cost import AnalyticSource, CostCounts, load_profile, open_source, opening
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.opening import open_device
 from relational_tensat.cost.recorded import RecordedSource
 from relational_tensat.cost.table import write_table
-from relational_tensat.errors import InputError, MissingDependencyError, UsageError
 from tests.cost.fakes import CPU, FakeDevice, configuration, in_mode, plug_in, products
 from tests.cost.test_table import records
 from tests.graphs import f32

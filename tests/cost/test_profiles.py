@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.cost import load_profile, profile_names
-from relational_tensat.errors import InputError, UsageError
-from relational_tensat.ops import operators
+from relational_tensat.tensor.operators import operators
 
 GOOD = """
 peak_flops_per_s = 1e12

@@ -12,13 +12,13 @@ import pytest
 from relational_tensat import Options, optimize, resume
 from relational_tensat.cli.main import main
 from relational_tensat.cost import Unmeasurable
-from relational_tensat.cost.whole import WholeTiming
-from relational_tensat.graph import Node, Weight, build_graph
-from relational_tensat.load import load_model, save_model
-from relational_tensat.result import Result
+from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.formats import load_model, save_model
+from relational_tensat.run.result import Result
+from relational_tensat.tensor import Node, Weight, build_graph
+from tests.cli.schema import check_schema
 from tests.cost.fakes import GAIN, FakeDevice, plug_in
 from tests.graphs import f32, shared_matmuls
-from tests.report.schema import check_schema
 
 LOSS = WholeTiming(100.0, 110.0, 0.91, 0.85, 0.99, 40)
 NOISE = WholeTiming(100.0, 105.0, 0.95, 0.85, 1.01, 40)

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.cost import CostCounts, DeviceKey, Sample, Unmeasurable
 from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.record import Record
 from relational_tensat.cost.recorded import RecordedSource
 from relational_tensat.cost.table import COLUMNS, read_table, write_table
-from relational_tensat.errors import InputError
 from tests.cost.fakes import CPU, configuration, flat_us, products
 from tests.graphs import f32
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from relational_tensat.egraph import EGraph
 from relational_tensat.extract import extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
-from relational_tensat.graph import Attrs, Graph, ValueType
+from relational_tensat.tensor import Attrs, Graph, ValueType
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from relational_tensat.base.resources import resource_dir
 from relational_tensat.egraph import EGraph
-from relational_tensat.resources import resource_dir
 
 #: Invariants that only a cycle filter establishes.
 ACYCLIC_ONLY = frozenset({"class_without_kept_node", "cycles", "height_labels"})

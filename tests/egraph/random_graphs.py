@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.rebuild import Rebuilt, rebuild
-from relational_tensat.graph import Graph, Node, build_graph
+from relational_tensat.tensor import Graph, Node, build_graph
 from tests.graphs import f32
 
 UNARY = ("relu", "tanh")

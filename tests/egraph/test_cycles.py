@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from relational_tensat.egraph import EGraph, cycles
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
-from relational_tensat.graph import Graph, Node, build_graph
+from relational_tensat.tensor import Graph, Node, build_graph
 from tests.egraph.invariants import assert_invariants
 from tests.egraph.random_graphs import Batch, batches, graphs, pairs_of, square_values, unite
 from tests.graphs import f32

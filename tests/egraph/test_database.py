@@ -7,9 +7,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from relational_tensat.base.errors import InputError, NoSolutionError, UsageError
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Database, Interrupted, OutOfMemory
-from relational_tensat.errors import InputError, NoSolutionError, UsageError
 from tests.graphs import shared_matmuls
 
 #: Takes minutes if nothing stops it.

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.loading import CHILD_COLUMNS, fitting_labels
-from relational_tensat.errors import UsageError
-from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.egraph.examples import many_outputs, opaque_of, pieces, repeated, wide_concat
 from tests.egraph.invariants import assert_invariants
 from tests.graphs import f32, shared_matmuls

@@ -12,8 +12,8 @@ from relational_tensat.explain.graphs import graph_of
 from relational_tensat.explain.terms import Outputs
 from relational_tensat.explore import Limits, explore
 from relational_tensat.extract.tables import extraction_problem
-from relational_tensat.graph import Graph, Node, build_graph
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph, Node, build_graph
 from tests.egraph.extraction import FlatCost, cheapest_graph
 from tests.graphs import f32
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from relational_tensat.errors import VerificationError
+from relational_tensat.base.errors import VerificationError
 from relational_tensat.explain.checking import Checker
 from relational_tensat.explain.explanation import Explanation, without_detours
 from relational_tensat.explain.rewrite import Rewrite
-from relational_tensat.graph import Node, build_graph
+from relational_tensat.tensor import Node, build_graph
 from tests.egraph.extraction import FlatCost
 from tests.explain.runs import explained
 from tests.explore.example_rules import example_rules

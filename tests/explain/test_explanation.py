@@ -5,19 +5,20 @@ from random import Random
 import duckdb
 import pytest
 
-from relational_tensat.cost import count_inference_ops, graph_cost_us, load_profile
+from relational_tensat.base.errors import InputError, NoSolutionError
+from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
-from relational_tensat.errors import InputError, NoSolutionError
 from relational_tensat.explain.explanation import Explanation, Place, explain
 from relational_tensat.explain.numeric import check_numerically
 from relational_tensat.explore import Limits, explore
 from relational_tensat.extract import extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
-from relational_tensat.graph import Graph, Node, build_graph
 from relational_tensat.models import MODELS
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph, Node, build_graph
+from relational_tensat.tensor.inference import count_inference_ops
 from tests.egraph.extraction import FlatCost, cheapest_graph, original_graph
 from tests.explain.runs import (
     choose_at_random,

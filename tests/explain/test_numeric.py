@@ -8,8 +8,8 @@ import pytest
 from relational_tensat.explain.explanation import explain
 from relational_tensat.explain.graphs import graph_of
 from relational_tensat.explain.numeric import check_numerically
-from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.rules.language import parse_rules
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.egraph.extraction import FlatCost, cheapest_graph
 from tests.explain.runs import explained, explored
 from tests.explore.example_rules import example_rules

@@ -10,9 +10,9 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explain.proof import ProofGraph
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explore import Limits
-from relational_tensat.graph import Node, build_graph
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.text import written_rule
+from relational_tensat.tensor import Node, build_graph
 from tests.explain.runs import explored, random_graph
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed

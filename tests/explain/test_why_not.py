@@ -10,16 +10,16 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.catalogue import type_text
-from relational_tensat.egraph.reading import parse_type
-from relational_tensat.errors import InputError, UsageError
+from relational_tensat.egraph.decoding import parse_type
 from relational_tensat.explain.stored import StoredEGraph
-from relational_tensat.explain.why_not import why_not
-from relational_tensat.explain.why_not_source import Step
-from relational_tensat.graph import Node, build_graph
+from relational_tensat.explain.why_not.funnel import why_not
+from relational_tensat.explain.why_not.source import Step
 from relational_tensat.rules.model import Apply, Var
+from relational_tensat.tensor import Node, build_graph
 from tests.explain.why_not_runs import RULES, Ran, convolutions, joined_sums, printed, sums
 from tests.explore.python_matcher import PythonMatcher
 from tests.graphs import f32

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from rich.console import Console
 
+from relational_tensat.cli.why_not_text import print_why_not
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
-from relational_tensat.explain.why_not import Trace, WhyNot, why_not
+from relational_tensat.explain.why_not.funnel import Trace, WhyNot, why_not
 from relational_tensat.explore import Limits, explore
 from relational_tensat.extract import extract
 from relational_tensat.extract.tables import choose, extraction_problem
-from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.report.why_not import print_why_not
 from relational_tensat.rules.language import parse_rules
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.graphs import f32
 
 RULES = {

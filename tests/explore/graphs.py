@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relational_tensat.graph import Graph, Node, Weight, build_graph
+from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from tests.graphs import f32
 
 

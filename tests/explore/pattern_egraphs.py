@@ -13,11 +13,11 @@ from random import Random
 
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.loading import CHILD_COLUMNS
-from relational_tensat.explore.patterns import PatternNode, source_pattern
-from relational_tensat.graph import AttrValue, Node, build_graph
-from relational_tensat.ops import Attr, get_operator
-from relational_tensat.ops.base import REQUIRED
+from relational_tensat.explore.compile.patterns import PatternNode, source_pattern
 from relational_tensat.rules.model import Apply, Rule, Term, Var
+from relational_tensat.tensor import AttrValue, Node, build_graph
+from relational_tensat.tensor.operators import Attr, get_operator
+from relational_tensat.tensor.operators.base import REQUIRED
 from tests.graphs import f32
 
 _TYPE = f32(2, 2)

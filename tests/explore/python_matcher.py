@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.ops import get_operator
 from relational_tensat.rules.instance import instantiate, tensor_vars
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
+from relational_tensat.tensor.operators import get_operator
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from relational_tensat.errors import UnsoundRuleError
-from relational_tensat.graph import Attrs, Graph, Node, TensorType, build_graph
+from relational_tensat.base.errors import UnsoundRuleError
 from relational_tensat.rules.instance import source_nodes, tensor_vars
 from relational_tensat.rules.model import Rule, Term, Var
+from relational_tensat.tensor import Attrs, Graph, Node, TensorType, build_graph
 from tests.strategies import Configuration, draw_configuration
 
 _ATTEMPTS = 60

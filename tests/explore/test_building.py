@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from relational_tensat.explore.building import (
+from relational_tensat.explore.apply.targets import (
     bind_text,
     hash_cons_text,
     new_classes_text,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits, applying, explore
+from relational_tensat.explore import Limits, explore
+from relational_tensat.explore.apply import applying
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import separate_sums
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from relational_tensat.base.errors import UnsoundRuleError
 from relational_tensat.egraph import EGraph
-from relational_tensat.errors import UnsoundRuleError
-from relational_tensat.explore.compile import CompiledRules
-from relational_tensat.explore.matching import Matcher
-from relational_tensat.graph import Graph
+from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.match.matching import Matcher
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
 from tests.egraph.random_graphs import Batch, batches, graphs, pairs_of, square_values, unite
 from tests.explore.example_rules import example_rules
 from tests.explore.python_matcher import Application, PythonMatcher

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.cycles import filter_cycles
 from relational_tensat.explore import Limits, explore
-from relational_tensat.graph import Graph
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
 from tests.egraph.extraction import cheapest_graph
 from tests.egraph.invariants import assert_invariants
 from tests.egraph.random_graphs import Batch, batches, graphs, pairs_of, square_values, unite

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, Limits, applying, explore, runner
-from relational_tensat.explore.applying import FEWEST, OVERBUILD, Bounds
+from relational_tensat.explore import Exploration, Limits, explore, runner
+from relational_tensat.explore.apply import applying
+from relational_tensat.explore.apply.applying import FEWEST, OVERBUILD, Bounds
 from tests.egraph.invariants import assert_invariants
 from tests.explore.canonical import same
 from tests.explore.example_rules import example_rules

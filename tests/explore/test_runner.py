@@ -6,10 +6,10 @@ from typing import Any
 import duckdb
 import pytest
 
+from relational_tensat.base.errors import UnsoundRuleError, UsageError
 from relational_tensat.egraph import EGraph
-from relational_tensat.errors import UnsoundRuleError, UsageError
 from relational_tensat.explore import Exploration, IterationReport, Limits, explore
-from relational_tensat.graph import Node, build_graph
+from relational_tensat.tensor import Node, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
 from tests.egraph.extraction import cheapest_graph, original_graph
 from tests.egraph.invariants import assert_invariants

@@ -9,13 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from relational_tensat.explore.compile import (
-    CompiledRules,
-    join_query,
-    note_examples,
-)
-from relational_tensat.explore.live import live_skeletons
-from relational_tensat.explore.search import search_query
+from relational_tensat.explore.compile.compiled import CompiledRules, join_query, note_examples
+from relational_tensat.explore.compile.live import live_skeletons
+from relational_tensat.explore.compile.search_query import search_query
 from relational_tensat.rules.language import parse_rules
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

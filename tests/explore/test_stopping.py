@@ -14,8 +14,8 @@ import pytest
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import OutOfMemory
 from relational_tensat.explore import Exploration, IterationReport, Limits, explore
-from relational_tensat.graph import Node, build_graph
 from relational_tensat.rules.language import parse_rules
+from relational_tensat.tensor import Node, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
 from tests.egraph.extraction import cheapest_graph, original_graph
 from tests.egraph.invariants import assert_invariants

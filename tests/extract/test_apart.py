@@ -9,21 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relational_tensat.extract import (
-    ExtractionProblem,
-    apart,
-    dag_cost_us,
-    extract,
-    ilp,
-    reduced,
-    twins,
-)
-from relational_tensat.extract.dropping import drop_unreachable
+from relational_tensat.extract import ExtractionProblem, dag_cost_us, extract
+from relational_tensat.extract.exact import ilp
+from relational_tensat.extract.exact.decompose import apart
+from relational_tensat.extract.exact.decompose import isomorphic as twins
+from relational_tensat.extract.exact.decompose.isomorphic import groups_of_twins
+from relational_tensat.extract.exact.reduce import reduced
+from relational_tensat.extract.exact.reduce.dropping import drop_unreachable
+from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
+from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
 from relational_tensat.extract.problem import Ints
-from relational_tensat.extract.reduced import Reduced, unreduced
-from relational_tensat.extract.reductions import REDUCTIONS
 from relational_tensat.extract.techniques import TECHNIQUES
-from relational_tensat.extract.twins import groups_of_twins
 from tests.extract.instances import NodeSpec, brute_force_us, build, layered_problem, random_problem
 from tests.extract.small_egraphs import small_problem
 

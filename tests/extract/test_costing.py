@@ -9,8 +9,8 @@ from relational_tensat.cost.source import MEASURED, Answer
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import explore
 from relational_tensat.extract.tables import extraction_problem
-from relational_tensat.graph import Graph, Node, Weight, build_graph
 from relational_tensat.rules.library import load_rules
+from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from tests.graphs import f32, fan_of_matmuls
 
 

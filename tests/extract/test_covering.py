@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import dag_cost_us, extract, is_acyclic
-from relational_tensat.extract.bottom_up import DagDeriver
-from relational_tensat.extract.covering import CoverGreedy, covers
-from relational_tensat.extract.reduced import unreduced
-from relational_tensat.extract.reductions import REDUCTIONS
+from relational_tensat.extract.exact.reduce.reduced import unreduced
+from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.greedy.covering import CoverGreedy, covers
 from tests.extract.instances import brute_force_us, layered_problem, random_problem
 
 

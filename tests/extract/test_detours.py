@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import ExtractionProblem, dag_cost_us
-from relational_tensat.extract.bottom_up import DagDeriver
-from relational_tensat.extract.detours import drop_detours
-from relational_tensat.extract.greedy import settle_by_tree_cost
+from relational_tensat.extract.exact.reduce.detours import drop_detours
+from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
+from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.greedy.tree import settle_by_tree_cost
 from relational_tensat.extract.problem import UNUSED
-from relational_tensat.extract.reduced import Reduced, unreduced
-from relational_tensat.extract.reductions import REDUCTIONS
 from tests.extract.instances import NodeSpec, brute_force_us, build
 
 EXAMPLES = int(os.environ.get("RELATIONAL_TENSAT_EXAMPLES", "150"))

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relational_tensat.extract import ExtractionProblem, dominance
-from relational_tensat.extract.dominance import drop_dominated_classes
-from relational_tensat.extract.reduced import unreduced
+from relational_tensat.extract import ExtractionProblem
+from relational_tensat.extract.exact.reduce import dominance
+from relational_tensat.extract.exact.reduce.dominance import drop_dominated_classes
+from relational_tensat.extract.exact.reduce.reduced import unreduced
 from tests.extract.instances import NodeSpec, build
 from tests.extract.small_egraphs import egraphs, small_problem
 

@@ -14,8 +14,8 @@ from hypothesis import assume, given, settings
 
 from bench.extract_check import chosen_cost
 from relational_tensat.extract import TECHNIQUES, UNUSED, ExtractionProblem, extract
-from relational_tensat.extract.reduced import Reduced, unreduced
-from relational_tensat.extract.reductions import REDUCTIONS
+from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
+from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
 from relational_tensat.extract.techniques import REDUCTION_MEANINGS
 from tests.extract.instances import brute_force_us, build
 from tests.extract.small_egraphs import cheapest_choice, egraphs

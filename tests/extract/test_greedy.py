@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from relational_tensat.errors import NoSolutionError
+from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.extract import dag_cost_us, extract, is_acyclic
 from tests.extract.instances import NodeSpec, brute_force_us, build, layered_problem, random_problem
 

@@ -7,19 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from relational_tensat.errors import NoSolutionError
-from relational_tensat.extract import (
-    ExtractionProblem,
-    dag_cost_us,
-    extract,
-    greedy_improve,
-    is_acyclic,
-)
-from relational_tensat.extract import greedy_dag as greedy_dag_module
-from relational_tensat.extract.bottom_up import DagDeriver
-from relational_tensat.extract.greedy import settle_by_tree_cost, tree_greedy
-from relational_tensat.extract.greedy_dag import OUTGROWN, cheapest_greedy, named_choices
-from relational_tensat.extract.greedy_improve import Improver
+from relational_tensat.base.errors import NoSolutionError
+from relational_tensat.extract import ExtractionProblem, dag_cost_us, extract, is_acyclic
+from relational_tensat.extract.greedy import dag as greedy_dag_module
+from relational_tensat.extract.greedy import improve as greedy_improve
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.greedy.dag import OUTGROWN, cheapest_greedy, named_choices
+from relational_tensat.extract.greedy.improve import Improver
+from relational_tensat.extract.greedy.tree import settle_by_tree_cost, tree_greedy
 from tests.extract.instances import brute_force_us, build, layered_problem, random_problem
 
 
@@ -139,7 +134,7 @@ def test_where_the_sets_are_too_large_the_report_says_so(monkeypatch: pytest.Mon
         problem.root,
     )
     monkeypatch.setattr(greedy_dag_module, "LARGEST_REDUCED", 0)
-    monkeypatch.setattr("relational_tensat.extract.bottom_up.MOST_MEMBERS", 10)
+    monkeypatch.setattr("relational_tensat.extract.greedy.bottom_up.MOST_MEMBERS", 10)
     names = [name for name, _ in named_choices(bare)]
     assert names[:2] == ["tree-greedy", OUTGROWN]
     assert len(names) == 4

@@ -5,20 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Database, OutOfMemory
-from relational_tensat.errors import NoSolutionError
 from relational_tensat.explore import Limits, explore
-from relational_tensat.extract import (
-    ExtractionProblem,
-    dag_cost_us,
-    extract,
-    greedy_sql,
-    is_acyclic,
-)
-from relational_tensat.extract.bottom_up import DagDeriver
-from relational_tensat.extract.greedy import TREE_COST_CEILING, settle_by_tree_cost
-from relational_tensat.extract.greedy_sql import (
+from relational_tensat.extract import ExtractionProblem, dag_cost_us, extract, is_acyclic
+from relational_tensat.extract.greedy import in_sql as greedy_sql
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.greedy.in_sql import (
     STATEMENTS,
     STATEMENTS_PER_WAVE,
     class_costs,
@@ -26,6 +20,7 @@ from relational_tensat.extract.greedy_sql import (
     load_problems,
     tree_greedy_sql,
 )
+from relational_tensat.extract.greedy.tree import TREE_COST_CEILING, settle_by_tree_cost
 from relational_tensat.extract.problem import Floats, Ints
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
 from tests.egraph.extraction import FlatCost

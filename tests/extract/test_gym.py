@@ -13,7 +13,7 @@ import pytest
 
 from bench.extract_check import chosen_cost
 from relational_tensat.extract import extract
-from relational_tensat.interchange import read_egraph_json
+from relational_tensat.extract.interchange import read_egraph_json
 
 VARIABLE = "EXTRACTION_GYM"
 

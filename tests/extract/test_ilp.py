@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from relational_tensat.errors import UsageError
+from relational_tensat.base.errors import UsageError
 from relational_tensat.extract import (
     UNUSED,
     Extraction,

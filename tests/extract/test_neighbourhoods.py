@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import UNUSED, dag_cost_us
-from relational_tensat.extract.bottom_up import DagDeriver
-from relational_tensat.extract.neighbourhoods import chosen_by, early
-from relational_tensat.extract.reduced import unreduced
-from relational_tensat.extract.reductions import REDUCTIONS, reduce
+from relational_tensat.extract.exact.neighbourhoods import chosen_by, early
+from relational_tensat.extract.exact.reduce.reduced import unreduced
+from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS, reduce
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from tests.extract.instances import build, random_problem
 
 SEEDS = st.integers(0, 10**9)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import relational_tensat.extract as package
-from relational_tensat.errors import RelationalTensatError
+from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.extract import (
     Extraction,
     ExtractionProblem,
@@ -16,10 +16,10 @@ from relational_tensat.extract import (
     extract,
     is_acyclic,
 )
-from relational_tensat.extract.greedy import tree_greedy
-from relational_tensat.extract.greedy_dag import greedy_dag
-from relational_tensat.extract.ilp import search_ilp
-from relational_tensat.extract.search import Search
+from relational_tensat.extract.exact.ilp import search_ilp
+from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.greedy.dag import greedy_dag
+from relational_tensat.extract.greedy.tree import tree_greedy
 from tests.extract.instances import build, layered_problem, random_problem, with_original
 
 CYCLES = ("auto", "real", "int", "none")
@@ -76,7 +76,9 @@ def test_the_choice_to_begin_from_is_not_lost(monkeypatch: pytest.MonkeyPatch) -
     best = extract(problem, time_limit_s=60)
     plain = [problem.original, tree_greedy(problem)]
     assert best.cost_us < min(dag_cost_us(problem, choice) for choice in plain)
-    monkeypatch.setattr("relational_tensat.extract.ilp.greedy_choices", lambda *_: iter(plain))
+    monkeypatch.setattr(
+        "relational_tensat.extract.exact.ilp.greedy_choices", lambda *_: iter(plain)
+    )
     for cycles in CYCLES:
         found = extract(problem, cycles=cycles, time_limit_s=0.0, start=best.choice)
         assert found.cost_us == pytest.approx(best.cost_us)

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import UNUSED, ExtractionProblem, extract
-from relational_tensat.extract.formulation import Formulation, formulate
-from relational_tensat.extract.loops import circular_sets
-from relational_tensat.extract.ordering import (
+from relational_tensat.extract.exact.reduce.reduced import unreduced
+from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
+from relational_tensat.extract.exact.relax.cycle_cuts import circular_sets
+from relational_tensat.extract.exact.solve.formulation import Formulation, formulate
+from relational_tensat.extract.exact.solve.ordering import (
     LARGEST_ORDERED,
     WITHIN,
     components_to_order,
     with_order,
 )
-from relational_tensat.extract.reduced import unreduced
-from relational_tensat.extract.reductions import REDUCTIONS
-from relational_tensat.extract.solver import Columns, LinearProgram
+from relational_tensat.extract.exact.solve.solver import Columns, LinearProgram
 from tests.extract.instances import brute_force_us, build, random_problem
 from tests.extract.test_relaxation import acyclic_points, assert_satisfied, options
 

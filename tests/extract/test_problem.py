@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relational_tensat.errors import InputError, RelationalTensatError
+from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.extract import (
     UNUSED,
     ExtractionProblem,

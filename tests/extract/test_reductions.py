@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import UNUSED, dag_cost_us, is_acyclic
-from relational_tensat.extract.bottom_up import DagDeriver
-from relational_tensat.extract.loops import circular_sets, strong_components
-from relational_tensat.extract.must import above_sets, members_of, must_sets
-from relational_tensat.extract.parts import parts
-from relational_tensat.extract.pinning import pin_required
-from relational_tensat.extract.reduced import Reduced, unreduced
-from relational_tensat.extract.reductions import REDUCTIONS, reduce
+from relational_tensat.extract.exact.decompose.parts import parts
+from relational_tensat.extract.exact.reduce.pinning import pin_required
+from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
+from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS, reduce
+from relational_tensat.extract.exact.reduce.required import above_sets, members_of, must_sets
+from relational_tensat.extract.exact.relax.cycle_cuts import circular_sets, strong_components
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from tests.extract.instances import NodeSpec, brute_force_us, build, random_problem
 
 SEEDS = st.integers(0, 10**9)

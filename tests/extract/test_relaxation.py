@@ -8,19 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relational_tensat.errors import RelationalTensatError
+from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.extract import UNUSED, ExtractionProblem, extract, topological_order
-from relational_tensat.extract.ascent import LandmarkAscent
-from relational_tensat.extract.bottom_up import DagDeriver
-from relational_tensat.extract.formulation import Formulation, formulate
-from relational_tensat.extract.landmarks import LandmarkCuts
-from relational_tensat.extract.loops import loop_cuts, two_cycle_rows
-from relational_tensat.extract.must_rows import MustRows
-from relational_tensat.extract.reduced import unreduced
-from relational_tensat.extract.reductions import REDUCTIONS
-from relational_tensat.extract.relaxation import Relaxation, landmark_rows, relax
-from relational_tensat.extract.search import Search
-from relational_tensat.extract.solver import LinearProgram, Rows, SolverOptions, stack_rows
+from relational_tensat.extract.exact.reduce.reduced import unreduced
+from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
+from relational_tensat.extract.exact.relax.ascent import LandmarkAscent
+from relational_tensat.extract.exact.relax.cycle_cuts import loop_cuts, two_cycle_rows
+from relational_tensat.extract.exact.relax.landmarks import LandmarkCuts
+from relational_tensat.extract.exact.relax.relaxation import Relaxation, landmark_rows, relax
+from relational_tensat.extract.exact.relax.required_rows import MustRows
+from relational_tensat.extract.exact.solve.formulation import Formulation, formulate
+from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.exact.solve.solver import (
+    LinearProgram,
+    Rows,
+    SolverOptions,
+    stack_rows,
+)
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from tests.extract.instances import brute_force_us, build, layered_problem, random_problem
 
 SEEDS = st.integers(0, 10**9)

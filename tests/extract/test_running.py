@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from relational_tensat.extract import running
-from relational_tensat.extract.interruption import Interruption
-from relational_tensat.extract.running import run_highs
+from relational_tensat.base.interruption import Interruption
+from relational_tensat.extract.exact.solve import running
+from relational_tensat.extract.exact.solve.running import run_highs
 
 
 class Busy:

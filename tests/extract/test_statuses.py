@@ -12,12 +12,12 @@ import highspy
 import numpy as np
 import pytest
 
-from relational_tensat.errors import RelationalTensatError
+from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.extract import extract
-from relational_tensat.extract.formulation import formulate
-from relational_tensat.extract.mip import cut_and_solve
-from relational_tensat.extract.search import Search
-from relational_tensat.extract.solver import (
+from relational_tensat.extract.exact.solve.formulation import formulate
+from relational_tensat.extract.exact.solve.mip import cut_and_solve
+from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.exact.solve.solver import (
     Columns,
     MipResult,
     SolverOptions,
@@ -72,7 +72,9 @@ def test_without_a_solution_the_choice_there_was_stays(
     problem = build([(0, 1.0, []), (0, 2.0, [])], 1)
     search = Search(problem, np.array([1], dtype=np.int32))
     result = MipResult(name, None, -math.inf, False, False, False)
-    monkeypatch.setattr("relational_tensat.extract.mip.solve_mip", lambda *_, **__: result)
+    monkeypatch.setattr(
+        "relational_tensat.extract.exact.solve.mip.solve_mip", lambda *_, **__: result
+    )
     model = formulate(problem, "auto", 1.0)
     cut_and_solve(search, model, model.columns, model.rows, SolverOptions(time.monotonic() + 9))
     assert (search.cost_us, search.bound_us) == (2.0, 0.0)
@@ -82,7 +84,9 @@ def test_without_a_solution_the_choice_there_was_stays(
 def test_a_model_with_a_solution_is_not_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = build([(0, 1.0, []), (0, 2.0, [])], 1)
     result = MipResult("infeasible", None, -math.inf, False, True, False)
-    monkeypatch.setattr("relational_tensat.extract.mip.solve_mip", lambda *_, **__: result)
+    monkeypatch.setattr(
+        "relational_tensat.extract.exact.solve.mip.solve_mip", lambda *_, **__: result
+    )
     model = formulate(problem, "auto", 1.0)
     with pytest.raises(RelationalTensatError, match="infeasible"):
         cut_and_solve(

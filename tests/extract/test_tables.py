@@ -16,7 +16,7 @@ from relational_tensat.extract.tables import (
     extraction_problem,
     rules_of_chosen,
 )
-from relational_tensat.graph import Graph, Node, Weight, build_graph
+from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from tests.egraph.examples import many_outputs, opaque_of, pieces, wide_concat
 from tests.egraph.extraction import FlatCost, cheapest_graph
 from tests.explore.example_rules import example_rules

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relational_tensat.errors import UsageError
+from relational_tensat.base.errors import UsageError
 from relational_tensat.extract import TECHNIQUES, extract
-from relational_tensat.extract.dropping import drop_underivable
-from relational_tensat.extract.inlining import inline_single_free
-from relational_tensat.extract.reduced import Reduced, unreduced
-from relational_tensat.extract.reductions import REDUCTIONS
+from relational_tensat.extract.exact.reduce.dropping import drop_underivable
+from relational_tensat.extract.exact.reduce.inlining import inline_single_free
+from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
+from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
 from relational_tensat.extract.techniques import REDUCTION_MEANINGS, Techniques
 from tests.extract.instances import brute_force_us, random_problem
 

@@ -8,21 +8,22 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from relational_tensat.extract import ExtractionProblem, extract, greedy_dag, is_acyclic
-from relational_tensat.extract.bottom_up import DagDeriver
-from relational_tensat.extract.covering import CoverGreedy
-from relational_tensat.extract.detours import drop_detours
-from relational_tensat.extract.dominance import drop_dominated_classes
-from relational_tensat.extract.landmarks import LandmarkCuts
-from relational_tensat.extract.merging import merge_single_users, pass_through
-from relational_tensat.extract.must import drop_by_must
-from relational_tensat.extract.must_rows import MustRows
-from relational_tensat.extract.neighbourhoods import early
-from relational_tensat.extract.pinning import pin_required
-from relational_tensat.extract.reduced import Reduced, unreduced
-from relational_tensat.extract.reductions import DEAR, REDUCTIONS, drop_dear, reduce
-from relational_tensat.extract.solver import SolverOptions
-from relational_tensat.extract.timekeeping import Budget, BudgetSpentError, Check, OutOfTimeError
+from relational_tensat.base.deadline import Budget, BudgetSpentError, Check, OutOfTimeError
+from relational_tensat.extract import ExtractionProblem, extract, is_acyclic
+from relational_tensat.extract.exact.neighbourhoods import early
+from relational_tensat.extract.exact.reduce.detours import drop_detours
+from relational_tensat.extract.exact.reduce.dominance import drop_dominated_classes
+from relational_tensat.extract.exact.reduce.merging import merge_single_users, pass_through
+from relational_tensat.extract.exact.reduce.pinning import pin_required
+from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
+from relational_tensat.extract.exact.reduce.reductions import DEAR, REDUCTIONS, drop_dear, reduce
+from relational_tensat.extract.exact.reduce.required import drop_by_must
+from relational_tensat.extract.exact.relax.landmarks import LandmarkCuts
+from relational_tensat.extract.exact.relax.required_rows import MustRows
+from relational_tensat.extract.exact.solve.solver import SolverOptions
+from relational_tensat.extract.greedy import dag as greedy_dag
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.greedy.covering import CoverGreedy
 from tests.extract.instances import NodeSpec, build, layered_problem
 
 PROBLEM = layered_problem(layers=5, width=6, seed=3)
@@ -75,8 +76,8 @@ def test_whatever_step_it_is_in_the_search_ends(
     limit_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = FakeClock()
-    monkeypatch.setattr("relational_tensat.extract.solver.time", clock)
-    monkeypatch.setattr("relational_tensat.extract.timekeeping.time", clock)
+    monkeypatch.setattr("relational_tensat.extract.exact.solve.solver.time", clock)
+    monkeypatch.setattr("relational_tensat.base.deadline.time", clock)
     monkeypatch.setattr("relational_tensat.extract.time", clock)
     monkeypatch.setattr(greedy_dag, "LARGEST_UNLIMITED", 0)
     found = extract(PROBLEM, time_limit_s=limit_s)
@@ -105,7 +106,7 @@ def test_what_reductions_do_not_end_leaves_time_for_a_bound_and_the_optimum(
         monkeypatch.setitem(REDUCTIONS, name, endless)
     else:
         function = {"detours": "drop_detours", "pinning": "pin_required"}[name]
-        monkeypatch.setattr(f"relational_tensat.extract.pieces.{function}", endless)
+        monkeypatch.setattr(f"relational_tensat.extract.exact.components.{function}", endless)
     found = extract(problem, time_limit_s=100_000)
     assert found.optimal
     assert found.cost_us == pytest.approx(expected.cost_us)
@@ -115,7 +116,7 @@ def test_a_budget_is_a_part_of_the_time_and_a_share_a_part_of_a_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = FakeClock()
-    monkeypatch.setattr("relational_tensat.extract.timekeeping.time", clock)
+    monkeypatch.setattr("relational_tensat.base.deadline.time", clock)
     asked = itertools.count()
     budget = Budget(lambda: next(asked), 100.0)
     share = budget.share(0.5)

@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import UNUSED, ExtractionProblem, dag_cost_us, extract
-from relational_tensat.extract.bottom_up import DagDeriver
-from relational_tensat.extract.greedy import tree_greedy
-from relational_tensat.extract.twins import Twin, groups_of_twins, is_twin
+from relational_tensat.extract.exact.decompose.isomorphic import Twin, groups_of_twins, is_twin
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.greedy.tree import tree_greedy
 from tests.extract.instances import NodeSpec, brute_force_us, build, layered_problem, random_problem
 
 SEEDS = st.integers(0, 10**9)

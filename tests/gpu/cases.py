@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from relational_tensat.gpu.codes import BINARY_CODES, REDUCTION_CODES, UNARY_CODES
-from relational_tensat.graph import Graph, TensorType
+from relational_tensat.tensor import Graph, TensorType
 from tests.gpu.running import one_node
 
 

@@ -27,7 +27,7 @@ from relational_tensat.gpu.catalogue import (
 from relational_tensat.gpu.cuda.modules import packed
 from relational_tensat.gpu.fallback import own_launch
 from relational_tensat.gpu.library import BoundCall, Resolve
-from relational_tensat.graph import Array
+from relational_tensat.tensor import Array
 
 _ASM = re.compile(r'asm(?: volatile)?\(\s*"(?P<name>[\w.]+).*?\);', re.DOTALL)
 #: What each instruction means, in the names of the lines that it stands in.

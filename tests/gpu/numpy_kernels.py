@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.gpu import codes
-from relational_tensat.graph import DTYPE_BYTES
-from relational_tensat.ops.base import activate
-from relational_tensat.ops.erf import erf
-from relational_tensat.ops.windows import pad_spatial, taps
+from relational_tensat.tensor import DTYPE_BYTES
+from relational_tensat.tensor.operators.base import activate
+from relational_tensat.tensor.operators.erf import erf
+from relational_tensat.tensor.operators.windows import pad_spatial, taps
 from tests.gpu.numpy_memory import NumpyMemory, strided
 
 Arguments = dict[str, Any]

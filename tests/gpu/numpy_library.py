@@ -11,7 +11,7 @@ from relational_tensat.gpu.calls import Argument, Call, Ref
 from relational_tensat.gpu.catalogue import signature_of
 from relational_tensat.gpu.fallback import own_launch
 from relational_tensat.gpu.library import BoundCall, Resolve
-from relational_tensat.graph import Array
+from relational_tensat.tensor import Array
 from tests.gpu.numpy_kernels import KERNELS
 from tests.gpu.numpy_memory import NumpyMemory
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.gpu.elements import decode, encode
-from relational_tensat.graph import DTYPE_BYTES, TensorType
+from relational_tensat.tensor import DTYPE_BYTES, TensorType
 
 _FIRST_ADDRESS = 1 << 20
 #: As floats of any width these bytes are NaN: what reads memory that nothing wrote shows.

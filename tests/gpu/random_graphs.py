@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from relational_tensat.graph import Graph, Node, Weight, build_graph
+from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from tests.graphs import f32
 
 _UNARY = ("tanh", "relu", "sigmoid", "identity", "neg")

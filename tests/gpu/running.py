@@ -9,7 +9,7 @@ import numpy as np
 
 from relational_tensat.gpu.executor import Executor
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.graph import Attrs, Graph, Node, TensorType, build_graph, tensors_of
+from relational_tensat.tensor import Attrs, Graph, Node, TensorType, build_graph, tensors_of
 from relational_tensat.verify.drawing import random_inputs
 from relational_tensat.verify.outputs import compute_outputs
 from tests.gpu.numpy_library import NumpyLibrary
@@ -20,7 +20,7 @@ TOLERANCES = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-2, "bfloat16": 1e
 
 def one_node(op: str, *types: TensorType, **attrs: Any) -> Graph:
     """Return the graph of one operator, all operands being inputs."""
-    from relational_tensat.ops import get_operator
+    from relational_tensat.tensor.operators import get_operator
 
     operator = get_operator(op)
     names = [f"x{i}" for i in range(len(types))]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-from relational_tensat.graph import Graph, TensorType, Weight, build_graph
 from relational_tensat.models import MODELS
+from relational_tensat.tensor import Graph, TensorType, Weight, build_graph
 from relational_tensat.verify.drawing import seeded_weights
 
 _TRANSFORMERS = ("bert", "vit_base", "vit_large", "vit_huge", "transformer_transducer")

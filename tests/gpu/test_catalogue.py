@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from relational_tensat.errors import UsageError
+from relational_tensat.base.errors import UsageError
 from relational_tensat.gpu.catalogue import (
     HEADERS,
     KERNEL_DIR,

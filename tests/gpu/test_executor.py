@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relational_tensat.errors import InputError, UsageError
+from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.gpu.executor import Executor
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.graph import Node, TensorType, Weight, build_graph
+from relational_tensat.tensor import Node, TensorType, Weight, build_graph
 from tests.gpu.numpy_library import NumpyLibrary
 from tests.gpu.running import check
 from tests.graphs import f32, shared_matmuls

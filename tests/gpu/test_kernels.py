@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relational_tensat.cost.cuda.checking import TOLERANCES, norm_error
+from relational_tensat.cost.cuda.kernel_check import TOLERANCES, norm_error
 from relational_tensat.cost.cuda.single import draw
-from relational_tensat.fold import fold_weights
 from relational_tensat.gpu.catalogue import UNITS, instances
 from relational_tensat.gpu.executor import Executor
 from relational_tensat.gpu.fallback import own_launch
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.graph import Graph
+from relational_tensat.tensor import Graph
+from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.outputs import compute_outputs
 from tests.gpu.cases import cases
 from tests.gpu.host_library import HostLibrary, compile_for_host

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relational_tensat.errors import InputError
+from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Product
 from relational_tensat.gpu.codes import BINARY_CODES, REDUCTION_CODES, UNARY_CODES
 from relational_tensat.gpu.lowering import _LOWERINGS
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.graph import Node, TensorType, build_graph
-from relational_tensat.ops import operators
+from relational_tensat.tensor import Node, TensorType, build_graph
+from relational_tensat.tensor.operators import operators
 from tests.gpu.running import check, one_node
 from tests.graphs import f32
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relational_tensat.fold import fold_weights
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.graph import Graph
 from relational_tensat.models import MODELS
+from relational_tensat.tensor import Graph
+from relational_tensat.verify.fold import fold_weights
 from tests.gpu.random_graphs import graphs_of_views
 from tests.gpu.running import check
 from tests.gpu.small_models import small_model

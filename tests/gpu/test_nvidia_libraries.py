@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from relational_tensat.errors import InputError
+from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Convolution, Pooling, Product, Ref
 from relational_tensat.gpu.cuda.cublaslt import CublasLt, _Heuristic
 from relational_tensat.gpu.cuda.cudnn import Cudnn

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from relational_tensat.errors import InputError, MissingDependencyError
+from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.gpu import nvrtc
 from relational_tensat.gpu.catalogue import UNITS, instances
 

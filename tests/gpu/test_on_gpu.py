@@ -8,21 +8,21 @@ from functools import cache
 import numpy as np
 import pytest
 
+from relational_tensat.base.errors import MissingDependencyError
 from relational_tensat.cost.cuda import open_device
-from relational_tensat.cost.cuda.checking import TOLERANCES, norm_error
+from relational_tensat.cost.cuda.graph_check import prepare_graphs, verify_on_device
+from relational_tensat.cost.cuda.graph_timing import time_graphs
+from relational_tensat.cost.cuda.kernel_check import TOLERANCES, norm_error
 from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.cost.cuda.single import draw
-from relational_tensat.cost.cuda.verifying import prepare_graphs, verify_on_device
-from relational_tensat.cost.cuda.whole import time_graphs
 from relational_tensat.cost.device import Sample
-from relational_tensat.errors import MissingDependencyError
-from relational_tensat.fold import fold_weights
 from relational_tensat.gpu.cuda import CudaLibrary, open_gpu
 from relational_tensat.gpu.cuda.timing import Timer
 from relational_tensat.gpu.executor import Executor
 from relational_tensat.gpu.plan import plan_graph
-from relational_tensat.graph import Graph
 from relational_tensat.models import MODELS
+from relational_tensat.tensor import Graph
+from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.outputs import compute_outputs
 from tests.cost.cuda.test_single import configuration
 from tests.gpu.cases import cases

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relational_tensat.errors import InputError
+from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.elements import decode, element_bits, encode, rounded
 from relational_tensat.gpu.strides import broadcast, collapse, contiguous, padded
-from relational_tensat.graph import TensorType
+from relational_tensat.tensor import TensorType
 from tests.gpu.numpy_memory import strided
 from tests.strategies import shapes
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relational_tensat.graph import AttrValue, Graph, Node, TensorType
-from relational_tensat.ops import get_operator
+from relational_tensat.tensor import AttrValue, Graph, Node, TensorType
+from relational_tensat.tensor.operators import get_operator
 
 PADDING_CODES = {"same": 0, "valid": 1}
 ACTIVATION_CODES = {"none": 0, "sigmoid": 1, "relu": 2, "tanh": 3}

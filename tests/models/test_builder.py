@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from relational_tensat.errors import ModelError, ShapeError, UsageError
-from relational_tensat.graph import TensorType
+from relational_tensat.base.errors import ModelError, ShapeError, UsageError
 from relational_tensat.models import GraphBuilder
+from relational_tensat.tensor import TensorType
 
 
 def test_names_follow_scopes_and_count_operators() -> None:

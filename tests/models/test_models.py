@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
-from relational_tensat.graph import Graph, TensorType
 from relational_tensat.models import MODELS, TENSAT_MODELS
+from relational_tensat.tensor import Graph, TensorType
 from tests.models.oracles import count_tensat_enodes, tree_and_dag_us
 
 

@@ -11,18 +11,19 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from relational_tensat.cost import Profile, count_inference_ops, load_profile
+from relational_tensat.cost import Profile, load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, Limits, explore
 from relational_tensat.extract import extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
-from relational_tensat.fold import fold_weights
-from relational_tensat.graph import Graph
-from relational_tensat.load import from_onnx_model
+from relational_tensat.formats import from_onnx_model
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
+from relational_tensat.tensor.inference import count_inference_ops
 from relational_tensat.verify import verify
-from tests.load.onnx_tools import constant, model, tensor
+from relational_tensat.verify.fold import fold_weights
+from tests.formats.onnx_tools import constant, model, tensor
 
 
 class Spelling:

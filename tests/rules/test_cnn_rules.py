@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from relational_tensat.cost import load_profile
-from relational_tensat.graph import Graph
+from relational_tensat.tensor import Graph
 from tests.rules.families import (
     KERNELS,
     PLAIN,

@@ -8,13 +8,13 @@ from random import Random
 
 import pytest
 
-from relational_tensat.errors import UnsoundRuleError
-from relational_tensat.graph import TensorType
+from relational_tensat.base.errors import UnsoundRuleError
 from relational_tensat.rules.diagnosis import Refusal, checks, diagnose
 from relational_tensat.rules.instance import Instance, instantiate
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import TensorType
 from tests.strategies import Configuration, draw_configuration
 
 ALL = [*load_rules(), *taso_rules()]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.cost import load_profile
-from relational_tensat.graph import Node, TensorType, Weight
+from relational_tensat.tensor import Node, TensorType, Weight
 from tests.graphs import weight
 from tests.rules.families import check_family, graph, node, optimized
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relational_tensat.errors import UsageError
-from relational_tensat.graph.types import TensorType
+from relational_tensat.base.errors import UsageError
 from relational_tensat.rules.functions import Inapplicable, functions, get_function
+from relational_tensat.tensor.types import TensorType
 from tests.strategies import tensor_types
 
 IMAGE = TensorType("float32", (2, 6, 7, 5))

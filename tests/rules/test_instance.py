@@ -6,9 +6,7 @@ import time
 
 import pytest
 
-from relational_tensat.errors import UnsoundRuleError
-from relational_tensat.graph.ir import Attrs
-from relational_tensat.graph.types import TensorType, ValueType
+from relational_tensat.base.errors import UnsoundRuleError
 from relational_tensat.rules.instance import (
     TargetNode,
     attr_vars,
@@ -18,6 +16,7 @@ from relational_tensat.rules.instance import (
 )
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor.types import Attrs, TensorType, ValueType
 
 MERGE = """(rule merge (law "l") (from (matmul ?a ?b :act ?f) (matmul ?a ?c :act ?f))
   (let ?s (split (matmul ?a (concat ?b ?c :axis -1) :act ?f)

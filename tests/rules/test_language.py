@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relational_tensat.errors import RuleError
+from relational_tensat.base.errors import RuleError
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Apply, Call, Literal, Rule, Var
 from relational_tensat.rules.syntax import Atom, Form, read_forms

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.cost import load_profile
-from relational_tensat.graph import AttrValue, Graph, Node, TensorType, Weight
+from relational_tensat.tensor import AttrValue, Graph, Node, TensorType, Weight
 from tests.graphs import f32
 from tests.rules.families import PLAIN, check_family, graph, node, optimized
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from relational_tensat.errors import RuleError, UsageError
+from relational_tensat.base.errors import RuleError, UsageError
 from relational_tensat.rules.library import load_rules, shipped_files, taso_rules
 
 RULE = '(rule {name} (law "l") (from (relu ?a)) (to (relu ?a)) {flag})'

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relational_tensat.graph.types import DTYPE_BYTES, FLOAT_DTYPES, TensorType
 from relational_tensat.rules.functions import Inapplicable, get_function
+from relational_tensat.tensor.types import DTYPE_BYTES, FLOAT_DTYPES, TensorType
 
 ROW = TensorType("float32", (6, 1, 1))
 

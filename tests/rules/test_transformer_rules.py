@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.cost import Profile, load_profile
-from relational_tensat.graph import Graph, tensors_of
+from relational_tensat.tensor import Graph, tensors_of
 from tests.rules.spelling import Spelling, optimized
 
 ROOT2 = math.sqrt(2.0)

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relational_tensat.errors import InputError, UsageError, VerificationError
-from relational_tensat.fold import fold_weights
-from relational_tensat.graph import AttrValue, Graph, Node, TensorType, Weight, build_graph
-from relational_tensat.load import save_model
+from relational_tensat.base.errors import InputError, UsageError, VerificationError
+from relational_tensat.formats import save_model
+from relational_tensat.tensor import AttrValue, Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.verify import Verification, verify, verify_files
+from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.given import load_inputs
 from relational_tensat.verify.randomness import random_positions
 from tests.graphs import f32, shared_matmuls, weight

@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import pytest
 
-from relational_tensat.errors import InputError
-from relational_tensat.graph import Array, Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.base.errors import InputError
+from relational_tensat.tensor import Array, Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.verify.evaluate import (
     evaluate_graph,
     evaluate_weight_only,

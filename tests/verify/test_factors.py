@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.verify import verify
 from relational_tensat.verify.drawing import random_inputs, seeded_weights
 from relational_tensat.verify.factors import apply_by_factors

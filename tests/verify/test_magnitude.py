@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relational_tensat.graph import Attrs, Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.tensor import Attrs, Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
 from relational_tensat.verify.magnitude import ADDED_SCALE, weight_scales
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.verify import shrinking
 from relational_tensat.verify.drawing import SeededWeights
 from relational_tensat.verify.shrinking import RandomWeights

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relational_tensat.errors import VerificationError
-from relational_tensat.fold import fold_weights
-from relational_tensat.graph import Array, Graph, Node, Weight, build_graph
+from relational_tensat.base.errors import VerificationError
+from relational_tensat.tensor import Array, Graph, Node, Weight, build_graph
 from relational_tensat.verify import verify
 from relational_tensat.verify.drawing import random_inputs
+from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.outputs import compute_outputs
 from relational_tensat.verify.together import put_together
 from tests.graphs import f32, shared_matmuls, weight

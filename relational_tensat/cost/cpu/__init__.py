@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib.util
 import math
 
+from relational_tensat.base.errors import MissingDependencyError
 from relational_tensat.cost.device import Device
-from relational_tensat.errors import MissingDependencyError
 
 __all__ = ["open_device"]
 
@@ -28,7 +28,9 @@ def open_device(optimizations: str = "off", patience_s: float | None = None) -> 
         raise MissingDependencyError(
             f"--cost cpu needs {' and '.join(missing)}: pip install 'relational-tensat[onnx]'"
         )
-    from relational_tensat.cost.cpu.device import OnnxRuntimeDevice  # imports what may be missing
+    from relational_tensat.cost.cpu.onnxruntime_device import (
+        OnnxRuntimeDevice,  # imports what may be missing
+    )
 
     if patience_s is None:
         return OnnxRuntimeDevice(optimizations)

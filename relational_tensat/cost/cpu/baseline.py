@@ -11,9 +11,9 @@ import json
 import math
 from pathlib import Path
 
+from relational_tensat.base.errors import InputError
+from relational_tensat.base.files import write_aside
 from relational_tensat.cost.cache import default_cache
-from relational_tensat.errors import InputError
-from relational_tensat.files import write_aside
 
 #: A better time is written down from so much on, as a fraction: less is noise.
 _BETTER = 0.005

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from relational_tensat.cost.device import Configuration, Sample
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.graph import TensorType
-from relational_tensat.ops.matmul import is_gemm
-from relational_tensat.ops.shapes import operands
+from relational_tensat.tensor import TensorType
+from relational_tensat.tensor.operators.matmul import is_gemm
+from relational_tensat.tensor.operators.shapes import operands
 
 _NO_ACTIVATION = "none"
 

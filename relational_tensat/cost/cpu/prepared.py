@@ -12,7 +12,7 @@ from relational_tensat.cost.cpu.quiet import thread_us
 from relational_tensat.cost.cpu.sampling import Pair
 from relational_tensat.cost.cpu.session import prepare
 from relational_tensat.cost.device import Configuration
-from relational_tensat.graph import tensors_of
+from relational_tensat.tensor import tensors_of
 
 #: So many copies of an operator are run that one sample takes about so long.
 _SAMPLE_US = 200.0

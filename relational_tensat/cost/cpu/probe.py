@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relational_tensat.cost.device import Configuration
-from relational_tensat.graph import (
+from relational_tensat.tensor import (
     Array,
     Graph,
     Node,
@@ -38,9 +38,9 @@ from relational_tensat.graph import (
     numpy_dtype,
     tensors_of,
 )
-from relational_tensat.ops import get_operator
-from relational_tensat.ops.attributes import int_of
-from relational_tensat.ops.shapes import NUMBER_DTYPES
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators.attributes import int_of
+from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES
 
 #: What both graphs return, so that there is something to return: the least there is. And what is read
 #: where one of them has fewer results than the other.

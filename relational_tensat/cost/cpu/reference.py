@@ -11,7 +11,7 @@ from relational_tensat.cost.cpu.baseline import Baseline
 from relational_tensat.cost.cpu.processor import instruction_sets, processor_name
 from relational_tensat.cost.cpu.quiet import Quiet
 from relational_tensat.cost.cpu.session import prepare
-from relational_tensat.graph import Node, TensorType, Weight, build_graph
+from relational_tensat.tensor import Node, TensorType, Weight, build_graph
 
 #: A second thread on the core slows arithmetic more than memory: some 20 µs of each.
 _LEFT = TensorType("float32", (64, 128))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from relational_tensat.graph import Array, Graph
-from relational_tensat.load import to_onnx_model
+from relational_tensat.formats import to_onnx_model
+from relational_tensat.tensor import Array, Graph
 
 #: How far onnxruntime rewrites a graph before it runs it: not at all, or as far as it can.
 OPTIMIZATIONS = ("off", "all")

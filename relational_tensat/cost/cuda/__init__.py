@@ -22,13 +22,13 @@ def open_device(math: str = "fp32") -> Device:
             install.
         UsageError: there is no such way to multiply.
     """
+    from relational_tensat.base.checks import check_choice
     from relational_tensat.gpu.codes import MATH_MODES
     from relational_tensat.gpu.cuda import CudaLibrary, open_gpu
-    from relational_tensat.options import check_choice
 
     check_choice("math mode", math, MATH_MODES)
     library = CudaLibrary(open_gpu())
 
-    from relational_tensat.cost.cuda.device import CudaDevice
+    from relational_tensat.cost.cuda.cuda_device import CudaDevice
 
     return CudaDevice(library, math)

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.cost.device import Configuration
-from relational_tensat.errors import InputError
 from relational_tensat.gpu.elements import rounded
-from relational_tensat.graph import (
+from relational_tensat.tensor import (
     DTYPE_BYTES,
     Array,
     Graph,
@@ -18,7 +18,7 @@ from relational_tensat.graph import (
     build_graph,
     tensors_of,
 )
-from relational_tensat.ops import get_operator
+from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.drawing import random_inputs
 
 #: What is made of products and sums of them: on tensor cores, where those are allowed.

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from relational_tensat.cost.cuda.checking import fault
+from relational_tensat.base.errors import InputError
+from relational_tensat.cost.cuda.kernel_check import fault
 from relational_tensat.cost.cuda.single import PRODUCTS, draw, graph_of, weight_inputs
 from relational_tensat.cost.device import Configuration
-from relational_tensat.errors import InputError
 from relational_tensat.gpu.calls import Ref
-from relational_tensat.gpu.cuda.library import CudaLibrary
+from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
 from relational_tensat.gpu.elements import decode, encode
 from relational_tensat.gpu.library import BoundCall
 from relational_tensat.gpu.plan import Plan, plan_graph
-from relational_tensat.graph import Array, Graph
+from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify.outputs import compute_outputs
 
 #: All copies of a configuration's operands take no more; then there are fewer of them.

@@ -7,7 +7,7 @@ libraries (see ``shared.py`` for why); what they refuse, and all else, runs on k
 
 from __future__ import annotations
 
+from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
 from relational_tensat.gpu.cuda.gpu import Gpu, open_gpu
-from relational_tensat.gpu.cuda.library import CudaLibrary
 
 __all__ = ["CudaLibrary", "Gpu", "open_gpu"]

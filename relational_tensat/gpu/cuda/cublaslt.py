@@ -6,7 +6,7 @@ import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
-from relational_tensat.errors import InputError
+from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Product
 from relational_tensat.gpu.cuda.gpu import Gpu
 from relational_tensat.gpu.cuda.modules import OWN, BoundLaunch, Modules

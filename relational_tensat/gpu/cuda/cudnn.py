@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from relational_tensat.errors import InputError
+from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Convolution, Launch, Pooling, Triple
 from relational_tensat.gpu.cuda.cudnn_calls import (
     NAME,
@@ -37,12 +37,7 @@ from relational_tensat.gpu.cuda.cudnn_types import (
 )
 from relational_tensat.gpu.cuda.gpu import Gpu
 from relational_tensat.gpu.cuda.modules import Modules
-from relational_tensat.gpu.cuda.shared import (
-    Objects,
-    SharedLibrary,
-    find_library,
-    int_array,
-)
+from relational_tensat.gpu.cuda.shared import Objects, SharedLibrary, find_library, int_array
 from relational_tensat.gpu.elements import item_bytes
 from relational_tensat.gpu.library import Resolve
 from relational_tensat.gpu.memory import aligned

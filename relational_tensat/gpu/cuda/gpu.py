@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from relational_tensat.errors import MissingDependencyError, first_line
+from relational_tensat.base.errors import MissingDependencyError, first_line
 from relational_tensat.gpu.install import INSTALL
 
 #: Where Linux says which driver is loaded.

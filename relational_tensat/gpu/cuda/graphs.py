@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from relational_tensat.errors import InputError, MissingDependencyError
+from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.gpu.cuda.gpu import Gpu
 from relational_tensat.gpu.install import INSTALL
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from relational_tensat.errors import InputError
+from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Argument, Launch, Ref
 from relational_tensat.gpu.catalogue import Signature, signature_of
 from relational_tensat.gpu.cuda.gpu import Gpu

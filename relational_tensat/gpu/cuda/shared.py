@@ -14,7 +14,7 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from relational_tensat.errors import InputError
+from relational_tensat.base.errors import InputError
 
 #: How C types are written in the tables of functions.
 POINTER, SIZE, INT, INT64, DOUBLE = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from relational_tensat.gpu.calls import Product, Ref
+from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
 from relational_tensat.gpu.cuda.gpu import Gpu
-from relational_tensat.gpu.cuda.library import CudaLibrary
 from relational_tensat.gpu.fallback import own_launch
 
 #: Edge of the product that tells how fast the clock is: about half a millisecond on a data-centre GPU.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from relational_tensat.errors import InputError
+from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Tensor
 from relational_tensat.gpu.codes import BINARY_CODES, REDUCTION_CODES, UNARY_CODES
 from relational_tensat.gpu.lowering.elementwise import (
@@ -36,7 +36,7 @@ from relational_tensat.gpu.lowering.pieces import (
 from relational_tensat.gpu.lowering.products import lower_matmul
 from relational_tensat.gpu.lowering.rows import lower_norm, lower_reduction, lower_softmax
 from relational_tensat.gpu.lowering.windows import lower_conv, lower_pool
-from relational_tensat.graph import Attrs, ValueType, tensors_of
+from relational_tensat.tensor import Attrs, ValueType, tensors_of
 
 #: (emitter, operator, operands, result's type, attributes) to the result's tensor or tensors.
 _Lowering: TypeAlias = Callable[[Emitter, str, tuple[Tensor, ...], Any, Attrs], Any]

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import math
 
-from relational_tensat.errors import InputError
+from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Tensor
-from relational_tensat.gpu.codes import (
-    ACTIVATION_CODES,
-    BINARY_CODES,
-    DTYPE_CODES,
-    UNARY_CODES,
-)
+from relational_tensat.gpu.codes import ACTIVATION_CODES, BINARY_CODES, DTYPE_CODES, UNARY_CODES
 from relational_tensat.gpu.lowering.emitter import THREADS, Emitter, blocks_for, float_type
 from relational_tensat.gpu.strides import broadcast, collapse, padded
-from relational_tensat.graph import Attrs, TensorType
-from relational_tensat.ops.attributes import float_of, str_of
+from relational_tensat.tensor import Attrs, TensorType
+from relational_tensat.tensor.operators.attributes import float_of, str_of
 
 #: Threads of these kernels move so many bytes at once.
 _PACK_BYTES = 16

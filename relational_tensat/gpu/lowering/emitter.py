@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from relational_tensat.errors import InputError
+from relational_tensat.base.errors import InputError
 from relational_tensat.gpu.calls import Argument, Call, Launch, Ref, Tensor, Triple
 from relational_tensat.gpu.codes import FLOAT_TYPES
-from relational_tensat.graph import TensorType
+from relational_tensat.tensor import TensorType
 
 #: Threads of a block where nothing asks for another number.
 THREADS = 256

@@ -10,8 +10,8 @@ from relational_tensat.gpu.elements import element_bits, item_bytes
 from relational_tensat.gpu.lowering.copying import copy_strided
 from relational_tensat.gpu.lowering.emitter import Emitter
 from relational_tensat.gpu.strides import collapse, contiguous, padded
-from relational_tensat.graph import Attrs, TensorType
-from relational_tensat.ops.attributes import float_of, int_of, ints_of, str_of
+from relational_tensat.tensor import Attrs, TensorType
+from relational_tensat.tensor.operators.attributes import float_of, int_of, ints_of, str_of
 
 _TILE = 32
 #: What CUDA allows along y and z of a grid.

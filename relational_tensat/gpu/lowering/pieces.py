@@ -16,8 +16,8 @@ from relational_tensat.gpu.lowering.copying import ALIGNMENT_BYTES, copy_strided
 from relational_tensat.gpu.lowering.emitter import Emitter
 from relational_tensat.gpu.lowering.layout import moved
 from relational_tensat.gpu.strides import collapse, contiguous
-from relational_tensat.graph import Attrs, TensorType
-from relational_tensat.ops.attributes import int_of, ints_of
+from relational_tensat.tensor import Attrs, TensorType
+from relational_tensat.tensor.operators.attributes import int_of, ints_of
 
 #: Parts that one launch joins or cuts.
 _PARTS = 8

@@ -8,8 +8,8 @@ from typing import cast
 from relational_tensat.gpu.calls import Product, Tensor, Triple
 from relational_tensat.gpu.lowering.emitter import Emitter, float_type
 from relational_tensat.gpu.strides import broadcast, collapse, contiguous, padded
-from relational_tensat.graph import Attrs, TensorType
-from relational_tensat.ops.attributes import str_of
+from relational_tensat.tensor import Attrs, TensorType
+from relational_tensat.tensor.operators.attributes import str_of
 
 _BATCH_AXES = 3
 

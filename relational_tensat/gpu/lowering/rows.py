@@ -8,8 +8,8 @@ from relational_tensat.gpu.calls import Argument, Tensor
 from relational_tensat.gpu.codes import REDUCTION_CODES
 from relational_tensat.gpu.lowering.emitter import THREADS, Emitter, blocks_for, float_type
 from relational_tensat.gpu.lowering.layout import transposed
-from relational_tensat.graph import Attrs, TensorType
-from relational_tensat.ops.attributes import float_of, int_of, ints_of
+from relational_tensat.tensor import Attrs, TensorType
+from relational_tensat.tensor.operators.attributes import float_of, int_of, ints_of
 
 _WARP = 32
 

@@ -8,9 +8,9 @@ from typing import cast
 from relational_tensat.gpu.calls import Convolution, Pooling, Tensor, Triple, Windows
 from relational_tensat.gpu.lowering.emitter import Emitter, float_type
 from relational_tensat.gpu.strides import padded
-from relational_tensat.graph import Attrs, TensorType
-from relational_tensat.ops.attributes import ints_of, padding_of, str_of
-from relational_tensat.ops.padding import resolve_padding
+from relational_tensat.tensor import Attrs, TensorType
+from relational_tensat.tensor.operators.attributes import ints_of, padding_of, str_of
+from relational_tensat.tensor.operators.padding import resolve_padding
 
 
 def lower_conv(

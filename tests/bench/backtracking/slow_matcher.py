@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from itertools import product
 
 from bench.backtracking.state import State
-from relational_tensat.ops import get_operator
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
+from relational_tensat.tensor.operators import get_operator
 
 #: Variables by name and operator nodes by term, each with its value.
 Binding = Mapping[str | Apply, int]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from relational_tensat.graph import AttrValue, Graph
 from relational_tensat.models import GraphBuilder
+from relational_tensat.tensor import AttrValue, Graph
 
 
 def products() -> Graph:

@@ -10,11 +10,11 @@ from bench.backtracking.rewriting import Candidate, Rewriter
 from bench.backtracking.state import State
 from bench.backtracking.universe import PS_PER_US
 from relational_tensat.cost import graph_cost_us, load_profile
-from relational_tensat.graph import Graph
 from relational_tensat.models import GraphBuilder
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
 from relational_tensat.verify import verify
 from tests.bench.backtracking.small_graphs import GRAPHS, chain, shared_left
 

@@ -4,10 +4,10 @@ import pytest
 
 from bench.backtracking.search import Outcome, search
 from relational_tensat.cost import graph_cost_us, load_profile
-from relational_tensat.graph import Graph
 from relational_tensat.models import GraphBuilder
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
+from relational_tensat.tensor import Graph
 from relational_tensat.verify import verify
 from tests.bench.backtracking.small_graphs import GRAPHS, products, shared_left
 

@@ -11,7 +11,7 @@ from bench.paper.cells import Cell, saturate
 from bench.paper.keeping import results_of
 from bench.paper.reading import failure
 from bench.paper.running import Result, Settings
-from relational_tensat.errors import InputError, NoSolutionError
+from relational_tensat.base.errors import InputError, NoSolutionError
 
 _CELLS = [saturate("bert", 1), saturate("vgg19", 1), Cell("anytime", "bert", 1)]
 

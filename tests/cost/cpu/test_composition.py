@@ -6,10 +6,10 @@ import pytest
 
 from relational_tensat.cost import Configuration, Sample, Unmeasurable
 from relational_tensat.cost.cpu.composition import nodes_of
-from relational_tensat.cost.cpu.device import OnnxRuntimeDevice
+from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import make_probe
-from relational_tensat.graph import TensorType
-from relational_tensat.load import to_onnx_model
+from relational_tensat.formats import to_onnx_model
+from relational_tensat.tensor import TensorType
 from tests.cost.fakes import configuration
 from tests.graphs import f32
 

@@ -16,19 +16,20 @@ import numpy as np
 import onnx
 import pytest
 
+from relational_tensat.base.errors import MissingDependencyError
 from relational_tensat.cost import Configuration, Sample, Unmeasurable
-from relational_tensat.cost.cpu import device, open_device, prepared, session
-from relational_tensat.cost.cpu.device import OnnxRuntimeDevice
+from relational_tensat.cost.cpu import onnxruntime_device as device
+from relational_tensat.cost.cpu import open_device, prepared, session
+from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.cpu.sampling import Evictor
 from relational_tensat.cost.device import PROTOCOLS
-from relational_tensat.cost.graph import costed_nodes
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.cost.opening import open_device as open_by_name
 from relational_tensat.cost.record import sample_fault
-from relational_tensat.errors import MissingDependencyError
-from relational_tensat.graph import TensorType
-from relational_tensat.load import load_model
+from relational_tensat.formats import load_model
+from relational_tensat.tensor import TensorType
+from relational_tensat.tensor.inference import inference_nodes
 from tests.cost.fakes import configuration
 from tests.graphs import f32
 
@@ -238,7 +239,7 @@ def test_an_operand_that_is_a_shape_is_the_shape_of_the_result(
         opset_imports=[onnx.helper.make_opsetid("", 18)],
     )
     onnx.save(model, tmp_path / "expand.onnx")
-    ((node, inputs, output),) = costed_nodes(load_model(tmp_path / "expand.onnx"))
+    ((node, inputs, output),) = inference_nodes(load_model(tmp_path / "expand.onnx"))
     assert node.op == "opaque"
     result = _one(processor, configuration_of(node.op, inputs, output, node.attrs))
     assert isinstance(result, Sample)

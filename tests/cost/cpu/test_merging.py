@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from relational_tensat import Options, optimize
-from relational_tensat.cost import ask_for_graph, count_inference_ops
+from relational_tensat.cost import ask_for_graph
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.opening import TABLE_DIR
 from relational_tensat.cost.recorded import RecordedSource
 from relational_tensat.cost.source import CostSource
 from relational_tensat.cost.table import read_table
-from relational_tensat.graph import Graph
 from relational_tensat.models import GraphBuilder
+from relational_tensat.tensor import Graph
+from relational_tensat.tensor.inference import count_inference_ops
 from tests.cost.fakes import FakeDevice
 
 #: What onnxruntime took on one core of a Xeon at 2.5 GHz, by the columns of the right factor; and to split.

@@ -9,8 +9,8 @@ import pytest
 
 from relational_tensat.cost import Configuration
 from relational_tensat.cost.cpu.probe import make_probe
-from relational_tensat.graph import Graph, TensorType
-from relational_tensat.ops import operators
+from relational_tensat.tensor import Graph, TensorType
+from relational_tensat.tensor.operators import operators
 from tests.cost.fakes import configuration
 from tests.graphs import f32
 

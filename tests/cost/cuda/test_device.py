@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from relational_tensat.base.errors import MissingDependencyError, UsageError
 from relational_tensat.cost.cache import CostCache
-from relational_tensat.cost.cuda import device as device_module
+from relational_tensat.cost.cuda import cuda_device as device_module
 from relational_tensat.cost.cuda import open_device, stopwatch
-from relational_tensat.cost.cuda.device import CudaDevice
+from relational_tensat.cost.cuda.cuda_device import CudaDevice
 from relational_tensat.cost.cuda.protocol import Settings
 from relational_tensat.cost.device import Configuration, Sample, Unmeasurable
 from relational_tensat.cost.measured import MeasuredSource
-from relational_tensat.errors import MissingDependencyError, UsageError
-from relational_tensat.graph import TensorType
+from relational_tensat.tensor import TensorType
 from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer, off_by
 from tests.cost.cuda.test_single import configuration
 from tests.gpu import numpy_kernels

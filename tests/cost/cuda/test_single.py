@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relational_tensat.cost.cuda.checking import fault
+from relational_tensat.base.errors import InputError
+from relational_tensat.cost.cuda.kernel_check import fault
 from relational_tensat.cost.cuda.single import draw, graph_of, weight_inputs
 from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.errors import InputError
-from relational_tensat.graph import TensorType, ValueType
-from relational_tensat.ops import get_operator
+from relational_tensat.tensor import TensorType, ValueType
+from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.outputs import compute_outputs
 from tests.gpu.running import check
 from tests.graphs import f32

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relational_tensat.cost.cuda import device as device_module
-from relational_tensat.cost.cuda import whole
-from relational_tensat.cost.cuda.device import CudaDevice
+from relational_tensat.base.errors import VerificationError
+from relational_tensat.cost.cuda import cuda_device as device_module
+from relational_tensat.cost.cuda import graph_timing as whole
+from relational_tensat.cost.cuda.cuda_device import CudaDevice
+from relational_tensat.cost.cuda.graph_check import prepare_graphs, verify_on_device
+from relational_tensat.cost.cuda.graph_timing import compare_pair, time_graphs
 from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings
-from relational_tensat.cost.cuda.verifying import prepare_graphs, verify_on_device
-from relational_tensat.cost.cuda.whole import compare_pair, time_graphs
 from relational_tensat.cost.device import Unmeasurable
-from relational_tensat.cost.whole import WholeTiming
-from relational_tensat.errors import VerificationError
-from relational_tensat.graph import Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.cost.cuda.double import CudaDouble, FakeRecording, FakeTimer
 from tests.cost.cuda.simulated import Kernel, SimulatedGpu
 from tests.gpu.numpy_library import NumpyLibrary

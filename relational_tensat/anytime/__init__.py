@@ -1,6 +1,0 @@
-"""Extraction while exploration goes on: the cheapest graph so far, which is never lost again."""
-
-from relational_tensat.anytime.entry import ExtractionEntry
-from relational_tensat.anytime.extractor import AnytimeExtractor
-
-__all__ = ["AnytimeExtractor", "ExtractionEntry"]

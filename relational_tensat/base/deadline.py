@@ -1,0 +1,59 @@
+"""Limits within long steps: a step asks often whether it may go on, and ends by an exception.
+
+Some steps on a large e-graph take minutes. Whoever sets a limit catches ``OutOfTimeError`` and goes on
+with the best that was there before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from relational_tensat.base.errors import RelationalTensatError
+
+Check = Callable[[], None]
+"""Asked often in a long step; raises ``OutOfTimeError`` where the step shall end."""
+
+ASKED_EVERY = 256
+"""Turns of a cheap loop between two questions."""
+
+
+class OutOfTimeError(RelationalTensatError):
+    """A limit was met within a step; extraction catches it, and has something better to return."""
+
+
+class BudgetSpentError(OutOfTimeError):
+    """What could be done without has had its share of the time; what comes after it has its turn."""
+
+
+class Budget:
+    """A ``Check`` for what is optional: reductions keep an optimum, and so does leaving them out."""
+
+    def __init__(self, check: Check, seconds: float) -> None:
+        """Begin now.
+
+        Args:
+            check: of the limit that holds whatever the budget is.
+            seconds: until it is spent.
+        """
+        self._check = check
+        self._deadline = time.monotonic() + seconds
+
+    def __call__(self) -> None:
+        """Go no further if the time is over.
+
+        Raises:
+            BudgetSpentError: the budget is spent.
+            OutOfTimeError: the limit was met.
+        """
+        self._check()
+        if time.monotonic() >= self._deadline:
+            raise BudgetSpentError("the time for reductions is over")
+
+    def share(self, fraction: float) -> Budget:
+        """Return a budget of a fraction of what is left of this one."""
+        return Budget(self, fraction * max(0.0, self._deadline - time.monotonic()))
+
+
+def unlimited() -> None:
+    """Let a step take as long as it takes."""

@@ -1,0 +1,75 @@
+"""Reading and writing files so that errors are one line and no file is ever half-written."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from relational_tensat.base.errors import InputError
+
+
+def check_file(path: Path, expected: str = "a model file") -> None:
+    """Check that there is a file.
+
+    Args:
+        expected: what the file should be, for messages.
+
+    Raises:
+        InputError: it does not exist, is a folder, or cannot be looked at.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{path}: is a folder, expected {expected}")
+
+
+def read_bytes(path: Path, expected: str = "a model file") -> bytes:
+    """Return the content of a file that must not be empty.
+
+    Args:
+        expected: what the file should be, for messages.
+
+    Raises:
+        InputError: it does not exist, is a folder, cannot be read, or has 0 bytes.
+    """
+    check_file(path, expected)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    if not data:
+        raise InputError(f"{path}: the file is empty (0 bytes)")
+    return data
+
+
+@contextmanager
+def write_aside(path: Path) -> Iterator[Path]:
+    """Give a fresh folder beside ``path``; move its files beside ``path`` when the block succeeds.
+
+    The moves are renames within one file system. ``path`` itself is moved last, so that it never
+    refers to a data file that is not there yet. When the block raises, nothing is left behind.
+
+    Raises:
+        InputError: the folder of ``path`` does not exist or cannot be written.
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, expected the name of a file to write")
+    aside = path.parent / f".{path.name}.{secrets.token_hex(4)}.part"
+    try:
+        aside.mkdir()
+        yield aside
+        files = sorted(aside.iterdir(), key=lambda file: file.name == path.name)
+        for file in files:
+            file.replace(path.parent / file.name)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

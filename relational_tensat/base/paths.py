@@ -1,0 +1,92 @@
+"""Where models are and outputs go, checked before any work is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from relational_tensat.base.errors import UsageError, nearest
+from relational_tensat.base.files import check_file
+
+#: The suffixes of the model formats.
+SUFFIXES = (".json", ".onnx")
+
+#: Every DuckDB file has it after an 8-byte checksum.
+_DUCKDB_MAGIC = b"DUCK"
+
+
+def model_suffix(path: Path) -> str:
+    """Return which of ``SUFFIXES`` a model's file has.
+
+    Raises:
+        UsageError: it has another one.
+    """
+    suffix = path.suffix.lower()
+    if suffix in SUFFIXES:
+        return suffix
+    hint = nearest(suffix, SUFFIXES) if suffix else ""
+    raise UsageError(f"{path}: the suffix {suffix!r} is not one of .json and .onnx{hint}")
+
+
+def check_model(path: Path) -> None:
+    """Check that a model may be in a file, without reading it.
+
+    Raises:
+        UsageError: its suffix is of no known format.
+        InputError: it does not exist or is a folder.
+    """
+    model_suffix(path)
+    check_file(path)
+
+
+def check_output(output: str | Path | None, model: object) -> Path | None:
+    """Return the output's path, if the model can be written there.
+
+    Args:
+        model: its path, or a graph.
+
+    Raises:
+        UsageError: the suffix is of no known format, the folder does not exist, or the path is a
+            folder or the model itself.
+    """
+    if output is None:
+        return None
+    path = Path(output)
+    if path.suffix.lower() not in SUFFIXES:
+        hint = nearest(path.suffix.lower(), SUFFIXES)
+        raise UsageError(f"{path}: the output's suffix must be {' or '.join(SUFFIXES)}{hint}")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the folder {str(path.parent)!r} does not exist")
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder, expected a file name")
+    if isinstance(model, str | Path) and path.exists() and path.samefile(Path(model)):
+        raise UsageError(f"{path}: the output would overwrite the model")
+    return path
+
+
+def check_database(db: Path | None) -> None:
+    """Check that a database may be made at ``db``: a run replaces only databases.
+
+    Raises:
+        UsageError: the folder does not exist, or another kind of file is there (an empty one may be
+            what a killed run has left).
+    """
+    if db is None:
+        return
+    if not db.parent.is_dir():
+        raise UsageError(f"{db}: the folder {str(db.parent)!r} does not exist")
+    if db.is_dir():
+        raise UsageError(f"{db}: is a folder, expected a file name")
+    if db.is_file() and db.stat().st_size and not is_database(db):
+        raise UsageError(f"{db}: exists and is not a database, it is not overwritten")
+
+
+def default_output(model: str | Path) -> Path:
+    """Return where ``run`` writes when it is not told: ``NAME.opt.SUFFIX`` beside the model."""
+    path = Path(model)
+    return path.with_name(f"{path.stem}.opt{path.suffix}")
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file begins as DuckDB's do."""
+    with path.open("rb") as file:
+        return file.read(12)[8:] == _DUCKDB_MAGIC

@@ -1,0 +1,91 @@
+"""Reading a finished run's database: one's own queries, and the figures of ``inspect``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.base.resources import sql
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a query returned."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+    def as_objects(self) -> list[dict[str, Any]]:
+        """Return the rows as objects by column."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+class RunDatabase:
+    """A run's database, opened so that no query can change it, or any other file."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the database.
+
+        Raises:
+            InputError: there is no such file, or it is not a DuckDB database.
+        """
+        if not path.is_file():
+            raise InputError(f"{path}: no such database file")
+        try:
+            self._connection = duckdb.connect(
+                str(path),
+                read_only=True,
+                config={"enable_external_access": "false", "lock_configuration": "true"},
+            )
+        except duckdb.Error as error:
+            raise InputError(f"{path}: cannot be opened: {_one_line(error)}") from error
+        self._path = path
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """DuckDB's own connection, which cannot change the database either."""
+        return self._connection
+
+    def query(self, text: str, params: Mapping[str, Any] | None = None) -> Rows:
+        """Run a query and return all its rows.
+
+        Raises:
+            UsageError: the query is wrong, or would change something.
+        """
+        try:
+            result = self._connection.execute(text, params)
+            columns = tuple(str(column[0]) for column in result.description or ())
+            return Rows(columns, result.fetchall())
+        except duckdb.Error as error:
+            raise UsageError(f"{self._path}: {_one_line(error)}") from error
+
+    def named(self, name: str, **params: Any) -> Rows:
+        """Run ``sql/NAME.sql``.
+
+        Raises:
+            InputError: the database was not written by a run of this program.
+        """
+        try:
+            return self.query(sql(name), params or None)
+        except UsageError as error:
+            raise InputError(f"{error}: not a database of a run?") from error
+
+    def close(self) -> None:
+        """Close the database."""
+        self._connection.close()
+
+
+def _one_line(error: Exception) -> str:
+    """Return DuckDB's message without the lines that point into the query."""
+    kept: list[str] = []
+    for line in str(error).splitlines():
+        if line.startswith("LINE "):
+            break
+        if line.strip():
+            kept.append(line.strip())
+    return " ".join(kept) or type(error).__name__

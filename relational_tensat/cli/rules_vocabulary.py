@@ -1,0 +1,93 @@
+"""The words of the rule language: the functions and the operators that rules may use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+
+from relational_tensat.cli.console import table
+from relational_tensat.rules.functions import functions
+from relational_tensat.rules.language import EXCLUDED
+from relational_tensat.rules.text import constant_text
+from relational_tensat.tensor.operators import Attr, Operator, operators
+from relational_tensat.tensor.operators.base import REQUIRED
+
+
+def rule_operators() -> dict[str, Operator]:
+    """Return the operators that rules may speak of, by name."""
+    return {name: each for name, each in operators().items() if name not in EXCLUDED}
+
+
+def functions_json() -> list[dict[str, Any]]:
+    """Return the functions as objects: name, params, meaning."""
+    return [
+        {"name": each.name, "params": list(each.params), "meaning": each.meaning}
+        for each in functions().values()
+    ]
+
+
+def operators_json() -> list[dict[str, Any]]:
+    """Return the operators as objects.
+
+    Each has its name, its operands (fewest, most or null), its attributes, what runs for it (see
+    ``ops.base.KERNELS``) and its meaning.
+    """
+    return [
+        {
+            "name": name,
+            "operands": list(each.arity),
+            "attributes": [
+                {
+                    "name": attr.name,
+                    "kind": attr.kind,
+                    "required": attr.default is REQUIRED,
+                    "default": None if attr.default is REQUIRED else attr.default,
+                    "choices": list(attr.choices),
+                }
+                for attr in each.attrs
+            ],
+            "kernel": each.kernel,
+            "meaning": _meaning(each),
+        }
+        for name, each in rule_operators().items()
+    ]
+
+
+def print_functions(console: Console) -> None:
+    """Print every function: how it is called, and what it means."""
+    rows = table("function", "meaning")
+    for each in functions().values():
+        rows.add_row(each.signature, each.meaning)
+    console.print(rows)
+    console.print(f"{len(functions())} functions")
+
+
+def print_operators(console: Console) -> None:
+    """Print every operator: operands, attributes with their defaults, what runs for it, meaning."""
+    rows = table("operator", "operands", "attributes", "runs", "meaning")
+    known = rule_operators()
+    for name, each in known.items():
+        attributes = " ".join(_attribute(attr) for attr in each.attrs)
+        rows.add_row(name, _operands(each), attributes, each.kernel, _meaning(each))
+    console.print(rows)
+    console.print(f"{len(known)} operators; an attribute without a default has to be written")
+
+
+def _operands(operator: Operator) -> str:
+    low, high = operator.arity
+    if low == high:
+        return str(low)
+    return f"{low} or more" if high is None else f"{low} to {high}"
+
+
+def _attribute(attr: Attr) -> str:
+    """Return an attribute as text: ``:axis int``, ``:act none|relu=none``, ``:pad padding=valid``."""
+    kind = "|".join(map(str, attr.choices)) or attr.kind
+    default = "" if attr.default is REQUIRED else f"={constant_text(attr.default)}"
+    return f":{attr.name} {kind}{default}"
+
+
+def _meaning(operator: Operator) -> str:
+    """Return the first line of an operator's description."""
+    return (type(operator).__doc__ or "").strip().partition("\n")[0]

@@ -1,0 +1,39 @@
+"""The extractions of a run, for people: what was reduced, and how the cheapest graph got cheaper."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from relational_tensat.cli.console import table
+from relational_tensat.run.result import ExtractionSummary, Result
+
+_REDUCTIONS_SHOWN = 3
+
+
+def reduced_line(summary: ExtractionSummary) -> str:
+    """Return the line with the sizes before and after the reductions, which were made."""
+    dropped = sorted(summary.reductions.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{name} {count:,}" for name, count in dropped[:_REDUCTIONS_SHOWN]]
+    more = [f"{len(dropped) - _REDUCTIONS_SHOWN} more"] if len(dropped) > _REDUCTIONS_SHOWN else []
+    said = f" (e-nodes taken away: {', '.join(shown + more)})" if shown else ""
+    return (
+        f"reduced: {summary.e_nodes:,} e-nodes in {summary.e_classes:,} e-classes → "
+        f"{summary.reduced_e_nodes:,} in {summary.reduced_e_classes:,}{said}"
+    )
+
+
+def print_extractions(result: Result, console: Console) -> None:
+    """Print the iterations, and what the cheapest graph cost after each that was extracted from."""
+    numbers = ("iteration", "e-nodes", "e-classes", "s", "best µs", "bound µs", "extracted in s")
+    rows = table(*numbers, numbers=numbers)
+    for report in result.log:
+        sizes = (f"{report.e_nodes:,}", f"{report.e_classes:,}", f"{report.seconds:.2f}")
+        entries = [each for each in result.extractions if each.iteration == report.iteration]
+        best = ("", "", "")
+        if entries:
+            last = entries[-1]
+            bound = "optimal" if last.optimal else f"{last.bound_us:,.2f}"
+            seconds = sum(each.seconds for each in entries)
+            best = (f"{last.best_us:,.2f}", bound, f"{seconds:.2f}")
+        rows.add_row(str(report.iteration), *sizes, *best)
+    console.print(rows)

@@ -1,0 +1,25 @@
+"""What the reductions before the integer program took away, for people."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from relational_tensat.cli.console import table
+from relational_tensat.extract import Extraction
+from relational_tensat.extract.techniques import REDUCTION_MEANINGS
+
+
+def print_reductions(found: Extraction, console: Console) -> None:
+    """Print sizes before and after, and the e-nodes that each reduction took away."""
+    if not found.was_reduced:
+        return
+    rows = table("reduction", "e-nodes", "what it does", numbers=("e-nodes",))
+    for name, meaning in REDUCTION_MEANINGS.items():
+        if name in found.reductions:
+            rows.add_row(name, f"-{found.reductions[name]:,}", meaning)
+    console.print(rows)
+    before, after = found.size, found.reduced_size
+    console.print(
+        f"reduced: {before[0]:,} e-nodes in {before[1]:,} e-classes, {before[2]:,} edges → "
+        f"{after[0]:,} in {after[1]:,}, {after[2]:,}"
+    )

@@ -1,0 +1,209 @@
+"""The report of a run, for people."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.text import Text
+
+from relational_tensat.cli.console import table
+from relational_tensat.cli.run_extractions import print_extractions, reduced_line
+from relational_tensat.cli.run_time_spent import SOMETIMES, print_time_spent
+from relational_tensat.run.result import Result, WholeRun
+
+_STOP = {
+    "saturated": "saturated: no rule has anything left to add",
+    "iterations": "iteration limit reached",
+    "nodes": "e-node limit reached",
+    "time": "time limit reached",
+    "memory": "memory limit reached",
+    "interrupted": "interrupted; extracted from what was there",
+    "unmoved": "stopped, since the cheapest graph did not get cheaper any more",
+}
+_PHASES = ("load", "explore", "extract", "verify", "whole", "write")
+_RULES_SHOWN = 20
+_UNTRUSTED_SHOWN = 5
+
+
+def print_report(result: Result, console: Console, *, profile: bool = False) -> None:
+    """Print what a run found, how, and how sure it is.
+
+    Args:
+        profile: also print where its time went.
+    """
+    if result.untrusted_rules:
+        console.print(Text(untrusted_line(result), style="bold red"))
+    console.print(Text(f"{result.model}", style="bold"))
+    console.print(cost_line(result))
+    if any((result.costs.measured, result.costs.cached, result.costs.recorded)):
+        console.print(counts_line(result))
+    if result.whole is not None:
+        console.print(whole_line(result.whole, result.cost_profile))
+    _print_operators(result, console)
+    _print_rules(result, console)
+    _print_search(result, console)
+    if profile:
+        print_time_spent(result, console)
+    _print_verification(result, console)
+    for note in result.notes:
+        console.print(f"note: {note}")
+    if result.output is not None:
+        console.print(f"written to {result.output}")
+
+
+def cost_line(result: Result) -> str:
+    """Return the line that says what was gained."""
+    before, after = result.cost_before_us, result.cost_after_us
+    saved = (before - after) / before if before else 0.0
+    faster = f", {before / after:.3f}x faster" if after else ""
+    return (
+        f"cost under {result.cost_profile}: {before:,.2f} µs → {after:,.2f} µs "
+        f"({saved:.2%} saved{faster})"
+    )
+
+
+def counts_line(result: Result) -> str:
+    """Return the line that says where costs are from."""
+    counts = ", ".join(f"{count:,} {origin}" for origin, count in asdict(result.costs).items())
+    return f"costs of operator configurations: {counts}"
+
+
+def whole_line(whole: WholeRun, source: str) -> str:
+    """Return the line that holds the measured speed-up of the extracted graph against the modelled one."""
+    timing = whole.timing
+    after = whole.modelled_after_us
+    modelled = f"; {whole.modelled_before_us / after:.2f}x modelled" if after else ""
+    kept = ": the original is kept" if whole.keeps_original else ""
+    return (
+        f"run whole on {source}: {_us(timing.before_us)} → {_us(timing.after_us)} µs "
+        f"({timing.speedup:.2f}x measured, {timing.speedup_p10:.2f}-{timing.speedup_p90:.2f} in "
+        f"{timing.rounds} rounds{modelled}){kept}"
+    )
+
+
+def _us(time_us: float) -> str:
+    """Return microseconds with as many digits as may mean something."""
+    return f"{time_us:,.0f}" if time_us >= 1000 else f"{time_us:,.1f}"
+
+
+def untrusted_line(result: Result) -> str:
+    """Return the line that names the rules that are not known to be sound."""
+    names = list(result.untrusted_rules)
+    more = f" and {len(names) - _UNTRUSTED_SHOWN} more" if len(names) > _UNTRUSTED_SHOWN else ""
+    return (
+        f"UNSOUND RULES ALLOWED: {', '.join(names[:_UNTRUSTED_SHOWN])}{more} "
+        f"({len(names)} of {len(result.rules)} rules are not known to be sound)"
+    )
+
+
+def summary_line(result: Result) -> str:
+    """Return the whole result in one line."""
+    where = f" → {result.output}" if result.output else ""
+    error = f"{result.verification.max_relative_error:.1e}"
+    warning = f"{untrusted_line(result)}; " if result.untrusted_rules else ""
+    whole = f"{whole_line(result.whole, result.cost_profile)}; " if result.whole else ""
+    return (
+        f"{warning}{result.model}{where}: {cost_line(result)}; {whole}{_confidence(result)}; "
+        f"{result.stop_reason}; verified, worst relative error {error}"
+    )
+
+
+def _print_operators(result: Result, console: Console) -> None:
+    before, after = result.ops_before, result.ops_after
+    rows = table("operator", "before", "after", "change", numbers=("before", "after", "change"))
+    for op in sorted({*before, *after}, key=lambda op: (-before.get(op, 0), op)):
+        old, new = before.get(op, 0), after.get(op, 0)
+        style = None if old == new else ("green" if new < old else "yellow")
+        change = "" if old == new else f"{new - old:+d}"
+        rows.add_row(op, f"{old:,}", f"{new:,}", change, style=style)
+    old, new = sum(before.values()), sum(after.values())
+    rows.add_section()
+    rows.add_row(
+        "all at inference", f"{old:,}", f"{new:,}", f"{new - old:+d}" if new != old else ""
+    )
+    console.print()
+    console.print(rows)
+    console.print()
+
+
+def _print_rules(result: Result, console: Console) -> None:
+    used = sorted(result.rules_used.items(), key=lambda item: (-item[1], item[0]))
+    if not used:
+        return
+    rows = table("rules that made the result", "e-nodes", numbers=("e-nodes",))
+    for name, count in used[:_RULES_SHOWN]:
+        rows.add_row(name, f"{count:,}")
+    console.print(rows)
+    if len(used) > _RULES_SHOWN:
+        console.print(f"(showing {_RULES_SHOWN} of {len(used)})")
+    console.print()
+
+
+def _print_search(result: Result, console: Console) -> None:
+    console.print(
+        f"explored: {result.e_nodes:,} e-nodes in {result.e_classes:,} e-classes, "
+        f"{result.iterations} iterations; {_STOP.get(result.stop_reason, result.stop_reason)}"
+    )
+    if result.blocks is not None:
+        console.print(result.blocks.text)
+    early = "; interrupted: this is the best so far" if result.extraction.interrupted else ""
+    console.print(f"extracted: {result.extractor}, {_confidence(result)}{early}")
+    if result.extraction.reduced_e_nodes is not None:
+        console.print(reduced_line(result.extraction))
+    if len(result.extractions) > 1:
+        print_extractions(result, console)
+    total = result.seconds["total"]
+    shares = [
+        f"{phase} {result.seconds[phase]:.2f} s ({result.seconds[phase] / total:.0%})"
+        for phase in _PHASES
+        if result.seconds[phase] or phase not in SOMETIMES
+    ]
+    measuring = result.seconds["measure"]
+    said = f"; measuring was {measuring:.2f} s of it" if measuring else ""
+    console.print(f"took {total:.2f} s: {', '.join(shares)}{said}")
+
+
+def _confidence(result: Result) -> str:
+    """Return how good the extracted graph is known to be; "optimal" only where it was proven."""
+    if result.keeps_original:
+        return f"the original, as what is cheaper by the sums is slower whole; {_proven(result)}"
+    return _proven(result)
+
+
+def _proven(result: Result) -> str:
+    """Return what the extractor proved of the costs, which are sums over operators."""
+    if result.optimal:
+        return "optimal for this e-graph"
+    if result.bound_us == 0.0:
+        return "no bound on what could still be gained"
+    return f"gap {result.gap:.2%} (no graph in it costs less than {result.bound_us:,.2f} µs)"
+
+
+def _print_verification(result: Result, console: Console) -> None:
+    verification = result.verification
+    console.print(
+        f"verified: {verification.runs} comparisons, "
+        f"worst relative error {verification.max_relative_error:.2e}"
+    )
+    for sentence in verification.checked:
+        checks = [c for c in verification.outputs if c.check == sentence.partition(":")[0]]
+        worst = max(checks, key=lambda check: check.max_relative_error)
+        said = "" if any(check.proves_something for check in checks) else f" ({worst.note})"
+        console.print(f"  {sentence}; worst {worst.max_relative_error:.2e}{said}")
+    if len({check.output for check in verification.outputs}) > 1:
+        _print_outputs(result, console)
+    for warning in verification.warnings:
+        console.print(f"  caution: {warning}", style="yellow")
+
+
+def _print_outputs(result: Result, console: Console) -> None:
+    rows = table("output", "worst relative error", numbers=("worst relative error",))
+    worst: dict[str, float] = {}
+    for check in result.verification.outputs:
+        if not check.proves_something:
+            continue
+        worst[check.output] = max(worst.get(check.output, 0.0), check.max_relative_error)
+    for name, error in worst.items():
+        rows.add_row(name, f"{error:.2e}")
+    console.print(rows)

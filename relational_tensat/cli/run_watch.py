@@ -1,0 +1,65 @@
+"""Progress, printed while a run goes on."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from relational_tensat.explore import IterationReport
+    from relational_tensat.extract.anytime import ExtractionEntry
+
+#: Phases whose names do not say what is done.
+_SAID = {"whole": "run both graphs whole"}
+#: The solver reports more often than a person can read.
+_SECONDS_BETWEEN_BOUNDS = 0.5
+_SECONDS_BETWEEN_MEASUREMENTS = 2.0
+
+
+class ConsoleProgress:
+    """Prints a line per iteration, and one whenever the solver's graph or bound is better."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._phase = ""
+        self._last_bound = -math.inf
+        self._last_measured = -math.inf
+
+    def phase(self, name: str) -> None:
+        """Print the name of a phase when it begins."""
+        if name not in ("load", self._phase):  # loading is too quick to be news
+            self._phase = name
+            self._console.print(f"{_SAID.get(name, name)} …", style="dim")
+
+    def iteration(self, report: IterationReport) -> None:
+        """Print what an iteration of exploration did."""
+        self._console.print(
+            f"  iteration {report.iteration}: {report.e_nodes:,} e-nodes, "
+            f"{report.e_classes:,} classes, {report.matches:,} matches, {report.seconds:.2f} s"
+        )
+
+    def extraction(self, incumbent_us: float, bound_us: float) -> None:
+        """Print the cheapest graph so far and how cheap one could be."""
+        now = time.monotonic()
+        if now - self._last_bound < _SECONDS_BETWEEN_BOUNDS:
+            return
+        self._last_bound = now
+        best = f"{incumbent_us:,.2f} µs" if math.isfinite(incumbent_us) else "none yet"
+        bound = f"{bound_us:,.2f} µs" if 0 < bound_us < math.inf else "none yet"
+        self._console.print(f"  best graph {best}, bound {bound}")
+
+    def extracted(self, entry: ExtractionEntry) -> None:
+        """Print what the cheapest graph so far costs."""
+        proof = ", optimal for this e-graph" if entry.optimal else ""
+        self._console.print(f"  best graph {entry.best_us:,.2f} µs{proof}, {entry.seconds:.2f} s")
+
+    def measuring(self, done: int, total: int) -> None:
+        """Print how far measuring is: at once, now and then, and at the end."""
+        now = time.monotonic()
+        if 0 < done < total and now - self._last_measured < _SECONDS_BETWEEN_MEASUREMENTS:
+            return
+        self._last_measured = now
+        self._console.print(f"  measured {done:,} of {total:,} configurations")

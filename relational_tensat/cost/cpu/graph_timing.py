@@ -1,0 +1,151 @@
+"""Two graphs whole in onnxruntime: one thread, thread CPU time, in turn (A B A B), undisturbed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from relational_tensat.base.errors import InputError, first_line
+from relational_tensat.cost.cpu.prepared import leave_caches
+from relational_tensat.cost.cpu.quiet import Taken, is_quiet, take, thread_us
+from relational_tensat.cost.cpu.reference import processor_watch
+from relational_tensat.cost.cpu.sampling import Round, percentiles_us, steady
+from relational_tensat.cost.cpu.session import prepare, refusals
+from relational_tensat.cost.device import Unmeasurable
+from relational_tensat.cost.end_to_end import ENOUGH_ROUNDS, WholeTiming
+from relational_tensat.tensor import Array, Graph
+from relational_tensat.tensor.inference import weight_bytes
+
+#: A sample takes at least so long; smaller graphs are run several times for one.
+_SAMPLE_US = 2_000.0
+#: Runs before anything counts, and the wall seconds after which there have been enough.
+_WARM_UP_RUNS, _WARM_UP_S = 4, 0.5
+#: Samples of each graph that count.
+_ROUNDS = 40
+#: Graphs of which the fewest rounds would take longer are not timed by ``time_whole``.
+_MOST_S = 30.0
+#: Weights travel through a protobuf file of 2 GiB at most.
+_MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """What is run several times for one sample.
+
+    Attributes:
+        run: runs it ``times`` times.
+        wall_s: of one of these times.
+    """
+
+    run: Callable[[], None]
+    times: int
+    wall_s: float
+
+
+def repeated(run: Callable[[], None]) -> Repeated:
+    """Warm a function up; return it repeated often enough for a sample."""
+    spent_s, runs = 0.0, 0
+    while runs == 0 or (runs < _WARM_UP_RUNS and spent_s < _WARM_UP_S):
+        begun = time.perf_counter()
+        took_us = thread_us(run)
+        wall_s = time.perf_counter() - begun
+        spent_s, runs = spent_s + wall_s, runs + 1
+    times = max(1, round(_SAMPLE_US / max(took_us, 1.0)))
+
+    def several() -> None:
+        for _ in range(times):
+            run()
+
+    return Repeated(several, times, wall_s)
+
+
+def time_whole(
+    graphs: tuple[Graph, Graph],
+    feeds: Mapping[str, Array],
+    optimizations: str,
+    seconds: float,
+) -> WholeTiming | Unmeasurable:
+    """Return how long two graphs take, or why that cannot be known.
+
+    Args:
+        seconds: as ``time_both``; graphs of which a few rounds take longer have them all the same.
+    """
+    errors: tuple[type[Exception], ...] = (InputError, *refusals())
+    runs: list[Repeated] = []
+    for graph in graphs:
+        weights = weight_bytes(graph)
+        if weights > _MOST_BYTES:
+            return Unmeasurable(f"{weights:,} bytes of weights, more than {_MOST_BYTES:,}")
+        try:
+            runs.append(repeated(prepare(graph, feeds, optimizations)))
+        except errors as error:
+            return Unmeasurable(f"onnxruntime cannot run {graph.name}: {first_line(error)}")
+        least_s = 2 * ENOUGH_ROUNDS * runs[-1].wall_s
+        if least_s > _MOST_S:
+            return Unmeasurable(
+                f"{ENOUGH_ROUNDS} rounds of both graphs would take {least_s:.0f} s, "
+                f"more than {_MOST_S:.0f}"
+            )
+    return time_in_turn((runs[0], runs[1]), _ROUNDS, seconds)
+
+
+def time_both(
+    graphs: tuple[Graph, Graph],
+    feeds: Mapping[str, Array],
+    optimizations: str,
+    rounds: int,
+    seconds: float,
+) -> WholeTiming:
+    """Return how long two graphs take in one mode of onnxruntime.
+
+    Args:
+        rounds: that count are enough.
+        seconds: wall seconds after which no further round begins once there are ``ENOUGH_ROUNDS``;
+            after half of them, nobody waits for undisturbed moments.
+
+    Raises:
+        InputError: a graph has no ONNX form.
+        Exception: one of ``session.refusals``.
+    """
+    before, after = (repeated(prepare(graph, feeds, optimizations)) for graph in graphs)
+    return time_in_turn((before, after), rounds, seconds)
+
+
+def time_in_turn(runs: tuple[Repeated, Repeated], rounds: int, seconds: float) -> WholeTiming:
+    """Return how long two functions take: A B A B.
+
+    Args:
+        rounds: that count; once there are so many, it ends.
+        seconds: see ``time_both``.
+    """
+    watch = processor_watch()
+    pairs: list[Round] = []
+    begun = time.perf_counter()
+
+    def sample(each: Repeated) -> Taken:
+        is_quiet(watch, begun + seconds / 2)
+        one = take(each.run, leave_caches, watch)
+        return replace(one, time_us=one.time_us / each.times)
+
+    while len(steady(pairs)) < rounds:
+        if len(pairs) >= ENOUGH_ROUNDS and time.perf_counter() > begun + seconds:
+            break
+        pairs.append((sample(runs[0]), sample(runs[1])))
+    return timing(pairs)
+
+
+def timing(pairs: Sequence[Round]) -> WholeTiming:
+    """Return what samples of both graphs, one of each a round, say.
+
+    A round in which the processor became more or less disturbed during a sample does not count, unless
+    too few others would be left.
+    """
+    found = steady(pairs)
+    counted = found if len(found) >= ENOUGH_ROUNDS else pairs
+    before, after = percentiles_us(*zip(*counted, strict=True))
+    return WholeTiming.of_rounds(
+        float(before[0]),
+        float(after[0]),
+        [one.corrected_us / other.corrected_us for one, other in counted],
+    )

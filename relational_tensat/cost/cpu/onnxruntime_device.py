@@ -1,0 +1,169 @@
+"""The processor as a device: ONNX Runtime runs each configuration inside a graph of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+
+from relational_tensat.base.errors import first_line
+from relational_tensat.cost.cpu.composition import nodes_of, total
+from relational_tensat.cost.cpu.graph_timing import time_whole
+from relational_tensat.cost.cpu.prepared import (
+    MOST_BYTES,
+    Prepared,
+    leave_caches,
+    operand_bytes,
+    prepare_node,
+)
+from relational_tensat.cost.cpu.processor import instruction_sets, l2_bytes, processor_name
+from relational_tensat.cost.cpu.reference import processor_watch
+from relational_tensat.cost.cpu.sampling import Evictor, difference
+from relational_tensat.cost.cpu.session import refusals
+from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, Sample, Unmeasurable
+from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, tensors_of
+
+KIND = "cpu"
+_NAME_SUFFIX = {"off": "", "all": ", graph optimizations on"}
+_RESIDENT_SUFFIX = ", weights in L2"
+#: Weights of this part of the L2 cache stay there from one run to the next, with the activations.
+_STAY_IN_L2 = 0.5
+#: A time of 0 is none: so often is measured before an operator counts as lost in the noise.
+_ATTEMPTS = 3
+#: Wall seconds of waiting for undisturbed moments, which nobody does on a quiet machine: per batch of
+#: configurations, and the most for one of them.
+PATIENCE_S = 120.0
+MOST_PATIENCE_S = 1.0
+
+
+class OnnxRuntimeDevice:
+    """This machine's processor: one thread, thread CPU time.
+
+    Args:
+        optimizations: onnxruntime's graph optimizations: ``off``, or ``all``: then an operator is what
+            onnxruntime makes of it alone, in another layout, with its activation, but not with its
+            neighbours. It is another device: its times are never mixed with the others.
+        resident: weights are in the L2 cache, from the run before; else somebody has displaced them, as
+            in a graph that has more of them than fit. Another device, too.
+        patience_s: wall seconds to wait for undisturbed moments, per batch of configurations.
+        most_patience_s: the same, for one of them.
+    """
+
+    statistic = PROTOCOLS[KIND].statistic
+
+    def __init__(
+        self,
+        optimizations: str = "off",
+        patience_s: float = PATIENCE_S,
+        most_patience_s: float = MOST_PATIENCE_S,
+        resident: bool = False,
+    ) -> None:
+        self._optimizations = optimizations
+        self.key = DeviceKey(
+            kind=KIND,
+            name=processor_name() + _NAME_SUFFIX[optimizations] + _RESIDENT_SUFFIX * resident,
+            driver=instruction_sets(),
+            libraries={
+                "onnx": version("onnx"),
+                "onnxruntime": version("onnxruntime"),
+                "optimizations": optimizations,
+                **({"weights": "in L2"} if resident else {}),
+            },
+            protocol=PROTOCOLS[KIND].version,
+        )
+        self._patience_s = patience_s
+        self._most_patience_s = most_patience_s
+        self._displace = leave_caches if resident else Evictor(l2_bytes())
+        self._most_bytes = l2_bytes() if resident else MOST_BYTES
+        self._nodes: dict[Configuration, Sample | Unmeasurable] = {}
+        self._refusals = refusals()
+
+    def suited(self, weights_bytes: int) -> OnnxRuntimeDevice:
+        """Return the processor as a graph finds it whose weights are so many bytes.
+
+        Those of a small graph stay in the L2 cache from one run to the next; a single operator that had
+        to fetch them there took up to a third longer than in the graph.
+        """
+        return OnnxRuntimeDevice(
+            self._optimizations,
+            self._patience_s,
+            self._most_patience_s,
+            resident=weights_bytes <= _STAY_IN_L2 * l2_bytes(),
+        )
+
+    def measure(
+        self, configurations: Sequence[Configuration]
+    ) -> Iterator[tuple[Configuration, Sample | Unmeasurable]]:
+        """Measure each configuration when its result is asked for."""
+        patience_s = min(self._most_patience_s, self._patience_s / max(len(configurations), 1))
+        for configuration in configurations:
+            yield configuration, self.measure_one(configuration, patience_s)
+
+    def measure_one(
+        self, configuration: Configuration, patience_s: float = 0.0
+    ) -> Sample | Unmeasurable:
+        """Return what one application takes inside a graph, or why that cannot be known.
+
+        Args:
+            patience_s: wall seconds to wait for undisturbed moments, if need be.
+        """
+        if self._optimizations != "off":  # onnxruntime itself makes one kernel of several nodes
+            return self._measure_node(configuration, patience_s)
+        samples = []
+        for node in nodes_of(configuration):
+            if node not in self._nodes:
+                self._nodes[node] = self._measure_node(node, patience_s)
+            result = self._nodes[node]
+            if isinstance(result, Unmeasurable):
+                return result
+            samples.append(result)
+        return total(samples)
+
+    def time_whole(
+        self, graphs: tuple[Graph, Graph], inputs: Mapping[str, Array], seconds: float
+    ) -> WholeTiming | Unmeasurable:
+        """Run two graphs in onnxruntime, with the same optimizations of its own as single operators."""
+        return time_whole(graphs, inputs, self._optimizations, seconds)
+
+    def prepare(self, configuration: Configuration) -> Prepared:
+        """Return a configuration that is one ONNX node, ready to be timed.
+
+        Raises:
+            Exception: onnxruntime cannot run it, one of ``session.refusals``.
+        """
+        return prepare_node(configuration, self._optimizations, self._displace, self._most_bytes)
+
+    def _measure_node(
+        self, configuration: Configuration, patience_s: float
+    ) -> Sample | Unmeasurable:
+        """Return what the whole configuration takes, measured at once."""
+        reason = _obstacle(configuration)
+        if reason:
+            return Unmeasurable(reason)
+        try:
+            prepared = self.prepare(configuration)
+            for _ in range(_ATTEMPTS):
+                sample = difference(prepared.pair, prepared.copies, processor_watch(), patience_s)
+                if sample.p10_us > 0:
+                    return sample
+            return Unmeasurable(f"{configuration.op}: takes less than the noise of its operands")
+        except self._refusals as error:
+            return Unmeasurable(f"onnxruntime cannot run {configuration.op}: {first_line(error)}")
+
+
+def _obstacle(configuration: Configuration) -> str:
+    """Return why a configuration cannot even be tried, "" where it can."""
+    if PROTOCOLS[KIND].is_free(configuration.op):
+        return f"{configuration.op} runs no kernel"
+    kinds = [
+        part for kind in (*configuration.inputs, configuration.output) for part in tensors_of(kind)
+    ]
+    for kind in kinds:
+        if kind.dtype not in DTYPE_BYTES:
+            return f"{configuration.op}: no random values of type {kind}"
+        if kind.dtype == "bfloat16":
+            return f"{configuration.op}: NumPy has no {kind.dtype} to feed onnxruntime with"
+    needed = operand_bytes(configuration)
+    if needed > MOST_BYTES:
+        return f"{configuration.op}: {needed:,} bytes of operands, more than {MOST_BYTES:,}"
+    return ""

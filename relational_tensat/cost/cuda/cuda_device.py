@@ -1,0 +1,116 @@
+"""The GPU as a device: each configuration is checked, then timed between looks at its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.cost.cuda.drift import Clock
+from relational_tensat.cost.cuda.graph_timing import time_pair
+from relational_tensat.cost.cuda.protocol import WARM, Observation, Settings, observe
+from relational_tensat.cost.cuda.stopwatch import SubjectStopwatch
+from relational_tensat.cost.cuda.subject import make_subject
+from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, Sample, Unmeasurable
+from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
+from relational_tensat.gpu.cuda.timing import Timer
+from relational_tensat.tensor import Array, Graph
+
+KIND = "cuda"
+_NAME_SUFFIX = {"fp32": "", "tf32": ", tf32"}
+_NO_KERNEL = Sample(median_us=0.0, p10_us=0.0, p90_us=0.0, samples=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What was found out about one configuration beside its cost.
+
+    Attributes:
+        implementations: which library ran each of its calls.
+    """
+
+    observation: Observation
+    implementations: tuple[str, ...]
+
+
+class CudaDevice:
+    """One NVIDIA GPU.
+
+    The cost of a configuration is its warm median: activations in the L2 cache, as after the operator
+    that made them, weights not.
+
+    Args:
+        math: how float32 is multiplied, ``fp32`` or ``tf32``; another one is another device.
+
+    Attributes:
+        seen: of all that was timed, all that is known: cold times, noise, batches.
+    """
+
+    statistic = PROTOCOLS[KIND].statistic
+
+    def __init__(
+        self, library: CudaLibrary, math: str = "fp32", settings: Settings | None = None
+    ) -> None:
+        self._library = library
+        self._math = math
+        self._settings = settings or Settings()
+        self._timer: Timer | None = None
+        self._clock = Clock()
+        self.seen: dict[Configuration, Timed] = {}
+        self.key = DeviceKey(
+            kind=KIND,
+            name=library.gpu.name + _NAME_SUFFIX[math],
+            driver=library.gpu.driver_version,
+            libraries={**library.versions(), "math": math},
+            protocol=PROTOCOLS[KIND].version,
+        )
+
+    def suited(self, weights_bytes: int) -> CudaDevice:
+        """Return the GPU itself: weights are never taken to stay in its caches."""
+        return self
+
+    def measure(
+        self, configurations: Sequence[Configuration]
+    ) -> Iterator[tuple[Configuration, Sample | Unmeasurable]]:
+        """Measure each configuration when its result is asked for."""
+        for configuration in configurations:
+            yield configuration, self.measure_one(configuration)
+
+    def measure_one(self, configuration: Configuration) -> Sample | Unmeasurable:
+        """Return what one configuration takes, or why that cannot be known."""
+        try:
+            subject = make_subject(
+                self._library, configuration, self._math, self._settings.most_batch
+            )
+        except InputError as error:
+            return Unmeasurable(str(error))
+        stopwatch = SubjectStopwatch(self._started_timer())
+        try:
+            if not subject.first:
+                return _NO_KERNEL
+            (seen,) = observe([subject], stopwatch, self._settings, self._clock)
+            if isinstance(seen, Unmeasurable):
+                return seen
+            self.seen[configuration] = Timed(seen, subject.implementations)
+            return seen.samples[WARM]
+        finally:
+            stopwatch.close()
+            subject.close()
+
+    def time_whole(
+        self, graphs: tuple[Graph, Graph], inputs: Mapping[str, Array], seconds: float
+    ) -> WholeTiming | Unmeasurable:
+        """Run two graphs, each as one CUDA graph."""
+        timer = self._started_timer()
+        try:
+            return time_pair(self._library, timer, graphs, inputs, self._math, seconds)
+        except InputError as error:
+            return Unmeasurable(str(error))
+
+    def _started_timer(self) -> Timer:
+        """Return events and the fixed product; made, and the clock learned, at the first measurement."""
+        if self._timer is None:
+            self._timer = Timer(self._library)
+            self._clock.learn(self._timer.reference_us)
+        return self._timer

@@ -1,0 +1,183 @@
+"""Whole graphs on the GPU: how long they take, end to end, each as one CUDA graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from relational_tensat.cost.cuda.protocol import (
+    WARM,
+    Observation,
+    Settings,
+    Stopwatch,
+    Subject,
+    observe,
+)
+from relational_tensat.cost.device import Unmeasurable
+from relational_tensat.cost.end_to_end import ENOUGH_ROUNDS, WholeTiming
+from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
+from relational_tensat.gpu.cuda.graphs import RecordedLaunches, record_launches
+from relational_tensat.gpu.cuda.timing import Timer
+from relational_tensat.gpu.executor import Executor
+from relational_tensat.gpu.plan import Plan, plan_graph
+from relational_tensat.tensor import Array, Graph
+
+#: Records what a function enqueues on a GPU.
+Record: TypeAlias = Callable[[Any, Callable[[], None]], RecordedLaunches]
+
+#: Whole graphs are timed as they are, in windows of so many rounds; the caches hold what the run
+#: before left in them.
+GRAPH_SETTINGS = Settings(short_us=0.0, warm_up_us=50_000.0, modes=(WARM,))
+
+
+@dataclass(slots=True)
+class _Whole:
+    """A graph in memory, recorded as one CUDA graph."""
+
+    executor: Executor
+    recorded: RecordedLaunches
+
+
+class _WholeStopwatch:
+    """The protocol's stopwatch over whole graphs; each is a batch of its own kernels."""
+
+    def __init__(self, timer: Timer) -> None:
+        self._timer = timer
+
+    def time_us(self, subject: _Whole, mode: str, batch: int) -> float:
+        """Return the microseconds of ``batch`` runs, after one that is not timed."""
+
+        def work() -> None:
+            for _ in range(batch):
+                subject.recorded.start()
+
+        return self._timer.time_us(subject.recorded.start, work)
+
+    def reference_us(self) -> float:
+        """Return the microseconds of the fixed product."""
+        return self._timer.reference_us()
+
+
+def time_graphs(
+    library: CudaLibrary,
+    timer: Timer,
+    graphs: Sequence[Graph],
+    inputs: Mapping[str, Array],
+    math: str,
+    settings: Settings = GRAPH_SETTINGS,
+    record: Record | None = None,
+) -> list[Observation | Unmeasurable]:
+    """Time graphs end to end, interleaved, each as one CUDA graph.
+
+    Args:
+        graphs: with data for their weights.
+        record: how CUDA graphs are recorded, if not by ``record_launches``.
+
+    Raises:
+        InputError: there is no kernel for a node, or memory does not hold all graphs.
+    """
+    with _loaded(library, graphs, inputs, math, record) as wholes:
+        return observe(wholes, _WholeStopwatch(timer), settings)
+
+
+def time_pair(
+    library: CudaLibrary,
+    timer: Timer,
+    graphs: tuple[Graph, Graph],
+    inputs: Mapping[str, Array],
+    math: str,
+    seconds: float,
+) -> WholeTiming | Unmeasurable:
+    """Time original and optimized graph for so many seconds, as ``time_graphs``.
+
+    Raises:
+        InputError: there is no kernel for a node, or memory does not hold both graphs.
+    """
+    with _loaded(library, graphs, inputs, math) as wholes:
+        stopwatch = _WholeStopwatch(timer)
+        return compare_pair((wholes[0], wholes[1]), stopwatch, seconds)
+
+
+def compare_pair(
+    pair: tuple[Subject, Subject], stopwatch: Stopwatch[Subject], seconds: float
+) -> WholeTiming | Unmeasurable:
+    """Return how long two subjects take, as far as can be known in so many seconds."""
+    times_us = [stopwatch.time_us(each, WARM, 1) for each in pair]
+    if not all(times_us):
+        return Unmeasurable("a graph takes no time: it launches no kernel")
+    round_s = 2e-6 * sum(times_us)  # as much again is run and not timed
+    settings = _settings_for(round_s, seconds)
+    if settings is None:
+        return Unmeasurable(
+            f"{ENOUGH_ROUNDS} rounds of both graphs would take {ENOUGH_ROUNDS * round_s:.0f} s, "
+            f"more than {seconds:.0f}"
+        )
+    before, after = observe(pair, stopwatch, settings)
+    if isinstance(before, Unmeasurable):
+        return before
+    if isinstance(after, Unmeasurable):
+        return after
+    return WholeTiming.of_rounds(
+        before.samples[WARM].median_us,
+        after.samples[WARM].median_us,
+        [
+            one_us / other_us
+            for one_us, other_us in zip(before.times_us[WARM], after.times_us[WARM], strict=True)
+        ],
+    )
+
+
+def _settings_for(round_s: float, seconds: float) -> Settings | None:
+    """Return how two graphs are timed in so many seconds; None where that is too short."""
+    rounds = int(seconds / round_s)
+    if rounds < ENOUGH_ROUNDS:
+        return None
+    window = max(1, min(GRAPH_SETTINGS.window, rounds // ENOUGH_ROUNDS))
+    return replace(
+        GRAPH_SETTINGS,
+        fewest_batch=1,
+        window=window,
+        fewest=max(ENOUGH_ROUNDS, min(GRAPH_SETTINGS.fewest, rounds // 2)),
+        most=min(GRAPH_SETTINGS.most, rounds),
+        most_windows=min(GRAPH_SETTINGS.most_windows, rounds // window),
+    )
+
+
+@contextmanager
+def _loaded(
+    library: CudaLibrary,
+    graphs: Sequence[Graph],
+    inputs: Mapping[str, Array],
+    math: str,
+    record: Record | None = None,
+) -> Iterator[list[_Whole]]:
+    """Hold graphs in memory, ready to be started, while the block runs."""
+    wholes: list[_Whole] = []
+    try:
+        for graph in graphs:  # one by one: those that are loaded are given back
+            whole = _load(library, plan_graph(graph, math), inputs, record or record_launches)
+            wholes += [whole]
+        yield wholes
+    finally:
+        for whole in wholes:
+            whole.recorded.close()
+            whole.executor.close()
+
+
+def _load(
+    library: CudaLibrary,
+    plan: Plan,
+    inputs: Mapping[str, Array],
+    record: Record,
+) -> _Whole:
+    executor = Executor(plan, library)
+    try:
+        executor.write_inputs(inputs)
+        executor.start()  # once before it is recorded: nothing may be loaded then
+        library.synchronize()
+        return _Whole(executor, record(library.gpu, executor.start))
+    except BaseException:
+        executor.close()
+        raise

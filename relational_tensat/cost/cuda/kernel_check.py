@@ -1,0 +1,52 @@
+"""Whether a kernel computes what its operator means: against float64, before it is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from relational_tensat.tensor import Array, TensorType
+
+#: ‖found - exact‖ / ‖exact‖ that rounding explains, by element type; of tf32 by that name. Sums are
+#: in float32 throughout; results are rounded once.
+TOLERANCES = {
+    "float64": 1e-12, "float32": 1e-4, "tf32": 2e-3, "float16": 5e-3, "bfloat16": 3e-2,
+}  # fmt: skip
+
+
+def fault(
+    found: Sequence[Array], exact: Sequence[Array], kinds: Sequence[TensorType], math: str
+) -> str:
+    """Return what is wrong with a kernel's results, in one line; "" where nothing is.
+
+    Args:
+        found: what the device computed.
+        exact: the same in float64.
+        math: how float32 was multiplied.
+    """
+    for number, (got, want, kind) in enumerate(zip(found, exact, kinds, strict=True)):
+        what = f"result {number}" if len(kinds) > 1 else "the result"
+        if not kind.is_float:
+            if not np.array_equal(got, want):
+                return (
+                    f"{what} differs from the exact one in {np.count_nonzero(got != want)} elements"
+                )
+            continue
+        if not np.isfinite(got).all() and np.isfinite(want).all():
+            bad = int(np.count_nonzero(~np.isfinite(got)))
+            return f"{what} has {bad} elements that are not finite: not written, or wrong"
+        error = norm_error(got, want)
+        limit = TOLERANCES["tf32" if kind.dtype == "float32" and math == "tf32" else kind.dtype]
+        if not error <= limit:
+            return f"{what} is off by {error:.1e} relative to float64, more than {limit:.0e}"
+    return ""
+
+
+def norm_error(got: Array, want: Array) -> float:
+    """Return ‖got - want‖ / ‖want‖ over what is finite in ``want``; NaN where ``got`` is."""
+    counted = np.isfinite(want)
+    exact = np.asarray(want, np.float64)[counted]
+    found = np.asarray(got, np.float64)[counted]
+    scale = float(np.linalg.norm(exact)) or 1.0
+    return float(np.linalg.norm(found - exact)) / scale

@@ -1,9 +1,0 @@
-"""Derivation: do the rules that ship prove other rules, by equality saturation?
-
-A rule is put on operands that satisfy it, as generic as it allows; both of its sides go into one
-e-graph over the same inputs; if the laws that ship make them one class, they prove the rule there.
-"""
-
-from relational_tensat.derive.derivation import Derivation, Effort, derive_rule, derive_rules
-
-__all__ = ["Derivation", "Effort", "derive_rule", "derive_rules"]

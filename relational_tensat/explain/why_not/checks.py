@@ -1,0 +1,93 @@
+"""Full matches judged: which check of a rule turned how many away, and by what values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.why_not.source import Step, most_frequent
+from relational_tensat.rules.diagnosis import OPERATORS, Check, Refusal, checks, diagnose
+from relational_tensat.rules.instance import Instance, source_nodes, tensor_vars
+from relational_tensat.rules.model import Apply, Rule, Var
+from relational_tensat.tensor.types import Attrs, ValueType
+
+#: Stages that are always told, whether or not they turned anything away.
+_ALWAYS = frozenset({"attribute", "where", "worth"})
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What became of the configurations of a rule's matches.
+
+    Attributes:
+        steps: one per check, with the matches that are left after it.
+        valid: what the rule builds, per configuration that passed all checks.
+    """
+
+    steps: tuple[Step, ...]
+    valid: Mapping[tuple[int, ...], Instance]
+
+
+def judge(
+    stored: StoredEGraph, rule: Rule, configurations: Mapping[tuple[int, ...], int]
+) -> Judgement:
+    """Judge configurations of signatures.
+
+    Args:
+        configurations: how many matches each has.
+    """
+    turned_away: dict[Check, Counter[str]] = {}
+    valid: dict[tuple[int, ...], Instance] = {}
+    judge_one = _Configurations(stored, rule)
+    for configuration, count in sorted(configurations.items()):
+        outcome = judge_one(configuration)
+        if isinstance(outcome, Refusal):
+            turned_away.setdefault(outcome.check, Counter())[outcome.found] += count
+        else:
+            valid[configuration] = outcome
+    steps = []
+    left = sum(configurations.values())
+    for check in checks(rule):
+        found = turned_away.get(check, Counter())
+        left -= found.total()
+        if found or (check.stage in _ALWAYS and check != OPERATORS):
+            steps.append(Step(check.stage, check.asked, left, 0, tuple(most_frequent(found))))
+        if not left:
+            break
+    return Judgement(tuple(steps), valid)
+
+
+class _Configurations:
+    """Turns signatures into what a rule is judged on."""
+
+    def __init__(self, stored: StoredEGraph, rule: Rule) -> None:
+        self._stored = stored
+        self._rule = rule
+        self._sites = _variable_sites(rule)
+        sizes = [_size(source) for source in rule.sources]
+        self._roots = [sum(sizes[:number]) for number in range(len(sizes))]
+
+    def __call__(self, configuration: tuple[int, ...]) -> Instance | Refusal:
+        """Judge one configuration."""
+        signatures = [self._stored.signatures[number] for number in configuration]
+        symbols: list[tuple[str, Attrs]] = [(s.symbol.op, dict(s.symbol.attrs)) for s in signatures]
+        types: list[ValueType] = [signatures[n].operands[at] for n, at in self._sites]
+        roots = [signatures[number].type for number in self._roots]
+        return diagnose(self._rule, symbols, tuple(types), tuple(roots))
+
+
+def _variable_sites(rule: Rule) -> list[tuple[int, int]]:
+    """Return, per tensor variable, a node of the sources and which operand of it the variable is."""
+    found: dict[str, tuple[int, int]] = {}
+    for number, node in enumerate(source_nodes(rule)):
+        for position, child in enumerate(node.children):
+            if isinstance(child, Var):
+                found.setdefault(child.name, (number, position))
+    return [found[name] for name in tensor_vars(rule)]
+
+
+def _size(term: Apply) -> int:
+    """Return the number of a term's nodes."""
+    return 1 + sum(_size(child) for child in term.children if isinstance(child, Apply))

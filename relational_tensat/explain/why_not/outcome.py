@@ -1,0 +1,156 @@
+"""What became of the matches that passed every check: built, united, filtered, chosen or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from relational_tensat.base.resources import sql
+from relational_tensat.egraph.catalogue import Symbol
+from relational_tensat.explain.stored import StoredEGraph, StoredNode
+from relational_tensat.explain.swapping import Swaps
+from relational_tensat.explain.why_not.steps import FullMatch
+from relational_tensat.rules.instance import Instance, tensor_vars
+from relational_tensat.rules.model import Rule
+from relational_tensat.tensor.types import AttrItems, ValueType
+
+#: What can have become of a match, best first.
+STATUSES = ("chosen", "not chosen", "not needed", "filtered", "cyclic", "not united")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A match that passed every check, and what became of it.
+
+    Attributes:
+        places: the tensors that the rule would replace (a class without a name by its number).
+        status: ``chosen`` (the result computes what the rule built); ``not chosen`` (the result
+            computes these tensors otherwise); ``not needed`` (it does without one of them);
+            ``filtered`` (what the rule built is part of a cycle); ``cyclic`` (building it would have
+            closed a cycle); ``not united`` (its target is not there, or is in another e-class).
+        made_by: the rule that made the target's root; "original" for the original graph, "" where
+            there is no such e-node.
+        iteration: when that was; -1 where there is no such e-node.
+        cost_us: modelled cost of the result with this put in; None where it cannot be told.
+        detail: what was chosen instead, or what stands in the way.
+    """
+
+    places: tuple[str, ...]
+    status: str
+    made_by: str = ""
+    iteration: int = -1
+    cost_us: float | None = None
+    detail: str = ""
+
+
+class Outcomes:
+    """Says what became of a rule's matches in a finished run."""
+
+    def __init__(self, stored: StoredEGraph, rule: Rule) -> None:
+        self._stored = stored
+        self._rule = rule
+        self._swaps = Swaps(stored)
+        ((last,),) = stored.connection.execute(
+            sql("last_matched"), {"sources": len(rule.sources)}
+        ).fetchall()
+        self._last = int(last)
+        self._numbers = {
+            (each.symbol, each.operands): number for number, each in stored.signatures.items()
+        }
+        self._by_content: dict[tuple[int, tuple[int, ...]], StoredNode] = {}
+        for node in stored.nodes.values():
+            self._by_content.setdefault((node.signature, node.children), node)
+
+    @property
+    def chosen_us(self) -> float:
+        """The modelled cost of the result."""
+        return self._swaps.chosen_us
+
+    def all(
+        self, matches: Sequence[FullMatch], valid: Mapping[tuple[int, ...], Instance]
+    ) -> list[Outcome]:
+        """Return what became of each match, best first."""
+        found = [self.of(match, valid[match.signatures]) for match in matches]
+        return sorted(found, key=lambda outcome: STATUSES.index(outcome.status))
+
+    def of(self, match: FullMatch, instance: Instance) -> Outcome:
+        """Return what became of one match."""
+        places = tuple(self._stored.class_text(root) for root in match.roots)
+        built = self._targets(match, instance)
+        variables = len(tensor_vars(self._rule))
+        targets = [
+            (built.get(root), match.bindings[root] if root < variables else 0)
+            for root in instance.roots
+        ]
+        owners = [node.owner if node else variable for node, variable in targets]
+        if tuple(owners) != match.roots:
+            return self._not_united(match, places)
+        nodes = [node for node, _ in targets if node is not None]
+        made_by, iteration = "", -1
+        if nodes:
+            newest = max(nodes, key=lambda node: node.id)
+            made_by = self._stored.rules.get(newest.rule, "original")
+            iteration = newest.iteration
+        if any(node.filtered for node in built.values()):
+            return Outcome(places, "filtered", made_by, iteration, None, "part of a cycle")
+        return self._extracted(match, places, nodes, made_by, iteration)
+
+    def _extracted(
+        self,
+        match: FullMatch,
+        places: tuple[str, ...],
+        nodes: Sequence[StoredNode],
+        made_by: str,
+        iteration: int,
+    ) -> Outcome:
+        """Say whether extraction took what the rule built; it is in the classes of the sources."""
+        chosen = [self._swaps.chosen.get(root) for root in match.roots]
+        taken = [node for node in chosen if node is not None]
+        if len(taken) < len(chosen):
+            return Outcome(places, "not needed", made_by, iteration)
+        if all(node.id in {each.id for each in taken} for node in nodes):
+            return Outcome(places, "chosen", made_by, iteration, self.chosen_us)
+        cost = self._swaps.cost_with(nodes)
+        instead = ", ".join(self._node_text(node) for node in taken)
+        return Outcome(places, "not chosen", made_by, iteration, cost, f"chosen: {instead}")
+
+    def _targets(self, match: FullMatch, instance: Instance) -> dict[int, StoredNode]:
+        """Return the e-nodes of a target as far as they exist, by the index of their value."""
+        base = len(tensor_vars(self._rule))
+        found: dict[int, StoredNode] = {}
+        for number, target in enumerate(instance.nodes, start=base):
+            classes = [self._class(child, match, found) for child in target.children]
+            signature = self._signature(target.op, target.attrs, target.operand_types)
+            node = self._by_content.get((signature, tuple(classes)))
+            if node is not None:
+                found[number] = node
+        return found
+
+    def _class(self, child: int, match: FullMatch, found: Mapping[int, StoredNode]) -> int:
+        if child < len(match.bindings):
+            return match.bindings[child]
+        return found[child].owner if child in found else 0
+
+    def _signature(self, op: str, attrs: AttrItems, operands: tuple[ValueType, ...]) -> int:
+        symbol = Symbol(op, attrs, len(operands))
+        return self._numbers.get((symbol, operands), 0)
+
+    def _not_united(self, match: FullMatch, places: tuple[str, ...]) -> Outcome:
+        for root in match.roots:
+            if any(self._swaps.depends(operand, on=root) for operand in match.bindings):
+                name = self._stored.class_text(root)
+                detail = f"an operand depends on {name}, which would then depend on itself"
+                return Outcome(places, "cyclic", detail=detail)
+        return Outcome(places, "not united", detail=self._lateness(match))
+
+    def _lateness(self, match: FullMatch) -> str:
+        """Return what the tables tell of why a match was not worked on."""
+        if self._rule.name not in self._stored.rules.values():
+            return "the run did not have the rule"
+        since = max(self._stored.nodes[node].iteration for node in match.nodes)
+        kind = "multi-pattern rules" if self._rule.is_multi else "rules"
+        return f"possible since iteration {since}; {kind} last matched in iteration {self._last}"
+
+    def _node_text(self, node: StoredNode) -> str:
+        made_by = self._stored.rules.get(node.rule, "original")
+        return f"{self._stored.signatures[node.signature].symbol.op} (by {made_by})"

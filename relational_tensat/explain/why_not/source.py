@@ -1,0 +1,264 @@
+"""How far one source of a rule gets in an e-graph: one count after each join step.
+
+The order is that of the queries that exploration runs (``explore.compile``): the nodes of a source in
+pre-order; but leaves that must be equal are compared as soon as both are there, not at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explore.compile.patterns import PatternNode, source_pattern
+from relational_tensat.rules.model import Apply, Rule
+from relational_tensat.rules.text import constant_text
+from relational_tensat.tensor.operators import get_operator
+
+#: How many kinds of things are named where something else was expected.
+_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a search and what it leaves.
+
+    Attributes:
+        stage: ``find`` (join steps of one source), ``pair`` (of two), or that of a
+            ``rules.diagnosis.Check``.
+        asked: in words, or a condition in the rule language.
+        left: rows that are left after it.
+        source: which source is searched, from 1; 0 where it is about all of them.
+        instead: what there was where it turned something away, most frequent first.
+    """
+
+    stage: str
+    asked: str
+    left: int
+    source: int = 0
+    instead: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Join:
+    """One step of a source's search as SQL.
+
+    Attributes:
+        table: what is joined, "" where the step only compares.
+        condition: what must hold of it.
+        operand: the column with the class where the step looks for an e-node, "" for any class.
+        leaves: the two columns that a comparison is about.
+        node: the number of the pattern's node, -1 for a comparison.
+    """
+
+    asked: str
+    table: str
+    condition: str
+    operand: str = ""
+    leaves: tuple[str, str] = ("", "")
+    node: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class MatchColumns:
+    """The columns of a source's matches, each as ``COLUMN AS NAME``.
+
+    Attributes:
+        root: the source's class.
+        nodes, signatures: per node of the source.
+        variables: the class that a tensor variable stands for.
+    """
+
+    root: str
+    nodes: tuple[str, ...]
+    signatures: tuple[str, ...]
+    variables: dict[str, str]
+
+    @property
+    def all(self) -> str:
+        """All columns, as they are selected."""
+        return ", ".join([self.root, *self.nodes, *self.signatures, *self.variables.values()])
+
+
+@dataclass
+class SourceSearch:
+    """One source of a rule as a chain of joins over the e-nodes that are not filtered.
+
+    Attributes:
+        number: which source it is, from 1; its letter begins the tables' names, so that two
+            sources can stand in one query.
+        at: the class that the root must be, 0 for any.
+    """
+
+    stored: StoredEGraph
+    source: Apply
+    rule: Rule
+    number: int
+    at: int = 0
+    joins: list[_Join] = field(default_factory=list)
+    columns: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Lay out the joins."""
+        self._pattern = source_pattern(self.source, self.rule).pattern
+        self._accepted = [self._signatures(node) for node in self._pattern.nodes]
+        self._visit(self.source, "", "")
+
+    @property
+    def letter(self) -> str:
+        """What the names of its tables and columns begin with."""
+        return " ab"[self.number]
+
+    def steps(self) -> Iterator[Step]:
+        """Yield the count after each join step, up to the first that leaves nothing."""
+        for number, join in enumerate(self.joins, start=1):
+            left = self._count(number)
+            if left:
+                yield Step("find", join.asked, left, self.number)
+                continue
+            yield Step("find", join.asked, 0, self.number, self._instead(number))
+            return
+
+    def query(self, selected: str) -> str:
+        """Return the query of all matches of the source."""
+        return self._query(selected, len(self.joins))
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters of ``query``: which signatures may stand where."""
+        return self._params(len(self.joins))
+
+    @property
+    def match_columns(self) -> MatchColumns:
+        """What a match consists of, in columns of ``query``."""
+        letter = self.letter
+        tables = [f"{letter}{i}" for i in range(len(self._pattern.nodes))]
+        return MatchColumns(
+            root=f"{letter}0.class AS {letter}_root",
+            nodes=tuple(f"{table}.id AS {table}_id" for table in tables),
+            signatures=tuple(f"{table}.signature AS {table}_signature" for table in tables),
+            variables={  # by number: a variable may have a name that SQL does not take
+                name: f"{column} AS {letter}_v{number}"
+                for number, (name, column) in enumerate(self.columns.items())
+            },
+        )
+
+    def _signatures(self, node: PatternNode) -> list[int]:
+        found = self.stored.signatures.items()
+        return [number for number, each in found if node.accepts(each.symbol)]
+
+    def _visit(self, term: Apply, operand: str, place: str) -> None:
+        """Add the joins of a term: its own, then those of its operands."""
+        number = sum(join.node >= 0 for join in self.joins)
+        table = f"{self.letter}{number}"
+        condition = f"{table}.signature IN (SELECT unnest(${table}::INTEGER[]))"
+        if operand:
+            condition += f" AND {table}.class = {operand}"
+        elif self.at:
+            condition += f" AND {table}.class = {self.at}"
+        wanted = node_text(self._pattern.nodes[number])
+        asked = f"{place} is {wanted}" if place else f"an e-node is {wanted}"
+        self.joins.append(_Join(asked, f"enode AS {table}", condition, operand, node=number))
+        for position, child in enumerate(term.children):
+            column = f"{table}.c{position}"
+            if isinstance(child, Apply):
+                self._visit(child, column, f"operand {position} of {term.op}")
+            elif self.columns.setdefault(child.name, column) != column:
+                pair = (self.columns[child.name], column)
+                asked = f"?{child.name} is one e-class (operand {position} of {term.op})"
+                self.joins.append(_Join(asked, "", f"{pair[0]} = {pair[1]}", leaves=pair))
+
+    def _query(self, selected: str, steps: int, *, filtered: bool = False) -> str:
+        """Return the query of the first steps; with filtered e-nodes if asked for."""
+        joins = self.joins[:steps]
+        tables = [join.table for join in joins if join.table]
+        conditions = [join.condition for join in joins]
+        if not filtered:
+            conditions += [f"NOT {named(table)}.filtered" for table in tables]
+        where = "\n    AND ".join(conditions)
+        return f"SELECT {selected}\nFROM {', '.join(tables)}\nWHERE {where}"
+
+    def _params(self, steps: int) -> dict[str, Any]:
+        nodes = [join.node for join in self.joins[:steps] if join.node >= 0]
+        return {f"{self.letter}{node}": self._accepted[node] for node in nodes}
+
+    def _run(self, query: str, steps: int) -> list[tuple[Any, ...]]:
+        return self.stored.connection.execute(query, self._params(steps)).fetchall()
+
+    def _count(self, steps: int, *, filtered: bool = False) -> int:
+        query = self._query("count(*)", steps, filtered=filtered)
+        return int(self._run(f"-- why not: rows after step {steps}\n{query}", steps)[0][0])
+
+    def _instead(self, steps: int) -> tuple[str, ...]:
+        """Say what there is where the last step found nothing that it takes."""
+        dropped = self._count(steps, filtered=True)
+        gone = (
+            [f"{dropped} rows with e-nodes that are filtered as parts of cycles"] if dropped else []
+        )
+        found = self._other_nodes if self.joins[steps - 1].node >= 0 else self._other_leaves
+        return (*gone, *most_frequent(found(steps)))
+
+    def _other_nodes(self, steps: int) -> Counter[str]:
+        """Return the e-nodes that are there in place of the one that is wanted."""
+        join = self.joins[steps - 1]
+        if join.operand:
+            classes = self._query(f"DISTINCT {join.operand}", steps - 1)
+            where = f"e.class IN ({classes})"
+        else:
+            where = f"e.class = {self.at}" if self.at else "true"
+        rows = self._run(
+            "-- why not: what is there instead\n"
+            "SELECT e.signature, count(*) FROM enode AS e\n"
+            f"WHERE NOT e.filtered AND {where} GROUP BY ALL",
+            steps - 1,
+        )
+        node = self._pattern.nodes[join.node]
+        near = [row for row in rows if self.stored.signatures[row[0]].symbol.op == node.op]
+        anywhere = not join.operand and not self.at
+        found: Counter[str] = Counter()
+        for signature, count in near if near and anywhere else rows:
+            found[self._difference(node, signature)] += count
+        return found
+
+    def _difference(self, node: PatternNode, signature: int) -> str:
+        """Describe an e-node by what tells it from what is wanted."""
+        symbol = self.stored.signatures[signature].symbol
+        if symbol.op != node.op:
+            return symbol.op
+        if symbol.arity != node.arity:
+            return f"{symbol.op} of {symbol.arity} operands"
+        attrs = dict(symbol.attrs)
+        differing = [name for name, value in node.literals if attrs[name] != value]
+        shown = " ".join(f"{name}={constant_text(attrs[name])}" for name in differing)
+        return f"{symbol.op} with {shown}"
+
+    def _other_leaves(self, steps: int) -> Counter[str]:
+        """Return the classes that stand where the last step wants one."""
+        first, second = self.joins[steps - 1].leaves
+        query = self._query(f"{first}, {second}, count(*)", steps - 1)
+        rows = self._run(f"-- why not: which classes differ\n{query}\nGROUP BY ALL", steps - 1)
+        name = self.stored.class_text
+        return Counter({f"{name(a)} and {name(b)}": int(count) for a, b, count in rows})
+
+
+def named(column: str) -> str:
+    """Return the name of ``COLUMN AS NAME``."""
+    return column.rpartition(" ")[2]
+
+
+def node_text(node: PatternNode) -> str:
+    """Return what stands at a node of a pattern: ``conv with act=none``."""
+    low, high = get_operator(node.op).arity
+    operands = "" if low == high else f" of {node.arity} operands"
+    shown = " ".join(f"{name}={constant_text(value)}" for name, value in node.literals)
+    return f"{node.op}{operands}" + (f" with {shown}" if shown else "")
+
+
+def most_frequent(found: Counter[str]) -> list[str]:
+    """Return what was found with its counts, most frequent first, and how much is left out."""
+    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    shown = [f"{what} ({count})" for what, count in ordered[:_SHOWN]]
+    rest = len(ordered) - _SHOWN
+    return shown + ([f"and {rest} more kinds"] if rest > 0 else [])

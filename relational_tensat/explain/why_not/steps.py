@@ -1,0 +1,133 @@
+"""How far a rule gets in an e-graph: the join steps of its sources, and of their pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.why_not.source import SourceSearch, Step, named
+from relational_tensat.explore.compile.compiled import PAIR_CAP
+from relational_tensat.rules.instance import tensor_vars
+from relational_tensat.rules.model import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class FullMatch:
+    """A match of all sources.
+
+    Attributes:
+        signatures, nodes: per node of ``source_nodes(rule)``; e-nodes by id.
+        roots: the class of each source.
+        bindings: the class of each of ``tensor_vars(rule)``.
+    """
+
+    signatures: tuple[int, ...]
+    nodes: tuple[int, ...]
+    roots: tuple[int, ...]
+    bindings: tuple[int, ...]
+
+
+class Search:
+    """All sources of a rule: the join steps of each, then those that pair their matches."""
+
+    def __init__(self, stored: StoredEGraph, rule: Rule, at: int = 0, at_source: int = 1) -> None:
+        """Lay out the queries.
+
+        Args:
+            at: the class that a source's root must be, 0 for any.
+            at_source: which source that is, from 1.
+        """
+        self._stored = stored
+        self._rule = rule
+        self._at = at
+        self.sources = [
+            SourceSearch(stored, source, rule, number, at if number == at_source else 0)
+            for number, source in enumerate(rule.sources, start=1)
+        ]
+        self.steps: list[Step] = []
+        self.matches = 0
+        self._conditions: list[str] = []
+
+    def run(self) -> None:
+        """Fill ``steps``, and ``matches`` with the number of full matches."""
+        lefts = []
+        for source in self.sources:
+            steps = list(source.steps())
+            self.steps += steps
+            lefts.append(steps[-1].left)
+        self.matches = lefts[0]
+        if len(lefts) > 1:
+            self.matches = 0 if 0 in lefts else self._pair()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there are more pairs than exploration looks at."""
+        return self._rule.is_multi and self.matches > PAIR_CAP
+
+    def configurations(self) -> dict[tuple[int, ...], int]:
+        """Return how many full matches there are of each configuration of signatures."""
+        signatures = ", ".join(self._all("signatures"))
+        text = f"SELECT {signatures}, count(*) FROM ({self._matches_query()}) AS m GROUP BY ALL"
+        return {tuple(row[:-1]): int(row[-1]) for row in self._run("configurations", text)}
+
+    def full_matches(self, configurations: set[tuple[int, ...]]) -> list[FullMatch]:
+        """Return the full matches of some configurations, in order of their roots."""
+        parts = [self._all(kind) for kind in ("signatures", "nodes", "roots", "variables")]
+        columns = ", ".join(f"[{', '.join(part)}]" for part in parts)
+        text = f"SELECT {columns} FROM ({self._matches_query()}) AS m"
+        rows = [tuple(map(tuple, row)) for row in self._run("full matches", text)]
+        found = [FullMatch(*row) for row in rows if row[0] in configurations]
+        return sorted(found, key=lambda match: (match.roots, match.bindings, match.nodes))
+
+    def _pair(self) -> int:
+        """Add the steps that pair the matches of two sources; return how many pairs are left."""
+        first, second = (source.match_columns.variables for source in self.sources)
+        wanted = [
+            (f"?{name} is one e-class in both", f"{named(column)} = {named(second[name])}")
+            for name, column in first.items()
+            if name in second
+        ]
+        wanted.append(("the two are different e-classes", "a_root <> b_root"))
+        if self._rule.symmetric and not self._at:
+            wanted.append(("each pair once", "a_root < b_root"))
+        self._conditions = []
+        left = 0
+        for asked, condition in wanted:
+            self._conditions.append(condition)
+            text = f"SELECT count(*) FROM ({self._pairs_query()}) AS m"
+            left = int(self._run("pairs", text)[0][0])
+            self.steps.append(Step("pair", asked, left))
+            if not left:
+                break
+        return left
+
+    def _pairs_query(self) -> str:
+        a, b = (source.query(source.match_columns.all) for source in self.sources)
+        where = " AND ".join(self._conditions)
+        return f"SELECT * FROM ({a}) AS a, ({b}) AS b WHERE {where}"
+
+    def _matches_query(self) -> str:
+        if len(self.sources) == 1:
+            (source,) = self.sources
+            return source.query(source.match_columns.all)
+        return f"{self._pairs_query()} LIMIT {PAIR_CAP}"
+
+    def _all(self, kind: str) -> list[str]:
+        """Return the names of all columns of a kind; see ``FullMatch``."""
+        columns = [source.match_columns for source in self.sources]
+        match kind:
+            case "roots":
+                return [named(each.root) for each in columns]
+            case "nodes":
+                return [named(node) for each in columns for node in each.nodes]
+            case "signatures":
+                return [named(node) for each in columns for node in each.signatures]
+        variables: dict[str, str] = {}
+        for each in reversed(columns):  # what both have is the same class in both
+            variables |= each.variables
+        return [named(variables[name]) for name in tensor_vars(self._rule)]
+
+    def _run(self, what: str, text: str) -> list[tuple[Any, ...]]:
+        params = {key: value for source in self.sources for key, value in source.params.items()}
+        return self._stored.connection.execute(f"-- why not: {what}\n{text}", params).fetchall()

@@ -1,0 +1,1 @@
+"""Applying rules: targets are built and united with their sources."""

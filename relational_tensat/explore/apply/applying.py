@@ -1,0 +1,202 @@
+"""Applying: build the targets of all applications, node by node, and unite them with their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.rebuild import rebuild
+from relational_tensat.explore.apply.targets import (
+    bind_text,
+    hash_cons_text,
+    new_classes_text,
+    unions_text,
+)
+
+#: How many times the room that is left one portion of applications may build before what is too much is
+#: taken away again: most applications share e-nodes, so the sum of their sizes says little.
+OVERBUILD = 4
+
+#: The fewest applications of a portion that is followed by others: it is a statement or two for each step.
+FEWEST = 20_000
+
+#: From so many classes on, their labels are joined instead of looked up in a list of them all (CPU ms: 650
+#: and 390 at 680,000 classes, 600 and 570 at 890,000, a fifth less and not more at 2,000,000).
+MANY_LABELS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What bounds the building of targets.
+
+    Attributes:
+        node_limit: the most e-nodes that the e-graph may have.
+        total_nodes: the e-nodes of all targets, if nothing is shared.
+        steps: the most nodes that a target has.
+        sources: how many the rules have.
+        bound: how many bindings an application has before its target is built.
+        operands: the most that an e-node of a target has.
+        is_whole: the caller undoes all where the limit leaves something out: so it ends there.
+    """
+
+    node_limit: int
+    total_nodes: int
+    steps: int
+    sources: int
+    bound: int
+    operands: int = CHILD_COLUMNS
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The rows of the table ``application``, as it is now.
+
+    Attributes:
+        applications: the highest id among them.
+    """
+
+    applications: int
+    bounds: Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What applying did.
+
+    Attributes:
+        unions: pairs of classes that were asked to be one (congruence included).
+        complete: whether every application was carried out within the node limit.
+    """
+
+    unions: int
+    complete: bool
+
+
+def apply_all(
+    egraph: EGraph,
+    batches: Iterable[Batch],
+    iteration: int,
+    reject: Callable[[Database], object] = lambda _: None,
+) -> Applied:
+    """Carry out applications in their order, as far as the node limit allows, then rebuild.
+
+    Args:
+        batches: one is asked for when those before it are carried out.
+        reject: drops rows of ``application`` that must not be carried out. Asked for those only whose
+            turn comes: until the rebuild, nothing changes below the classes that there were.
+    """
+    database = egraph.database
+    unions, complete = 0, True
+    for number, bounds in enumerate(_in_portions(egraph, batches)):
+        reject(database)
+        complete = _build_within(egraph, iteration, bounds)
+        if not complete and bounds.is_whole:
+            return Applied(unions, complete)
+        unions += _ask_unions(database, bounds.sources, more=number > 0)
+        if not complete:
+            break
+    if unions:
+        sizes = {"classes": egraph.next_id, "e_nodes": egraph.e_nodes}
+        rebuilt = rebuild(database, iteration=iteration, stamp=egraph.clock, **sizes)
+        egraph.e_nodes -= rebuilt.dropped
+        egraph.e_classes -= rebuilt.merged
+        unions += rebuilt.unions
+    return Applied(unions, complete)
+
+
+def _in_portions(egraph: EGraph, batches: Iterable[Batch]) -> Iterator[Bounds]:
+    """Let ``application`` be one portion of the batches after the other; yield what bounds it."""
+    database = egraph.database
+    for batch in batches:
+        portions = _portions(batch.applications, egraph.e_nodes, batch.bounds)
+        if len(portions) > 1:
+            database.run("candidates")
+        done = 0
+        for portion in portions:
+            if len(portions) > 1:
+                database.run("portion", after=done, upto=done + portion)
+            yield batch.bounds
+            done += portion
+
+
+def _portions(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:
+    """Return how many applications to carry out at a time: as many as may fill the room, then twice that.
+
+    None may build more than ``OVERBUILD`` times the node limit, which bounds memory; where half of that
+    may fill the room, all is built at once.
+    """
+    most = -(-applications // (1 + bounds.total_nodes // (OVERBUILD * bounds.node_limit)))
+    room = max(bounds.node_limit - e_nodes, 0)
+    fill = applications * OVERBUILD * room // max(bounds.total_nodes, 1)
+    portion = max(fill, FEWEST)
+    if 2 * portion >= most:
+        portion = most
+    portions: list[int] = []
+    left = applications
+    while left > 0:
+        portions.append(min(portion, left))
+        left -= portion
+        portion = min(2 * portion, most)
+    return portions
+
+
+def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
+    """Build the targets; take away those past the node limit, and say whether there were none.
+
+    Where all of it is undone then (``Bounds.is_whole``), nothing need be taken away.
+    """
+    database = egraph.database
+    next_id, before = egraph.next_id, egraph.e_nodes
+    hash_cons = hash_cons_text(bounds.operands)
+    for step in range(1, bounds.steps + 1):
+        numbers = {"iteration": iteration, "stamp": egraph.clock, "next_id": egraph.next_id}
+        ((added,),) = database.execute(hash_cons, {**numbers, "step": step}, "hash_cons")
+        egraph.next_id += added
+        egraph.e_nodes += added
+        if bounds.is_whole and egraph.e_nodes > bounds.node_limit:
+            return False
+        bind = bind_text(bounds.operands, bounds.bound + step - 1)
+        database.execute(bind, {"step": step}, "bind")
+    fits = egraph.e_nodes <= bounds.node_limit
+    if not fits:
+        _take_away(egraph, next_id, max(bounds.node_limit - before, 0))
+    egraph.e_classes += egraph.e_nodes - before
+    if egraph.e_nodes > before:
+        _make_classes(egraph, next_id, bounds)
+    return fits
+
+
+def _make_classes(egraph: EGraph, next_id: int, bounds: Bounds) -> None:
+    """Give the e-nodes from ``next_id`` on their classes."""
+    database = egraph.database
+    if egraph.next_id >= MANY_LABELS or database.threads > 1:
+        database.run("new_classes_many", next_id=next_id, steps=bounds.steps)
+        return
+    text = new_classes_text(bounds.bound, bounds.steps)
+    database.execute(text, {"next_id": next_id}, "new_classes")
+
+
+def _ask_unions(database: Database, sources: int, *, more: bool) -> int:
+    """Fill ``union_pair`` with what the applications ask for, or add to it; return the unions."""
+    verb = "INSERT INTO union_pair" if more else "CREATE OR REPLACE TEMP TABLE union_pair AS"
+    return int(database.execute(f"{verb}\n{unions_text(sources)}", name="root_unions")[0][0])
+
+
+def _take_away(egraph: EGraph, next_id: int, room: int) -> None:
+    """Of the e-nodes from ``next_id`` on, keep what the first applications need and ``room`` allows.
+
+    The ids of those kept follow on each other: ids are dense.
+    """
+    database = egraph.database
+    last = database.run("last_that_fits", next_id=next_id, room=room)[0][0]
+    gone = database.change("unbuild_enodes", next_id=next_id, last=last)
+    database.run("keep_applications", last=last)
+    database.run("new_numbers", next_id=next_id, end_id=egraph.next_id)
+    database.run("renumber_enodes", next_id=next_id)
+    database.run("renumber_bindings", next_id=next_id)
+    egraph.e_nodes -= gone
+    egraph.next_id -= gone

@@ -1,0 +1,29 @@
+"""TENSAT's first cycle filter, kept for comparison (its section 5.2, "vanilla").
+
+Before each application of a multi-pattern rule the descendants of every class are computed anew, and the
+application is skipped if a root is among the descendants of a variable's class. Quadratic, by design.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.apply.applying import Applied, Batch, apply_all
+
+
+def apply_one_by_one(egraph: EGraph, batch: Batch, iteration: int) -> Applied:
+    """Carry out the rows of ``application`` one at a time, each checked against all descendants."""
+    database = egraph.database
+    database.run("waiting")
+    unions, complete = 0, True
+    for number in range(1, batch.applications + 1):
+        if not database.change("next_waiting", number=number):
+            continue  # its two roots became one class in the meantime
+        database.run("descendants")
+        if database.run("is_descendant")[0][0]:
+            continue
+        applied = apply_all(egraph, [replace(batch, applications=1)], iteration)
+        unions += applied.unions
+        complete &= applied.complete
+    return Applied(unions, complete)

@@ -1,0 +1,1 @@
+"""Rules compiled to SQL: skeletons, prefixes, and the query of a search."""

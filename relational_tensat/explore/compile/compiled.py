@@ -1,0 +1,267 @@
+"""Rules compiled: skeletons with the patterns that have their shape, and how a rule's sources are joined.
+
+The queries name columns and heads, never operators. Operators, literals and repeated variables are rows of
+a skeleton, so that adding a rule adds rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from relational_tensat.explore.compile.patterns import (
+    Heads,
+    Pattern,
+    Skeleton,
+    SourcePattern,
+    source_pattern,
+)
+from relational_tensat.rules.instance import tensor_vars
+from relational_tensat.rules.model import Rule
+
+#: Most pairs of matches that one join group of multi-pattern rules may bring up in an iteration.
+PAIR_CAP = 2_000_000
+
+
+@dataclass
+class CompiledSkeleton:
+    """A skeleton and the patterns that have this shape.
+
+    Where a node has two operators below it, their matches multiply; then the equal leaves, which join
+    the two, are part of the skeleton, and all its patterns have the same.
+
+    Attributes:
+        leaves: the equal leaves that all patterns share (as ``Pattern.leaves``), None if they differ.
+        patterns: their numbers.
+        equal_leaves: per pattern, the pairs of leaves (i < j) that it wants equal.
+        rows: which heads may stand at its nodes for which pattern, so far: (pattern, heads…).
+    """
+
+    number: int
+    shape: Skeleton
+    leaves: tuple[int, ...] | None
+    patterns: list[int] = field(default_factory=list)
+    equal_leaves: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    rows: set[tuple[int, ...]] = field(default_factory=set)
+
+    @property
+    def parents(self) -> list[tuple[int, int]]:
+        """Per node but the root: the number of the node above it, and which operand of that it is."""
+        return skeleton_walk(self.shape)[0][1:]
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """A rule by numbers: patterns of its sources, and where its variables are bound.
+
+    Attributes:
+        number: the rule's id in the tables.
+        patterns: pattern number per source.
+        slots: per tensor variable (in ``tensor_vars`` order), the position in an application's list of
+            bindings: leaves of the first source, then leaves of the second.
+    """
+
+    rule: Rule
+    number: int
+    patterns: tuple[int, ...]
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroup:
+    """Multi-pattern rules that share leaves in the same way: pairs (leaf of first, leaf of second)."""
+
+    number: int
+    shared: tuple[tuple[int, int], ...]
+    rules: tuple[int, ...]
+
+
+class CompiledRules:
+    """All that exploration needs of a set of rules.
+
+    Args:
+        first: the number of the first rule; the others follow.
+
+    Attributes:
+        first, rules: by number - first.
+        patterns: by number - 1.
+        skeletons: by number - 1.
+        node_columns, leaf_columns: the most operator nodes and leaves that a source has.
+        joins: groups of multi-pattern rules.
+    """
+
+    def __init__(self, rules: Sequence[Rule], first: int = 1) -> None:
+        self.first = first
+        self.patterns: list[Pattern] = []
+        self.skeletons: list[CompiledSkeleton] = []
+        self.rules: list[CompiledRule] = []
+        self._pattern_ids: dict[Pattern, int] = {}
+        self._skeleton_ids: dict[tuple[Skeleton, tuple[int, ...] | None], int] = {}
+        sources = [tuple(source_pattern(s, rule) for s in rule.sources) for rule in rules]
+        numbers = [tuple(self._pattern(s.pattern) for s in each) for each in sources]
+        self.node_columns = max((len(p.nodes) for p in self.patterns), default=1)
+        self.leaf_columns = max(max((len(p.leaves) for p in self.patterns), default=1), 1)
+        for index, rule in enumerate(rules):
+            slots = _slots(rule, sources[index], self.leaf_columns)
+            self.rules.append(CompiledRule(rule, first + index, numbers[index], slots))
+        self.heads = Heads(self.patterns)
+        self._heads_seen = 0
+        self.joins = _join_groups(self.rules, sources)
+        self.single_patterns = frozenset(
+            p for r in self.rules if len(r.patterns) == 1 for p in r.patterns
+        )
+        self.multi_patterns = frozenset(
+            p for r in self.rules if len(r.patterns) > 1 for p in r.patterns
+        )
+
+    def rule(self, number: int) -> CompiledRule:
+        """Return the rule of a number."""
+        return self.rules[number - self.first]
+
+    def _pattern(self, pattern: Pattern) -> int:
+        found = self._pattern_ids.get(pattern)
+        if found is not None:
+            return found
+        self.patterns.append(pattern)
+        found = self._pattern_ids[pattern] = len(self.patterns)
+        leaves = pattern.leaves if _is_branching(pattern.skeleton) else None
+        key = (pattern.skeleton, leaves)
+        number = self._skeleton_ids.setdefault(key, len(self.skeletons) + 1)
+        if number > len(self.skeletons):
+            self.skeletons.append(CompiledSkeleton(number, pattern.skeleton, leaves))
+        skeleton = self.skeletons[number - 1]
+        skeleton.patterns.append(found)
+        skeleton.equal_leaves[found] = [(i, j) for j, i in enumerate(pattern.leaves) if i != j]
+        return found
+
+    def see_heads(self) -> None:
+        """Note which rows of skeletons the heads seen since the last call make possible."""
+        if self._heads_seen == len(self.heads.examples):
+            return
+        self._heads_seen = len(self.heads.examples)
+        for skeleton in self.skeletons:
+            for number in skeleton.patterns:
+                options = [
+                    [h + 1 for h, symbol in enumerate(self.heads.examples) if node.accepts(symbol)]
+                    for node in self.patterns[number - 1].nodes
+                ]
+                skeleton.rows.update((number, *heads) for heads in itertools.product(*options))
+
+
+def note_examples(compiled: CompiledRules) -> None:
+    """Show ``compiled`` an e-node's symbol for each node of its patterns, as if an e-graph had these."""
+    for pattern in compiled.patterns:
+        for node in pattern.nodes:
+            compiled.heads(node.example())
+    compiled.see_heads()
+
+
+def match_columns(compiled: CompiledRules) -> list[str]:
+    """Return the columns of the match table: pattern, root class, stamp, signatures, leaves."""
+    nodes = [f"g{i}" for i in range(compiled.node_columns)]
+    leaves = [f"v{i}" for i in range(compiled.leaf_columns)]
+    return ["pattern", "root", "stamp", *nodes, *leaves]
+
+
+def skeleton_text(skeleton: CompiledSkeleton) -> str:
+    """Return a skeleton as text: ``f(f(_, _), _)``; equal leaves have a number: ``f(f(0, _), f(0, _))``."""
+    leaves = skeleton.leaves or ()
+    names = iter([str(i) if leaves.count(i) > 1 else "_" for i in leaves])
+
+    def text(shape: Skeleton) -> str:
+        return f"f({', '.join(next(names, '_') if c is None else text(c) for c in shape)})"
+
+    return text(skeleton.shape)
+
+
+def union_all(queries: Sequence[str]) -> str:
+    """Return one query for the rows of several; each keeps its comment."""
+    return "\nUNION ALL\n".join(f"(\n{query}\n)" for query in queries)
+
+
+def phase_patterns(compiled: CompiledRules, phase: str) -> frozenset[int]:
+    """Return the patterns that a phase (``single`` or ``multi``) asks for."""
+    return compiled.single_patterns if phase == "single" else compiled.multi_patterns
+
+
+def join_query(group: JoinGroup, compiled: CompiledRules) -> str:
+    """Return the query that pairs the matches of two sources on their shared leaves.
+
+    Pairs within one class are left out (TENSAT section 4). A symmetric rule takes each unordered pair
+    once, the lower class first. Its parameter ``$since``: one of the two is as new. The columns m0 and
+    m1 say which rows of ``match`` the two are.
+    """
+    first = [f"a.g{i} AS g{i}" for i in range(compiled.node_columns)]
+    second = [f"b.g{i} AS g{compiled.node_columns + i}" for i in range(compiled.node_columns)]
+    leaves = [f"{m}.v{i}" for m in "ab" for i in range(compiled.leaf_columns)]
+    on = "".join(f" AND b.v{j} = a.v{i}" for i, j in group.shared)
+    names = ", ".join(compiled.rule(n).rule.name for n in group.rules)
+    return "\n".join(
+        [
+            f"-- join {names}",
+            f"SELECT r.rule, a.root AS root0, b.root AS root1, {', '.join(first + second)},",
+            f"    [{', '.join(leaves)}] AS b, a.rowid AS m0, b.rowid AS m1",
+            "FROM rule_join AS r",
+            "JOIN match AS a ON a.pattern = r.first_pattern",
+            f"JOIN match AS b ON b.pattern = r.second_pattern{on}",
+            f"WHERE r.join_group = {group.number} AND a.root <> b.root",
+            "    AND (NOT r.is_symmetric OR a.root < b.root) AND greatest(a.stamp, b.stamp) >= $since",
+            f"LIMIT {PAIR_CAP}",
+        ]
+    )
+
+
+def _is_branching(shape: Skeleton) -> bool:
+    """Whether some node has two operators among its operands."""
+    inner = [child for child in shape if child is not None]
+    return len(inner) > 1 or any(_is_branching(child) for child in inner)
+
+
+def skeleton_walk(shape: Skeleton) -> tuple[list[tuple[int, int]], list[str]]:
+    """Return, in pre-order, (parent, child position) of each node, and each leaf's column.
+
+    A column is ``n1.c0`` for operand 0 of node 1; the root's parent is -1.
+    """
+    nodes: list[tuple[int, int]] = []
+    leaves: list[str] = []
+
+    def visit(node: Skeleton, parent: int, position: int) -> None:
+        index = len(nodes)
+        nodes.append((parent, position))
+        for child_position, child in enumerate(node):
+            if child is None:
+                leaves.append(f"n{index}.c{child_position}")
+            else:
+                visit(child, index, child_position)
+
+    visit(shape, -1, -1)
+    return nodes, leaves
+
+
+def _slots(rule: Rule, sources: Sequence[SourcePattern], leaf_columns: int) -> tuple[int, ...]:
+    slots: dict[str, int] = {}
+    for index, source in enumerate(sources):
+        for name, leaf in source.leaf_of.items():
+            slots.setdefault(name, index * leaf_columns + leaf)
+    return tuple(slots[name] for name in tensor_vars(rule))
+
+
+def _join_groups(
+    rules: Sequence[CompiledRule], sources: Sequence[tuple[SourcePattern, ...]]
+) -> list[JoinGroup]:
+    groups: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for compiled, patterns in zip(rules, sources, strict=True):
+        if len(patterns) < 2:
+            continue
+        first, second = patterns
+        shared = tuple(
+            (leaf, second.leaf_of[name])
+            for name, leaf in sorted(first.leaf_of.items())
+            if name in second.leaf_of
+        )
+        groups.setdefault(shared, []).append(compiled.number)
+    return [
+        JoinGroup(number + 1, shared, tuple(members))
+        for number, (shared, members) in enumerate(sorted(groups.items()))
+    ]

@@ -1,0 +1,110 @@
+"""Which skeletons can match at all: by the heads that stand below each other in the e-graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from relational_tensat.explore.compile.compiled import (
+    CompiledRules,
+    CompiledSkeleton,
+    phase_patterns,
+)
+
+#: Heads one below the other: (parent head, operand, child head); a head alone is (head, -1, 0).
+Edge: TypeAlias = tuple[int, int, int]
+
+
+class Edges:
+    """Which heads stand below which in an e-graph, and which edges have changed since the last search.
+
+    Patterns that need other edges cannot match; those without a change have no new match.
+
+    Attributes:
+        query: finds the edges with an e-node that was written at the clock ``$since`` or later; nothing
+            where no single-pattern rule asks for any.
+    """
+
+    def __init__(self, compiled: CompiledRules) -> None:
+        parents = [
+            skeleton.parents
+            for skeleton in compiled.skeletons
+            if compiled.single_patterns.intersection(skeleton.patterns)
+        ]
+        positions = sorted({position for each in parents for _, position in each})
+        self.query = _edges_query(positions, alone=[] in parents)
+        self._changed: set[Edge] = set()
+        #: All that were ever there: those that are gone by now only cost time.
+        self._seen: set[Edge] = set()
+
+    def unseen_since(self, since: int) -> int:
+        """Return the clock from which on edges have to be looked for, to know them all."""
+        return since if self._seen else 0
+
+    def see(self, changed: Iterable[Edge]) -> None:
+        """Take note of the edges that have changed."""
+        self._changed = set(changed)
+        self._seen |= self._changed
+
+    def can_match_anew(self, heads: Sequence[int], parents: Sequence[tuple[int, int]]) -> bool:
+        """Whether all edges of a skeleton's row are in the e-graph, and one of them has changed."""
+        edges = [(heads[p], at, heads[i]) for i, (p, at) in enumerate(parents, start=1)]
+        edges = edges or [(heads[0], -1, 0)]
+        return not self._changed.isdisjoint(edges) and self._seen.issuperset(edges)
+
+
+def _edges_query(positions: Sequence[int], *, alone: bool) -> str:
+    """Return the query of changed edges.
+
+    Args:
+        positions: operands below which patterns look.
+        alone: whether some pattern is one operator, so that heads alone count.
+    """
+    parts = []
+    if positions:
+        children = ", ".join(f"c{at}" for at in positions)
+        numbers = ", ".join(map(str, positions))
+        parts.append(
+            "SELECT DISTINCT parent.head, parent.position, child.head FROM (\n"
+            f"    SELECT head, stamp, unnest([{children}]) AS child, unnest([{numbers}]) AS position\n"
+            "    FROM enode WHERE head > 0 AND NOT filtered\n"
+            ") AS parent\n"
+            "JOIN enode AS child ON child.class = parent.child\n"
+            "WHERE child.head > 0 AND NOT child.filtered\n"
+            "    AND greatest(parent.stamp, child.stamp) >= $since"
+        )
+    if alone:
+        parts.append(
+            "SELECT DISTINCT head, -1, 0 FROM enode\n"
+            "WHERE head > 0 AND NOT filtered AND stamp >= $since"
+        )
+    return "-- which heads stand below which, where that is new\n" + "\nUNION ALL\n".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSkeleton:
+    """A skeleton with those of its rows (pattern, heads…) that can match."""
+
+    skeleton: CompiledSkeleton
+    rows: tuple[tuple[int, ...], ...]
+
+
+def live_skeletons(
+    compiled: CompiledRules, phase: str, edges: Edges | None = None
+) -> list[LiveSkeleton]:
+    """Return the skeletons of a phase's patterns (``single`` or ``multi``) that can match.
+
+    Args:
+        edges: leaves out rows of which an edge is not in the e-graph, or none has changed.
+    """
+    wanted = phase_patterns(compiled, phase)
+    found = []
+    for skeleton in compiled.skeletons:
+        rows = [row for row in sorted(skeleton.rows) if row[0] in wanted]
+        if edges is not None:
+            parents = skeleton.parents
+            rows = [row for row in rows if edges.can_match_anew(row[1:], parents)]
+        if rows:
+            found.append(LiveSkeleton(skeleton, tuple(rows)))
+    return found

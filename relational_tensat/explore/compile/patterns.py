@@ -1,0 +1,138 @@
+"""Patterns and skeletons: what the rules' sources have in common.
+
+A *skeleton* is the shape of a source, operators left out: ``f(g(_, _), _)``. One SQL query serves all
+patterns of a skeleton. A *pattern* says which operator (and which literal attributes) stands at each
+node of its skeleton and which of the leaves are the same variable; rules that differ only elsewhere
+share it. What a pattern compares of an e-node is one integer, its *head*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from relational_tensat.base.errors import RuleError
+from relational_tensat.egraph.catalogue import Symbol
+from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.rules.model import Apply, Literal, Rule, Var
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import AttrItems, AttrValue
+
+#: The shape of a pattern: per child, None for a leaf, or the child's shape.
+Skeleton: TypeAlias = tuple["Skeleton | None", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternNode:
+    """What stands at one node: operator, number of children, attributes that must be equal."""
+
+    op: str
+    arity: int
+    literals: AttrItems
+
+    def accepts(self, symbol: Symbol) -> bool:
+        """Whether an e-node of this symbol may stand here."""
+        if (symbol.op, symbol.arity) != (self.op, self.arity):
+            return False
+        attrs = dict(symbol.attrs)
+        return all(attrs[name] == value for name, value in self.literals)
+
+    def example(self) -> Symbol:
+        """Return a symbol that may stand here; its other attributes have a value that is none of theirs."""
+        attrs = [attr.name for attr in get_operator(self.op).attrs]
+        literals = dict(self.literals)
+        return Symbol(
+            self.op, tuple((name, literals.get(name, "any")) for name in attrs), self.arity
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A source with its variables numbered by leaf.
+
+    Attributes:
+        nodes: in pre-order.
+        leaves: per leaf in pre-order, the first leaf of the same variable (itself if it is the first).
+    """
+
+    skeleton: Skeleton
+    nodes: tuple[PatternNode, ...]
+    leaves: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePattern:
+    """A rule's source: its pattern, and the leaf where each of its variables first stands."""
+
+    pattern: Pattern
+    leaf_of: dict[str, int]
+
+
+def source_pattern(source: Apply, rule: Rule) -> SourcePattern:
+    """Return the pattern of one source of ``rule``.
+
+    Raises:
+        RuleError: an operator has more operands than the e-node table has child columns.
+    """
+    nodes: list[PatternNode] = []
+    leaves: list[int] = []
+    leaf_of: dict[str, int] = {}
+
+    def visit(term: Apply) -> Skeleton:
+        if len(term.children) > CHILD_COLUMNS:
+            raise RuleError(
+                f"{rule.file}:{rule.line}: {rule.name}: {term.op} has {len(term.children)} operands "
+                f"in a source, expected at most {CHILD_COLUMNS}"
+            )
+        nodes.append(PatternNode(term.op, len(term.children), _literals(term)))
+        shape: list[Skeleton | None] = []
+        for child in term.children:
+            if isinstance(child, Var):
+                leaves.append(leaf_of.setdefault(child.name, len(leaves)))
+                shape.append(None)
+            else:
+                shape.append(visit(child))
+        return tuple(shape)
+
+    skeleton = visit(source)
+    return SourcePattern(Pattern(skeleton, tuple(nodes), tuple(leaves)), leaf_of)
+
+
+def _literals(term: Apply) -> AttrItems:
+    """Return the attributes that must have one value: written as literals, or left at the default."""
+    written = dict(term.attrs)
+    items: list[tuple[str, AttrValue]] = []
+    for attr in get_operator(term.op).attrs:
+        expr = written.get(attr.name)
+        if expr is None:
+            items.append((attr.name, attr.default))
+        elif isinstance(expr, Literal):
+            items.append((attr.name, expr.value))
+    return tuple(items)
+
+
+class Heads:
+    """Numbers what patterns compare: operator, arity, and the attributes that some rule pins."""
+
+    def __init__(self, patterns: Iterable[Pattern]) -> None:
+        self._pinned: dict[tuple[str, int], set[str]] = {}
+        for pattern in patterns:
+            for node in pattern.nodes:
+                pinned = self._pinned.setdefault((node.op, node.arity), set())
+                pinned.update(name for name, _ in node.literals)
+        self._ids: dict[tuple[str, int, AttrItems], int] = {}
+        #: A symbol of each head, by head - 1.
+        self.examples: list[Symbol] = []
+
+    def __call__(self, symbol: Symbol) -> int:
+        """Return the head of a symbol; 0 where no pattern looks at its operator."""
+        pinned = self._pinned.get((symbol.op, symbol.arity))
+        if pinned is None:
+            return 0
+        key = (symbol.op, symbol.arity, tuple(i for i in symbol.attrs if i[0] in pinned))
+        found = self._ids.get(key)
+        if found is None:
+            self.examples.append(symbol)
+            found = self._ids[key] = len(self.examples)
+        return found

@@ -1,0 +1,204 @@
+"""What a search joins: the nodes of its live skeletons, as prefixes that several of them begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from relational_tensat.explore.compile.compiled import skeleton_walk
+from relational_tensat.explore.compile.live import LiveSkeleton
+
+#: Two leaves, as columns (``n1.c0``), that are one class.
+Equality: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What an e-node must be to join those before it.
+
+    Attributes:
+        parent, position: it is in the class of that operand of that node; the root's are -1.
+        heads: one of these.
+        combined: the heads that it and those before it may have together.
+        equal: leaves that are one class, which is known from here on.
+        narrowed: (node, heads) of nodes before it that may be more in the prefix that is joined.
+    """
+
+    parent: int
+    position: int
+    heads: tuple[int, ...]
+    combined: tuple[tuple[int, ...], ...]
+    equal: tuple[Equality, ...]
+    narrowed: tuple[tuple[int, tuple[int, ...]], ...] = ()
+
+
+@dataclass
+class Branch:
+    """A live skeleton's part of the query.
+
+    Attributes:
+        leaves: the column of each leaf.
+        steps: one per node.
+        optional: leaves that some patterns want equal, and per row which of these.
+    """
+
+    live: LiveSkeleton
+    leaves: list[str]
+    steps: list[Step]
+    optional: list[Equality]
+    wants: list[set[Equality]]
+
+
+@dataclass
+class Prefix:
+    """E-nodes joined so far: the steps from the first node to this one.
+
+    Attributes:
+        node: the number of its last node.
+        is_whole: a branch ends here that joins by nothing but classes: all of it is needed in any case.
+        ends: branches that end here, with what is left to ask of their rows.
+        needs: the columns of its nodes that later steps and the ends speak of.
+        name: of the common table expression that has its rows, if there is one.
+    """
+
+    step: Step
+    above: Prefix | None
+    node: int
+    is_whole: bool = False
+    following: dict[Step, Prefix] = field(default_factory=dict)
+    ends: list[tuple[Branch, Step | None]] = field(default_factory=list)
+    needs: set[str] = field(default_factory=set)
+    name: str = ""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether its rows are found once for all that begins with it.
+
+        Not a scan; nor what has two operators below one, unless it is needed in any case, or leaves join
+        these: alone they multiply.
+        """
+        if self.node == 0 or len(self.following) + len(self.ends) < 2:
+            return False
+        steps = [each.step for each in self.path()]
+        is_branching = len({step.parent for step in steps}) < len(steps)
+        return self.is_whole or not is_branching or any(step.equal for step in steps)
+
+    def path(self) -> list[Prefix]:
+        """Return the prefixes from the first node to this one."""
+        return [*(self.above.path() if self.above else []), self]
+
+
+def shared_prefixes(live: Sequence[LiveSkeleton]) -> list[Prefix]:
+    """Return the prefixes of the joins that find the matches of live skeletons, each after those above it.
+
+    Each skeleton is the branch of one of them.
+    """
+    first: dict[Step, Prefix] = {}
+    branches = [_branch(each) for each in live]
+    for branch in sorted(branches, key=lambda b: sum(len(step.equal) for step in b.steps)):
+        _place(branch, first)
+    prefixes = list(_all(first.values()))
+    _note_needs(prefixes)
+    return prefixes
+
+
+def _branch(live: LiveSkeleton) -> Branch:
+    nodes, leaves = skeleton_walk(live.skeleton.shape)
+    wants = [
+        {(leaves[i], leaves[j]) for i, j in live.skeleton.equal_leaves[row[0]]} for row in live.rows
+    ]
+    common = set.intersection(*wants)
+    steps = [
+        Step(
+            parent, position,
+            tuple(sorted({row[1 + number] for row in live.rows})),
+            tuple(sorted({row[1 : 2 + number] for row in live.rows})),
+            tuple(sorted(pair for pair in common if max(map(node_of, pair)) == number)),
+        )
+        for number, (parent, position) in enumerate(nodes)
+    ]  # fmt: skip
+    return Branch(live, leaves, steps, sorted(set.union(*wants) - common), wants)
+
+
+def _place(branch: Branch, first: dict[Step, Prefix]) -> None:
+    """Add a branch's steps to what is there, beginning with the most that can be shared."""
+    steps = branch.steps
+    prefix, late = _whole_prefix(steps, first.values())
+    start = 0 if prefix is None else prefix.node + 1
+    for number, step in enumerate(steps[start:], start=start):
+        if late is not None:
+            step = replace(step, equal=late.equal + step.equal, narrowed=late.narrowed)
+            late = None
+        options = first if prefix is None else prefix.following
+        prefix = options.setdefault(step, Prefix(step, prefix, number))
+    if prefix is not None:
+        prefix.ends.append((branch, late))
+        prefix.is_whole |= not any(step.equal for step in steps)
+
+
+def _whole_prefix(
+    steps: Sequence[Step], first: Iterable[Prefix]
+) -> tuple[Prefix | None, Step | None]:
+    """Return the longest prefix that is found in any case and has all that some steps begin with.
+
+    And what must be asked of its rows to be theirs.
+    """
+    best: Prefix | None = None
+    for prefix in _all(first):
+        path = prefix.path()
+        if prefix.is_whole and 0 < prefix.node < len(steps) and _has(path, steps):
+            best = prefix if best is None or prefix.node > best.node else best
+    if best is None:
+        return None, None
+    mine = list(zip(best.path(), steps, strict=False))
+    equal = tuple(pair for _, step in mine for pair in step.equal)
+    narrowed = tuple(
+        (prefix.node, step.heads) for prefix, step in mine if prefix.step.heads != step.heads
+    )
+    if not equal and not narrowed:
+        return best, None
+    return best, Step(-1, -1, (), (), equal, narrowed)
+
+
+def _has(path: Sequence[Prefix], steps: Sequence[Step]) -> bool:
+    """Whether a path's rows contain those that some steps begin with."""
+    return all(
+        (prefix.step.parent, prefix.step.position) == (step.parent, step.position)
+        and not prefix.step.equal
+        and not prefix.step.narrowed
+        and set(prefix.step.combined) >= set(step.combined)
+        for prefix, step in zip(path, steps, strict=False)
+    )
+
+
+def _all(prefixes: Iterable[Prefix]) -> Iterator[Prefix]:
+    """Yield prefixes and what follows them, each after what it begins with."""
+    for prefix in prefixes:
+        yield prefix
+        yield from _all(prefix.following.values())
+
+
+def _note_needs(prefixes: Iterable[Prefix]) -> None:
+    """Note, for each prefix, which of its columns are spoken of later."""
+    for prefix in prefixes:
+        step = prefix.step
+        spoken = {f"n{step.parent}.c{step.position}"} if prefix.above else set()
+        spoken.update(_spoken(step))
+        for branch, late in prefix.ends:
+            spoken.update(["n0.class", *branch.leaves])
+            spoken.update(f"n{i}.signature" for i in range(prefix.node + 1))
+            spoken.update(f"n{i}.head" for i, s in enumerate(branch.steps) if len(s.heads) > 1)
+            spoken.update(_spoken(late) if late else ())
+        for each in prefix.path():
+            each.needs.update(c for c in spoken if node_of(c) <= each.node)
+
+
+def _spoken(step: Step) -> Iterator[str]:
+    yield from (column for pair in step.equal for column in pair)
+    yield from (f"n{node}.head" for node, _ in step.narrowed)
+
+
+def node_of(column: str) -> int:
+    """Return the number of the node that a column is of: 1 of ``n1.c0``."""
+    return int(column[1 : column.index(".")])

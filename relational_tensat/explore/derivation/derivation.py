@@ -1,0 +1,194 @@
+"""Deriving: one e-graph of both sides of a rule, grown by the laws until the sides are one class."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from relational_tensat.base.errors import UnsoundRuleError
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore import Exploration, Limits, explore
+from relational_tensat.explore.derivation.configurations import generic_configurations
+from relational_tensat.explore.derivation.sides import Sides, both_sides
+from relational_tensat.rules.instance import tensor_vars
+from relational_tensat.rules.model import Rule
+from relational_tensat.rules.soundness.choices import SeededChoices
+from relational_tensat.rules.soundness.drawing import Configuration
+
+#: What kept a side from meeting the other, by the stop reason of the exploration.
+_WITHOUT = {
+    "saturated": "the laws have nothing left to add",
+    "iterations": "the iteration limit is reached",
+    "nodes": "the e-node limit is reached",
+    "time": "the time limit is reached",
+    "memory": "the memory limit is reached",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How hard a rule is tried.
+
+    Attributes:
+        configurations: on at most so many sets of operands.
+        iterations, multi_iterations: of an exploration; the latter each time that the laws of one
+            source have nothing left to add.
+        e_nodes: of an e-graph.
+        seconds: for a rule, wall time.
+        seed: of the operands that are drawn.
+    """
+
+    configurations: int = 4
+    iterations: int = 12
+    multi_iterations: int = 2
+    e_nodes: int = 10_000
+    seconds: float = 30.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """Whether the laws prove a rule, and what it took.
+
+    Attributes:
+        rule, law: of the rule.
+        derived: on every configuration, each pair of source and target became one class.
+        configurations: on how many sets of operands it was tried.
+        iterations: of the longest exploration.
+        e_nodes: of the largest e-graph.
+        seconds: wall time.
+        reason: why it is not derived; empty if it is.
+        where: the first operands on which it is not derived, e.g. ``a float32[2,3], b float32[3]``.
+    """
+
+    rule: str
+    law: str
+    derived: bool
+    configurations: int
+    iterations: int
+    e_nodes: int
+    seconds: float
+    reason: str = ""
+    where: str = ""
+
+
+def derive_rules(
+    rules: Sequence[Rule], laws: Sequence[Rule], effort: Effort | None = None
+) -> Iterator[Derivation]:
+    """Yield for each rule whether the laws prove it.
+
+    Args:
+        laws: taken wherever they hold, whether or not rewriting is worth it there.
+    """
+    everywhere = [law.everywhere for law in laws]
+    for rule in rules:
+        yield derive_rule(rule, everywhere, effort)
+
+
+def derive_rule(rule: Rule, laws: Sequence[Rule], effort: Effort | None = None) -> Derivation:
+    """Say whether laws prove a rule on operands that satisfy its sources and conditions.
+
+    All configurations share an e-graph at first. Those that are not proven when a limit is reached
+    get one of their own.
+
+    Args:
+        laws: as they are, with their ``worth``.
+
+    Raises:
+        KeyboardInterrupt: the exploration was interrupted.
+    """
+    return _Attempt(rule, laws, effort or Effort()).result()
+
+
+class _Attempt:
+    """The attempt to derive one rule."""
+
+    def __init__(self, rule: Rule, laws: Sequence[Rule], effort: Effort) -> None:
+        self._rule = rule
+        self._laws = laws
+        self._effort = effort
+        self._started = time.perf_counter()
+        self._configurations: list[Configuration] = []
+        self._iterations = 0
+        self._e_nodes = 0
+
+    def result(self) -> Derivation:
+        rule, effort = self._rule, self._effort
+        choices = SeededChoices(f"{effort.seed} {rule.name}")
+        try:
+            found = generic_configurations(rule.everywhere, effort.configurations, choices)
+        except UnsoundRuleError as error:
+            return self._failed(f"wrong: {error}")
+        if not found:
+            return self._failed("no operands were found that satisfy its sources and conditions")
+        self._configurations = found
+        missing, stopped = self._prove(found)
+        if missing and stopped != "saturated" and len(found) > 1:
+            for each in missing:
+                unproven, stopped = self._prove([each])
+                if unproven:
+                    return self._failed(_WITHOUT[stopped], each)
+        elif missing:
+            return self._failed(_WITHOUT[stopped], missing[0])
+        return self._outcome()
+
+    def _prove(self, configurations: Sequence[Configuration]) -> tuple[list[Configuration], str]:
+        """Explore both sides; return the configurations that are not proven, and what ended it."""
+        sides = both_sides(self._rule.everywhere, configurations)
+        egraph = EGraph.create(sides.graph)
+        try:
+            stopped = "goal"
+            if _unproven(sides, egraph):
+                exploration = self._explore(egraph, sides)
+                self._iterations = max(self._iterations, exploration.iterations)
+                stopped = exploration.stop_reason
+            self._e_nodes = max(self._e_nodes, egraph.e_nodes)
+            return [configurations[i] for i in _unproven(sides, egraph)], stopped
+        finally:
+            egraph.close()
+
+    def _explore(self, egraph: EGraph, sides: Sides) -> Exploration:
+        left_s = self._effort.seconds - (time.perf_counter() - self._started)
+        limits = Limits(
+            iterations=self._effort.iterations,
+            multi_iterations=self._effort.multi_iterations,
+            multi_schedule="saturated",
+            e_nodes=self._effort.e_nodes,
+            seconds=max(left_s, 0.0),
+        )
+        exploration = explore(
+            egraph, self._laws, limits, until=lambda grown: not _unproven(sides, grown)
+        )
+        if exploration.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        return exploration
+
+    def _failed(self, reason: str, where: Configuration | None = None) -> Derivation:
+        names = tensor_vars(self._rule)
+        operands = () if where is None else zip(names, where.var_types, strict=True)
+        text = ", ".join(f"{name} {kind}" for name, kind in operands)
+        return self._outcome(reason, text)
+
+    def _outcome(self, reason: str = "", where: str = "") -> Derivation:
+        return Derivation(
+            rule=self._rule.name,
+            law=self._rule.law,
+            derived=not reason,
+            configurations=len(self._configurations),
+            iterations=self._iterations,
+            e_nodes=self._e_nodes,
+            seconds=time.perf_counter() - self._started,
+            reason=reason,
+            where=where,
+        )
+
+
+def _unproven(sides: Sides, egraph: EGraph) -> list[int]:
+    """Return the numbers of the configurations of which some pair is not one class."""
+    class_of = dict(egraph.database.run("output_classes"))
+    return [
+        number
+        for number, pairs in enumerate(sides.pairs)
+        if any(class_of[left] != class_of[right] for left, right in pairs)
+    ]

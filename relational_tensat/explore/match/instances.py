@@ -1,0 +1,190 @@
+"""Instances: a rule on one configuration of signatures, judged once however often it matches.
+
+Matches of the same rule whose e-nodes have the same signatures agree in all that conditions, shape
+rules and target attributes can see. So each distinct configuration is judged once, in Python, by the
+operators' own descriptions; the verdict and the e-nodes to build are rows that matches are joined with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from relational_tensat.egraph.catalogue import Catalogue
+from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.explore.apply.applying import Bounds
+from relational_tensat.explore.compile.compiled import CompiledRule, CompiledRules
+from relational_tensat.explore.compile.patterns import Skeleton
+from relational_tensat.rules.instance import Instance, instantiate
+from relational_tensat.tensor.types import Attrs, ValueType
+
+
+class Instances:
+    """Judges configurations and writes them to the tables ``instance`` and ``template``.
+
+    ``bounds`` says how much the applications of valid instances can add.
+
+    Args:
+        first: the number of the first instance; the others follow.
+    """
+
+    def __init__(
+        self, compiled: CompiledRules, catalogue: Catalogue, database: Database, first: int = 1
+    ) -> None:
+        self._compiled = compiled
+        self._catalogue = catalogue
+        self._database = database
+        self._count = first - 1
+        self._sites = [_variable_sites(rule, compiled) for rule in compiled.rules]
+        #: By rule number: the most nodes that a valid instance builds.
+        self._sizes: dict[int, int] = {}
+        #: The most operands of a node that a valid instance builds.
+        self._operands = 1
+
+    def create_tables(self) -> None:
+        """Make the two tables. In a file they are kept, as long as the exploration may be resumed."""
+        kind = "TABLE" if self._database.is_file else "TEMP TABLE"
+        signatures = ", ".join(f"g{i} INTEGER" for i in range(2 * self._compiled.node_columns))
+        self._database.execute(
+            "-- judged configurations; pattern: of a single-pattern rule, else 0\n"
+            f"CREATE OR REPLACE {kind} instance"
+            f" (id INTEGER, rule INTEGER, pattern INTEGER, {signatures}, root0 INTEGER, root1 INTEGER)",
+            name="instance",
+        )
+        children = ", ".join(f"s{i} INTEGER" for i in range(CHILD_COLUMNS))
+        self._database.execute(
+            "-- one e-node of a target, built in its step; s0… are positions in the bindings (from 1)\n"
+            f"CREATE OR REPLACE {kind} template"
+            f" (instance INTEGER, step INTEGER, signature INTEGER, type INTEGER, head INTEGER, {children})",
+            name="template",
+        )
+
+    def restore(self) -> None:
+        """Go on with the tables that another process has filled."""
+        ((last,),) = self._database.execute("SELECT max(id) FROM instance", name="instance")
+        self._count = max(self._count, int(last or 0))
+        sizes = self._database.run("instance_sizes")
+        self._sizes = {int(rule): int(nodes) for rule, nodes, _ in sizes}
+        self._operands = max((int(operands) for _, _, operands in sizes), default=1)
+
+    def drop_tables(self) -> None:
+        """Drop what only an exploration needs."""
+        for table in ("instance", "template"):
+            self._database.execute(f"DROP TABLE {table}", name=table)
+
+    def judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
+        """Judge configurations: rows of rule number and signatures (0 where there is no node).
+
+        Raises:
+            UnsoundRuleError: a target's type differs from its source's.
+        """
+        columns = 2 * self._compiled.node_columns
+        instances: list[tuple[int, ...]] = []
+        template: list[tuple[int, ...]] = []
+        for number, *signatures in configurations:
+            self._database.check_interrupt()
+            self._count += 1
+            rule = self._compiled.rule(number)
+            types = self._variable_types(rule, signatures)
+            instance = self._instantiate(rule, signatures, types)
+            roots = (0, 0)
+            if instance is not None:
+                rows, roots = self._template_rows(rule, instance)
+                template.extend(rows)
+                self._sizes[number] = max(self._sizes.get(number, 0), len(rows))
+                operands = [len(node.children) for node in instance.nodes]
+                self._operands = max([self._operands, *operands])
+            padding = [0] * (columns - len(signatures))
+            pattern = 0 if rule.rule.is_multi else rule.patterns[0]
+            instances.append((self._count, number, pattern, *signatures, *padding, *roots))
+        self._database.append("instance", instances)
+        self._database.append("template", template)
+
+    def bounds(
+        self, matches: Mapping[int, int], node_limit: int, *, is_whole: bool = False
+    ) -> Bounds:
+        """Return what bounds building the targets of so many matches, by rule number.
+
+        Args:
+            matches: of rules that have the same number of sources.
+        """
+        sizes = [(self._sizes.get(rule, 0), count) for rule, count in matches.items()]
+        sources = max((len(self._compiled.rule(rule).patterns) for rule in matches), default=0)
+        return Bounds(
+            node_limit,
+            total_nodes=sum(nodes * count for nodes, count in sizes),
+            steps=max((nodes for nodes, _ in sizes), default=0),
+            sources=sources,
+            bound=sources * self._compiled.leaf_columns,
+            operands=self._operands,
+            is_whole=is_whole,
+        )
+
+    def _variable_types(
+        self, compiled: CompiledRule, signatures: Sequence[int]
+    ) -> tuple[ValueType, ...]:
+        sites = self._sites[compiled.number - self._compiled.first]
+        return tuple(self._catalogue.operand_types(signatures[n])[child] for n, child in sites)
+
+    def _instantiate(
+        self, compiled: CompiledRule, signatures: Sequence[int], types: tuple[ValueType, ...]
+    ) -> Instance | None:
+        catalogue = self._catalogue
+        symbols: list[tuple[str, Attrs]] = []
+        roots: list[ValueType] = []
+        for index, pattern in enumerate(compiled.patterns):
+            start = index * self._compiled.node_columns
+            size = len(self._compiled.patterns[pattern - 1].nodes)
+            for signature in signatures[start : start + size]:
+                symbol = catalogue.symbol_of(signature)
+                symbols.append((symbol.op, dict(symbol.attrs)))
+            roots.append(catalogue.type_of(signatures[start]))
+        return instantiate(compiled.rule, tuple(symbols), types, tuple(roots))
+
+    def _template_rows(
+        self, compiled: CompiledRule, instance: Instance
+    ) -> tuple[list[tuple[int, ...]], tuple[int, int]]:
+        """Return rows of ``template`` and the binding positions (from 1) of the target roots."""
+        variables = len(compiled.slots)
+        base = len(compiled.patterns) * self._compiled.leaf_columns
+
+        def binding(index: int) -> int:
+            if index < variables:
+                return compiled.slots[index] + 1
+            return base + index - variables + 1
+
+        rows = []
+        for step, target in enumerate(instance.nodes, start=1):
+            signature = self._catalogue.intern_checked(
+                target.op, target.attrs, target.operand_types, target.type
+            )
+            kind = self._catalogue.signatures[signature - 1].type
+            head = self._catalogue.heads[signature - 1]
+            sources = [binding(child) for child in target.children]
+            sources += [0] * (CHILD_COLUMNS - len(sources))
+            rows.append((self._count, step, signature, kind, head, *sources))
+        roots = [binding(root) for root in instance.roots]
+        return rows, (roots[0], roots[1] if len(roots) > 1 else 0)
+
+
+def _variable_sites(rule: CompiledRule, compiled: CompiledRules) -> list[tuple[int, int]]:
+    """Return, per tensor variable, a (signature position, child position) where it is an operand."""
+    sites: list[tuple[int, int]] = []
+    leaf_sites: list[tuple[int, int]] = []
+    for index, number in enumerate(rule.patterns):
+        found: list[tuple[int, int]] = []
+        _leaf_sites(compiled.patterns[number - 1].skeleton, index * compiled.node_columns, found)
+        leaf_sites += found + [(0, 0)] * (compiled.leaf_columns - len(found))
+    sites.extend(leaf_sites[slot] for slot in rule.slots)
+    return sites
+
+
+def _leaf_sites(shape: Skeleton, start: int, found: list[tuple[int, int]]) -> int:
+    """Append (node, child position) of each leaf in pre-order; return the next free node number."""
+    following = start + 1
+    for position, child in enumerate(shape):
+        if child is None:
+            found.append((start, position))
+        else:
+            following = _leaf_sites(child, following, found)
+    return following

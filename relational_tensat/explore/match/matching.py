@@ -1,0 +1,248 @@
+"""E-matching: from the e-graph's rows to the applications that a phase will carry out.
+
+One query fills ``match``, by a branch per live skeleton; new configurations are judged; matches joined
+with valid instances are the rows of ``application``: a rule's instance, its root classes and its bindings.
+
+Applications have an order that depends on nothing but the e-graph, rule by rule as in TENSAT: it decides
+what the node limit leaves out and, by the ages of the e-nodes made, what the cycle filter takes. Of a
+rule, the youngest class comes first: what closes a cycle is then found to be younger than what carries
+the original graph, and less has to be filtered. Multi-pattern rules take turns: of each, a full e-graph
+then has some.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.compile.compiled import (
+    PAIR_CAP,
+    CompiledRules,
+    join_query,
+    union_all,
+)
+from relational_tensat.explore.compile.live import Edges, LiveSkeleton, live_skeletons
+from relational_tensat.explore.compile.search_query import search_query
+from relational_tensat.explore.match.instances import Instances
+from relational_tensat.rules.text import rule_text
+
+
+class Matcher:
+    """Finds applications; keeps the rule tables of one database up to date.
+
+    Attributes:
+        instances: the judged configurations.
+        truncated: whether the last search left pairs out because of ``PAIR_CAP``.
+        rule_seconds: wall seconds of matching, by rule number.
+    """
+
+    def __init__(
+        self,
+        egraph: EGraph,
+        compiled: CompiledRules,
+        first_instance: int = 1,
+        *,
+        restored: bool = False,
+    ) -> None:
+        """Make the tables of rules and instances.
+
+        Args:
+            restored: the rules and their instances are in the tables already: another process was
+                killed while it matched them.
+        """
+        self.compiled = compiled
+        self.truncated = False
+        self.rule_seconds: dict[int, float] = {}
+        self._has_rest = False
+        self._database: Database = egraph.database
+        self.instances = Instances(compiled, egraph.catalogue, egraph.database, first_instance)
+        if restored:
+            self.instances.restore()
+        else:
+            self.instances.create_tables()
+            self._insert_rules()
+        self._edges = Edges(compiled)
+        self._rules_of: dict[int, list[int]] = {}
+        for each in compiled.rules:
+            if not each.rule.is_multi:
+                self._rules_of.setdefault(each.patterns[0], []).append(each.number)
+        self._create_tables()
+
+    def single(self, since: int) -> int:
+        """Fill ``application`` with the new applications of single-pattern rules; return how many."""
+        if not self.find("single", since):
+            return 0
+        found = self._database.execute(self._unjudged_singles, name="unjudged_singles")
+        self._judge([(rule, *rest) for pattern, *rest in found for rule in self._rules_of[pattern]])
+        return self._fill("application", self._single_text)
+
+    def multi(self, since: int, most: int) -> int:
+        """Fill ``application`` with new applications of multi-pattern rules; return how many.
+
+        Args:
+            most: of a rule with more than twice as many, about as many come first. The others are left
+                to ``rest``: of millions that have no room, the order need not be known.
+        """
+        self._has_rest = False
+        pairs = self.pair(since)
+        if not pairs:
+            return 0
+        self._judge(self._database.execute(self._unjudged_pairs, name="unjudged_pairs"))
+        if pairs > 2 * most:
+            self._has_rest = self._database.change("pair_cut", most=most) > 0
+        text = self._first_text if self._has_rest else self._multi_text
+        return self._fill("application", text) or self.rest()
+
+    def rest(self) -> int:
+        """Fill ``application`` with what the last search has found and not given; return how many."""
+        if not self._has_rest:
+            return 0
+        self._has_rest = False
+        return self._fill("application", self._rest_text)
+
+    def pair(self, since: int) -> int:
+        """Fill ``pair`` with the pairs of matches of multi-pattern rules; return how many.
+
+        The sources are matched in full; a pair is new if one of the two is (semi-naive).
+        """
+        self.truncated = False
+        if not self.find("multi", 0):
+            return 0
+        queries = [join_query(group, self.compiled) for group in self.compiled.joins]
+        pairs = self._fill("pair", union_all(queries), since=since)
+        self.truncated = pairs >= PAIR_CAP
+        return pairs
+
+    def log_instances(self) -> None:
+        """Write down the instances that unions name."""
+        self._database.execute(self._instances_text, name="log_instances")
+
+    def find(self, phase: str, since: int) -> int:
+        """Fill ``match`` with what is new for a phase, ``single`` or ``multi``; return how many."""
+        self.compiled.see_heads()
+        edges = None
+        if phase == "single":  # sources of multi-pattern rules are few and matched in full
+            if not self.compiled.single_patterns:
+                return 0
+            edges = self._edges
+            new = {"since": edges.unseen_since(since)}
+            edges.see(self._database.execute(edges.query, new, "head_edges"))
+        live = live_skeletons(self.compiled, phase, edges)
+        if not live:
+            return 0
+        started = time.perf_counter()
+        found = self._fill("match", search_query(live, self.compiled, phase), since=since)
+        self._share_time(live, time.perf_counter() - started)
+        return found
+
+    def _fill(self, table: str, query: str, **params: int) -> int:
+        """Make a temporary table of a query's rows; return how many."""
+        text = f"CREATE OR REPLACE TEMP TABLE {table} AS\n{query}"
+        return int(self._database.execute(text, params or None, table)[0][0])
+
+    def _judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
+        if configurations:
+            self.instances.judge(sorted(configurations))
+
+    def _share_time(self, live: list[LiveSkeleton], seconds: float) -> None:
+        """Share the seconds of a search among the rules that it served."""
+        patterns = {row[0] for each in live for row in each.rows}
+        rules = [r.number for r in self.compiled.rules if patterns.intersection(r.patterns)]
+        for number in rules:
+            self.rule_seconds[number] = self.rule_seconds.get(number, 0.0) + seconds / len(rules)
+
+    def _create_tables(self) -> None:
+        self._database.script("rule_tables")
+        self._insert_joins()
+        self._write_texts([f"g{i}" for i in range(2 * self.compiled.node_columns)])
+
+    def _insert_joins(self) -> None:
+        joined = [(g, self.compiled.rule(n)) for g in self.compiled.joins for n in g.rules]
+        self._database.insert(
+            "rule_join",
+            {
+                "join_group": [g.number for g, _ in joined],
+                "rule": [r.number for _, r in joined],
+                "first_pattern": [r.patterns[0] for _, r in joined],
+                "second_pattern": [r.patterns[1] for _, r in joined],
+                "is_symmetric": [r.rule.symmetric for _, r in joined],
+            },
+        )
+
+    def _insert_rules(self) -> None:
+        compiled = self.compiled
+        rules = [r.rule for r in compiled.rules]
+        self._database.insert(
+            "rule",
+            {
+                "id": [r.number for r in compiled.rules],
+                "name": [r.name for r in rules],
+                "law": [r.law for r in rules],
+                "sources": [len(r.sources) for r in rules],
+                "unsound": [r.unsound for r in rules],
+                "file": [r.file for r in rules],
+                "line": [r.line for r in rules],
+                "text": [rule_text(r) for r in rules],
+                "operands": [[slot + 1 for slot in r.slots] for r in compiled.rules],
+                "leaves": [len(r.patterns) * compiled.leaf_columns for r in compiled.rules],
+            },
+        )
+
+    def _write_texts(self, signatures: list[str]) -> None:
+        single = signatures[: self.compiled.node_columns]
+        leaves = ", ".join(f"v{i}" for i in range(self.compiled.leaf_columns))
+        on_match = " AND ".join(f"i.{g} = m.{g}" for g in ("pattern", *single))
+        on_pair = " AND ".join(f"i.{g} = p.{g}" for g in signatures)
+        every = ", ".join(f"i.{g}" for g in signatures)
+        self._instances_text = (
+            "-- the instances that unions name\n"
+            f"INSERT INTO instance_log SELECT i.id, i.rule, list_filter([{every}], lambda g: g > 0)\n"
+            "FROM instance AS i SEMI JOIN union_log AS u ON u.instance = i.id"
+        )
+        self._single_text = (
+            "-- applications of single-pattern rules\n"
+            "SELECT row_number() OVER ()::INTEGER AS id, rule, instance, root0, 0 AS root1,\n"
+            f"    [{leaves}] AS b\n"  # after sorting: lists are slow to move
+            "FROM (\n"
+            f"    SELECT i.rule, i.id AS instance, m.root AS root0, {leaves}\n"
+            f"    FROM match AS m JOIN instance AS i ON {on_match}\n"
+            f"    WHERE i.root0 > 0 ORDER BY i.rule, m.root DESC, i.id, {leaves}\n"
+            ")"
+        )
+        below = "JOIN pair_cut AS c ON c.rule = p.rule AND p.root0 < c.root0"
+        self._multi_text = _multi_text("pair AS p", on_pair)
+        self._first_text = _multi_text(f"pair AS p ANTI {below}", on_pair)
+        self._rest_text = _multi_text(f"pair AS p SEMI {below}", on_pair)
+        self._unjudged_singles = (
+            "-- configurations of single-pattern rules that are not judged yet\n"
+            f"SELECT DISTINCT m.pattern, {', '.join(f'm.{g}' for g in single)}\n"
+            f"FROM match AS m ANTI JOIN instance AS i ON {on_match}"
+        )
+        self._unjudged_pairs = (
+            "-- configurations of multi-pattern rules that are not judged yet\n"
+            f"SELECT DISTINCT p.rule, {', '.join(f'p.{g}' for g in signatures)}\n"
+            f"FROM pair AS p ANTI JOIN instance AS i ON i.rule = p.rule AND {on_pair}"
+        )
+
+
+def _multi_text(pairs: str, on_pair: str) -> str:
+    """Return the query of multi-pattern rules' applications.
+
+    Args:
+        pairs: which pairs ``p`` are asked for, as it stands after FROM.
+        on_pair: which instance a pair is of.
+    """
+    return (
+        "-- applications of multi-pattern rules\n"
+        "SELECT row_number() OVER ()::INTEGER AS id, * EXCLUDE (turn) FROM (\n"
+        "    SELECT p.rule, i.id AS instance, p.root0, p.root1, p.b, p.m0, p.m1, row_number() OVER (\n"
+        "        PARTITION BY p.rule ORDER BY p.root0 DESC, p.root1 DESC, i.id, hash(p.b)\n"
+        "    ) AS turn\n"
+        f"    FROM {pairs}\n"
+        f"    JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
+        "    WHERE i.root0 > 0\n"
+        "    ORDER BY turn, p.rule\n"
+        ")"
+    )

@@ -1,0 +1,1 @@
+"""Strategies of exploration: what decides which step is taken next."""

@@ -1,0 +1,60 @@
+"""The form of a set of e-nodes: what it computes, whatever its weights and operands are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from relational_tensat.explore.strategies.blocks.loaded import LoadedGraph
+
+#: Equal forms are isomorphic sets of e-nodes, in corresponding order.
+Form: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some e-nodes of a graph.
+
+    Attributes:
+        nodes: operands first.
+        free: what they use from outside but for constants, in the order of first use.
+        constants: the constants that they use.
+        form: equal for two parts if renaming ``free`` and ``nodes``, one by one, makes them the same.
+    """
+
+    nodes: tuple[int, ...]
+    free: tuple[int, ...]
+    constants: tuple[int, ...]
+    form: Form
+
+
+def part_of(graph: LoadedGraph, nodes: Sequence[int], mark: int = 0) -> Part:
+    """Return the part of a graph that some e-nodes are.
+
+    Args:
+        nodes: in ascending order; no leaves.
+        mark: one of them whose place is part of the form.
+    """
+    local = {number: index for index, number in enumerate(nodes)}
+    free: dict[int, int] = {}
+    constants: dict[int, None] = {}
+    form: list[object] = []
+
+    def operand(number: int) -> object:
+        if number in local:
+            return local[number]
+        if graph.is_constant(number):
+            constants[number] = None
+            return "constant", graph.nodes[number].signature
+        if number not in free:
+            free[number] = len(free)
+        kind = "value" if not graph.is_leaf(number) else graph.op(number)
+        known = number not in graph.on_inputs
+        return kind, known, graph.type_number(number), free[number]
+
+    for number in nodes:
+        signature, children = graph.nodes[number]
+        form.append((signature, *map(operand, children)))
+    form.append(local.get(mark))
+    return Part(tuple(nodes), tuple(free), tuple(constants), tuple(form))

@@ -1,0 +1,6 @@
+"""Extraction while exploration goes on: the cheapest graph so far, which is never lost again."""
+
+from relational_tensat.extract.anytime.entry import ExtractionEntry
+from relational_tensat.extract.anytime.extractor import AnytimeExtractor
+
+__all__ = ["AnytimeExtractor", "ExtractionEntry"]

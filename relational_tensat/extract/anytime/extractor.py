@@ -1,0 +1,245 @@
+"""Extraction between the iterations of exploration, and the final one.
+
+Each begins from the cheapest graph so far, with the extractor that the run was asked for: greedy
+methods do not see what only pays together (merged products above all), so they may stand still
+while the optimum moves. Together the extractions between iterations may take as long as exploration
+has taken, and ``LEAST_S`` each anyway, in which a small e-graph's optimum is proven; their seconds
+count as exploration's where its time is limited. What they leave open is taken up by the final
+one, which has a limit of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import astuple, fields, replace
+
+import numpy as np
+
+from relational_tensat.base.interruption import Interruption
+from relational_tensat.cost import CostModel, as_source, graph_cost_us
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.extract import Extraction, extract, relative_gap
+from relational_tensat.extract.anytime.entry import ExtractionEntry, ExtractionProgress
+from relational_tensat.extract.anytime.kept import KeptChoice
+from relational_tensat.extract.problem import COST_TOLERANCE, Ints
+from relational_tensat.extract.tables import TableProblem, choose, extraction_problem
+from relational_tensat.run.options import Options
+
+LEAST_S = 0.5
+"""So long an extraction between iterations may take in any case."""
+
+
+class AnytimeExtractor:
+    """Extracts from an e-graph while it is explored, and in the end.
+
+    Attributes:
+        log: what each extraction found.
+        spent_s: wall seconds of the extractions between iterations.
+        interruption: whether Ctrl-C was pressed; once is enough for all of them.
+    """
+
+    def __init__(
+        self, egraph: EGraph, cost: CostModel, options: Options, progress: ExtractionProgress
+    ) -> None:
+        self.log: list[ExtractionEntry] = []
+        self.spent_s = 0.0
+        self._egraph = egraph
+        self._cost = cost
+        self._options = options
+        self._progress = progress
+        self.interruption = Interruption()
+        self._started = time.monotonic()
+        self._best_us = graph_cost_us(egraph.graph, cost)
+        self._kept: KeptChoice | None = None
+        self._last: tuple[TableProblem, Extraction] | None = None
+        self._unmoved = 0
+
+    def go_on(self) -> None:
+        """Take up what the extractor of another process, which was killed, left in the tables."""
+        self._egraph.database.script("forget_final")
+        columns = ", ".join(field.name for field in fields(ExtractionEntry))
+        text = f"-- extractions\nSELECT {columns} FROM extraction_log ORDER BY rowid"
+        for row in self._egraph.database.execute(text):
+            entry = ExtractionEntry(*row)
+            self.log.append(entry)
+            if self._is_cheaper(entry.best_us):
+                self._kept = KeptChoice(self._egraph, entry.best_us, entry.iteration)
+            self._count(entry.best_us)
+
+    def after(self, iteration: int) -> str | None:
+        """Extract if an iteration is one of those to do so after; return a reason to stop exploring.
+
+        Raises:
+            Interrupted: exploration's time is over.
+            KeyboardInterrupt: Ctrl-C was pressed twice.
+        """
+        every = self._options.extract_every
+        if every == 0 or iteration % every:
+            return "interrupted" if self.interruption.happened else None
+        if all(entry.iteration != iteration for entry in self.log):
+            with self.interruption.watching(), self._counting():
+                self._extract_between(iteration)
+        if self.interruption.happened:
+            return "interrupted"
+        return "unmoved" if 0 < self._options.stop_unmoved <= self._unmoved else None
+
+    def finish(self, iteration: int) -> Extraction:
+        """Extract from the explored e-graph and write the cheapest choice into ``chosen``.
+
+        Where that finds nothing as cheap as an extraction before it did, it is what that found.
+
+        Args:
+            iteration: the last one of exploration.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed twice.
+            NoSolutionError: the root has no acyclic derivation.
+        """
+        begun = time.monotonic()
+        with self.interruption.watching():
+            table = self._problem()
+            found = self._known(table)
+            if found is None:
+                found = self._search(table, self._options.extract_time_limit_s)
+            else:
+                self._progress.extraction(found.cost_us, found.bound_us)
+            self._best_us = min(self._best_us, found.cost_us)
+            entry = _entry(iteration, found, self._best_us, begun, final=True)
+            if self._kept is None or found.cost_us <= self._kept.cost_us * (1 + COST_TOLERANCE):
+                choose(self._egraph, table, found.choice)
+            else:
+                self._kept.restore()
+                found = _earlier(self._kept, found)
+            self._write(entry)
+        self.log.append(entry)
+        return found
+
+    def _extract_between(self, iteration: int) -> None:
+        begun = time.monotonic()
+        explored_s = begun - self._started - self.spent_s
+        limit_s = min(max(explored_s - self.spent_s, LEAST_S), self._options.extract_time_limit_s)
+        with self._egraph.transaction():
+            self._egraph.catalogue.flush(self._egraph.database)
+        table = self._problem()
+        found = self._known(table)
+        if found is None:
+            database = self._egraph.database
+            found = self._search(table, limit_s, lambda: database.is_interrupted)
+        self._last = table, found
+        kept, best_us = self._kept, self._best_us
+        with self._egraph.transaction():  # what another process would go on from
+            if self._is_cheaper(found.cost_us):
+                kept = KeptChoice.keep(self._egraph, table, found, iteration)
+                best_us = found.cost_us
+            entry = _entry(iteration, found, best_us, begun, final=False)
+            self._write(entry)
+        self._kept = kept
+        self._count(best_us)
+        self.log.append(entry)
+        self._progress.extracted(entry)
+
+    def _is_cheaper(self, cost_us: float) -> bool:
+        return cost_us < self._best_us * (1 - COST_TOLERANCE)
+
+    def _count(self, best_us: float) -> None:
+        """Note what the cheapest graph costs after an extraction."""
+        self._unmoved = 0 if self._is_cheaper(best_us) else self._unmoved + 1
+        self._best_us = best_us
+
+    def _problem(self) -> TableProblem:
+        """Return the extraction problem; measuring its costs is no search that has a best so far."""
+        is_instant = as_source(self._cost).is_instant
+        with nullcontext() if is_instant else self.interruption.final():
+            return extraction_problem(self._egraph, self._cost)
+
+    def _known(self, table: TableProblem) -> Extraction | None:
+        """Return what the last extraction found if there is no more to find, or no time for it."""
+        if self._last is None or not _same(self._last[0], table):
+            return None
+        found = self._last[1]
+        ended = found.optimal or found.interrupted or self._options.extractor != "ilp"
+        return found if ended else None
+
+    def _search(
+        self, table: TableProblem, limit_s: float, should_stop: Callable[[], bool] | None = None
+    ) -> Extraction:
+        options = self._options
+        has_best_so_far = options.extractor == "ilp"
+        with nullcontext() if has_best_so_far else self.interruption.final():
+            return extract(
+                table.problem,
+                options.extractor,
+                cycles=options.ilp_cycles,
+                time_limit_s=limit_s,
+                threads=options.threads,
+                seed=options.seed,
+                should_stop=should_stop,
+                progress=self._progress.extraction,
+                without=options.without,
+                start=self._start(table),
+                interruption=self.interruption,
+                tables=table.in_tables(self._egraph),
+            )
+
+    def _start(self, table: TableProblem) -> Ints | None:
+        """Return the best choice that is known for a problem."""
+        if self._last is not None and _same(self._last[0], table):
+            return self._last[1].choice
+        return None if self._kept is None else self._kept.start(table)
+
+    def _write(self, entry: ExtractionEntry) -> None:
+        self._egraph.database.append("extraction_log", [astuple(entry)])
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        """Add the block's wall seconds to ``spent_s``."""
+        begun = time.monotonic()
+        try:
+            with self._egraph.database.stopwatch.phase("extract"):
+                yield
+        finally:
+            self.spent_s += time.monotonic() - begun
+
+
+def _entry(
+    iteration: int, found: Extraction, best_us: float, begun: float, *, final: bool
+) -> ExtractionEntry:
+    seconds = time.monotonic() - begun
+    return ExtractionEntry(
+        iteration, found.cost_us, best_us, found.bound_us, found.optimal, seconds, final
+    )
+
+
+def _same(one: TableProblem, other: TableProblem) -> bool:
+    """Whether two problems are equal, e-node by e-node."""
+    a, b = one.problem, other.problem
+    return (
+        a.root == b.root
+        and np.array_equal(one.enodes, other.enodes)
+        and np.array_equal(a.cost_us, b.cost_us)
+        and np.array_equal(a.node_class, b.node_class)
+        and np.array_equal(a.child_ptr, b.child_ptr)
+        and np.array_equal(a.child_idx, b.child_idx)
+    )
+
+
+def _earlier(kept: KeptChoice, found: Extraction) -> Extraction:
+    """Return the final extraction, but for what it chose: an earlier one was cheaper.
+
+    A bound above that does not hold for the e-nodes that the cycle filter has taken since.
+    """
+    bound_us = found.bound_us if found.bound_us <= kept.cost_us else 0.0
+    said = (
+        f"the graph is that found after iteration {kept.iteration}: "
+        f"the final extraction found none below {found.cost_us:.3f} µs"
+    )
+    return replace(
+        found,
+        cost_us=kept.cost_us,
+        bound_us=bound_us,
+        gap=relative_gap(kept.cost_us, bound_us),
+        optimal=False,
+        note="; ".join(filter(None, (found.note, said))),
+    )

@@ -1,0 +1,68 @@
+"""The cheapest choice so far, kept while the e-graph grows under it.
+
+E-nodes are never taken away, only merged with equal ones, and filtered. So a choice stays a graph
+that the e-graph represents: each of its e-nodes is found again by its signature and its children's
+classes of today. Where classes were united that the choice has both of, the e-node that stood lower
+in the choice stands for both: what it rests on stood lower still, so no cycle arises, and no e-node
+is added.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.problem import Extraction, Ints, topological_order
+from relational_tensat.extract.tables import TableProblem
+
+
+class KeptChoice:
+    """A choice of an e-graph, in the table ``kept_choice``.
+
+    Attributes:
+        cost_us: what it cost when it was found; never more since.
+        iteration: after which it was found.
+    """
+
+    def __init__(self, egraph: EGraph, cost_us: float, iteration: int) -> None:
+        """Take up the choice that is in the table."""
+        self._egraph = egraph
+        self.cost_us = cost_us
+        self.iteration = iteration
+
+    @classmethod
+    def keep(
+        cls, egraph: EGraph, table: TableProblem, found: Extraction, iteration: int
+    ) -> KeptChoice:
+        """Keep what an extraction found, in place of what was kept before."""
+        order = topological_order(table.problem, found.choice)
+        egraph.database.run("forget_choice")
+        egraph.database.run("keep_choice", ids=table.enodes[found.choice[order]].tolist())
+        return cls(egraph, found.cost_us, iteration)
+
+    def start(self, table: TableProblem) -> Ints:
+        """Return an acyclic choice of the e-graph as it is now that holds to this one.
+
+        It costs no more than this one, unless the cycle filter has taken an e-node of this one out
+        of the problem: then that is derived from others.
+        """
+        ids = [row[0] for row in self._egraph.database.run("kept_choice")]
+        kept = np.isin(table.enodes, ids)
+        problem = table.problem
+        return DagDeriver(problem).derive(np.where(kept, 0.0, problem.cost_us))
+
+    def restore(self) -> None:
+        """Write the choice into the table ``chosen``, filtered e-nodes included."""
+        nodes: dict[int, tuple[int, list[int]]] = {}
+        for enode, klass, children in self._egraph.database.run("kept_choice"):
+            nodes.setdefault(klass, (enode, [child for child in children if child]))
+        chosen: dict[int, int] = {}
+        stack = [self._egraph.find(self._egraph.root)]
+        while stack:
+            klass = stack.pop()
+            if klass not in chosen:
+                chosen[klass], children = nodes[klass]
+                stack += children
+        self._egraph.database.execute("DELETE FROM chosen", name="restore")
+        self._egraph.database.append("chosen", sorted(chosen.items()))

@@ -1,0 +1,1 @@
+"""Exact extraction: reduce, decompose, relax, and solve as an integer program."""

@@ -1,0 +1,1 @@
+"""Decomposition: an e-graph as pieces that are solved apart."""

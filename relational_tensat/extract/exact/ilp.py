@@ -1,0 +1,96 @@
+"""Extraction by integer programming: the reduced form, or the papers' forms as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from relational_tensat.base.deadline import OutOfTimeError
+from relational_tensat.extract.exact.components import search_pieces
+from relational_tensat.extract.exact.decompose.apart import search_apart
+from relational_tensat.extract.exact.reduce.reduced import unreduced
+from relational_tensat.extract.exact.reduce.reductions import cheap_round
+from relational_tensat.extract.exact.solve.mip import cut_and_solve, scaled_model
+from relational_tensat.extract.exact.solve.ordering import WITHIN
+from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.exact.solve.solver import Progress, SolverOptions
+from relational_tensat.extract.greedy.dag import LARGEST_REDUCED, LARGEST_UNLIMITED, greedy_choices
+from relational_tensat.extract.problem import ExtractionProblem, Ints
+
+
+def search_ilp(
+    problem: ExtractionProblem,
+    cycles: str,
+    options: SolverOptions,
+    progress: Progress | None,
+    start: Ints | None = None,
+) -> Search:
+    """Search the cheapest acyclic choice with HiGHS; Ctrl-C ends it with the best so far.
+
+    The first choice is there at once. Whatever ends the search, it is not worse than the original
+    graph, than tree-greedy and than ``start``.
+
+    Args:
+        problem: the e-graph.
+        cycles: ``auto``, ``order`` or ``cuts`` (of ``ordering.WITHIN``), which reduce the e-graph
+            first; ``real``, ``int`` or ``none``.
+        options: limits, threads, seed.
+        progress: called with (cost, bound) in µs when one of them improves.
+        start: an acyclic choice to begin from.
+
+    Raises:
+        NoSolutionError: the root has no acyclic derivation.
+    """
+    choices = greedy_choices(problem, lambda: options.exhausted)
+    plain = 1 + problem.has_original  # tree-greedy is the last of these
+    if start is None:
+        start, plain = next(choices), plain - 1
+    search = Search(problem, start, progress)
+    for choice in islice(choices, plain):
+        search.offer(choice)
+    search.baseline_us = search.cost_us
+    try:
+        with options.interruption.raising():
+            _search(search, choices, cycles, options)
+    except KeyboardInterrupt:
+        options.interruption.survive()
+    except OutOfTimeError as limit:
+        search.notes.append(str(limit))
+    if options.interruption.happened:
+        search.notes.append("interrupted")
+    return search
+
+
+def _search(search: Search, choices: Iterator[Ints], cycles: str, options: SolverOptions) -> None:
+    """Try what else a plain method finds, and improve the best by integer programming.
+
+    What falls apart into small pieces is solved before greedy methods have been through a large whole.
+    """
+    within = cycles in WITHIN
+    if not (within and LARGEST_UNLIMITED < search.problem.n_nodes <= LARGEST_REDUCED):
+        _offer(search, choices)
+        if _is_over(search, options):
+            return
+    if not within:
+        model = scaled_model(search.problem, cycles, search.cost_us)
+        cut_and_solve(search, model, model.columns, model.rows, options)
+        return
+    options = replace(options, cycles=cycles)
+    reduced = cheap_round(unreduced(search.problem), options.check, options.techniques)
+    is_apart = search_apart(search, reduced, options)
+    if not search.closed:
+        _offer(search, choices)
+    if not is_apart and not _is_over(search, options):
+        search_pieces(search, reduced, options)
+
+
+def _offer(search: Search, choices: Iterator[Ints]) -> None:
+    for choice in choices:
+        search.offer(choice)
+
+
+def _is_over(search: Search, options: SolverOptions) -> bool:
+    if not search.closed and options.exhausted:
+        search.notes.append("no time was left beyond the greedy methods: nothing is proven")
+    return search.closed or options.exhausted

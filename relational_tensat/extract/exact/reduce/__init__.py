@@ -1,0 +1,1 @@
+"""Reductions: smaller e-graphs with the same optimum, and the way back."""

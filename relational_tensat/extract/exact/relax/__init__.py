@@ -1,0 +1,1 @@
+"""Relaxations and cuts: bounds that no choice can beat."""

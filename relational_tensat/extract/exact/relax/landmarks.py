@@ -1,0 +1,240 @@
+"""Landmark cuts: sets of e-nodes of which every choice that contains a class takes one.
+
+Whatever a zone of classes around class m looks like, an acyclic choice that contains m must enter
+it: it takes an e-node of the zone with no child inside. So over those e-nodes the sum of x is at
+least y of m. The relaxation gets by with less where many thin ways from m come together again
+further down and each is charged only for the widest. Such a zone is the sink side of a minimum cut:
+follow, from each e-node, the child that is hardest to come by, and x is the capacity of the
+e-nodes (LM-cut, from planning, follows the dearest child likewise).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from relational_tensat.base.deadline import Check, unlimited
+from relational_tensat.extract.exact.relax.cycle_cuts import class_components
+from relational_tensat.extract.exact.solve.solver import Rows, rows_of_lists
+from relational_tensat.extract.index import Adjacency, children_by_node, nodes_by_class
+from relational_tensat.extract.problem import ExtractionProblem, Floats
+
+_TINY = 1e-9
+_VIOLATION = 1e-3
+_LEAST_TARGET = 0.03
+"""Classes of which the relaxation chooses less than this are no targets."""
+
+_MAX_LEVELS = 100
+_SOURCE = -1
+
+
+class LandmarkCuts:
+    """Finds landmark cuts of one e-graph that a point violates."""
+
+    def __init__(self, problem: ExtractionProblem, check: Check = unlimited) -> None:
+        self._problem = problem
+        self._check = check
+        self._children = children_by_node(problem)
+        self._nodes = nodes_by_class(problem)
+        component = np.array(class_components(problem))
+        self._circular = np.bincount(component)[component] > 1
+
+    def violated(self, x: Floats, y: Floats) -> Rows:
+        """Return violated cuts, at most one per class that the point chooses.
+
+        Args:
+            x: per e-node, how much of it is chosen.
+            y: per class, likewise.
+        """
+        point = _Point(self._problem, self._children, self._nodes, x)
+        hardest = point.hardest_children()
+        rows: list[tuple[list[int], list[float]]] = []
+        for target in np.flatnonzero(y > _LEAST_TARGET).tolist():
+            self._check()
+            wanted = float(y[target])
+            entering = self._cut(target, wanted, point, hardest)
+            if entering is None and self._circular[target]:
+                entering = self._cut(target, wanted, point, point.hardest_children(target))
+            if entering is not None:
+                column = self._problem.n_nodes + target
+                rows.append(([*entering, column], [*[1.0] * len(entering), -1.0]))
+        return rows_of_lists(rows, 0.0, np.inf)
+
+    def _cut(
+        self, target: int, wanted: float, point: _Point, hardest: dict[int, int]
+    ) -> list[int] | None:
+        """Return the e-nodes that enter a zone around a class, if too little of them is chosen."""
+        network = _Network(target, point, hardest)
+        zone: set[int] | None = None
+        while zone is None and network.value < wanted - _VIOLATION:
+            self._check()
+            zone = network.augment(wanted)
+        if zone is None:
+            return None
+        entering = self._enlarged(zone, point)
+        chosen = sum(point.amount[node] for node in entering)
+        return entering if wanted - chosen > _VIOLATION else None
+
+    def _enlarged(self, zone: set[int], point: _Point) -> list[int]:
+        """Pull classes into the zone while that does not make it easier to enter.
+
+        Returns the e-nodes that enter it. The further the zone reaches, the dearer they are.
+        """
+        amount = point.amount
+        entering = {
+            node
+            for klass in zone
+            for node in self._nodes[klass]
+            if zone.isdisjoint(self._children[node])
+        }
+        moved = True
+        while moved:
+            moved = False
+            by_child: dict[int, list[int]] = {}
+            for node in sorted(entering):
+                for child in self._children[node]:
+                    by_child.setdefault(child, []).append(node)
+            for child, users in sorted(by_child.items()):
+                stopped = [node for node in users if node in entering]
+                if not stopped:
+                    continue
+                zone.add(child)
+                opened = sum(
+                    amount[node]
+                    for node in point.support[child]
+                    if zone.isdisjoint(self._children[node])
+                )
+                if opened <= sum([amount[node] for node in stopped]) + _TINY:
+                    entering.difference_update(stopped)
+                    entering.update(
+                        node for node in self._nodes[child] if zone.isdisjoint(self._children[node])
+                    )
+                    moved = True
+                else:
+                    zone.remove(child)
+        return sorted(entering)
+
+
+class _Point:
+    """A point of the relaxation, and how much can flow where through what it chooses.
+
+    Attributes:
+        amount: per e-node, how much of it is chosen.
+        support: per class, its e-nodes that are chosen at all.
+    """
+
+    def __init__(
+        self,
+        problem: ExtractionProblem,
+        children: Adjacency,
+        nodes: Adjacency,
+        x: Floats,
+    ) -> None:
+        self._problem, self._children = problem, children
+        self.amount: list[float] = x.tolist()
+        self.support = [[node for node in part if self.amount[node] > _TINY] for part in nodes]
+        chosen = [node for node in np.flatnonzero(x > _TINY).tolist() if children[node]]
+        leaves = [node for node in np.flatnonzero(x > _TINY).tolist() if not children[node]]
+        # What has children first, as reduceat wants it.
+        self._inner = chosen
+        both = np.array([*chosen, *leaves], dtype=np.int64)
+        self._x, self._owner = x[both], problem.node_class[both]
+        sizes = np.array([len(children[node]) for node in chosen], dtype=np.int64)
+        self._starts = np.cumsum(sizes) - sizes
+        self._flat = np.array(
+            [child for node in chosen for child in children[node]], dtype=np.int64
+        )
+
+    def hardest_children(self, target: int | None = None) -> dict[int, int]:
+        """Return, per chosen e-node with children, the child that least can flow through to.
+
+        Args:
+            target: a class that nothing flows through: what rests on it is hard to come by.
+        """
+        passable = self._passable(target).tolist()
+        return {
+            node: min(self._children[node], key=lambda child: (passable[child], child))
+            for node in self._inner
+        }
+
+    def _passable(self, target: int | None) -> Floats:
+        """Return, per class, how much flows through, from the leaves up, at the widest."""
+        n_classes = self._problem.n_classes
+        passable: Floats = np.zeros(n_classes)
+        for _ in range(_MAX_LEVELS):
+            limit = self._x.copy()
+            if len(self._starts):
+                narrowest = np.minimum.reduceat(passable[self._flat], self._starts)
+                np.minimum(limit[: len(narrowest)], narrowest, out=limit[: len(narrowest)])
+            wider = np.minimum(np.bincount(self._owner, limit, minlength=n_classes), 1.0)
+            if target is not None:
+                wider[target] = 0.0
+            if np.abs(wider - passable).max() <= _TINY:
+                break
+            passable = wider
+        return passable
+
+
+class _Network:
+    """The flow towards one class over the e-nodes in the support, each with its hardest child."""
+
+    def __init__(self, target: int, point: _Point, hardest: dict[int, int]) -> None:
+        self.value = 0.0
+        self._target = target
+        self._left: dict[int, float] = {}
+        self._used: dict[int, float] = {}
+        self._arcs: dict[int, list[tuple[int, int]]] = {}
+        self._users: dict[int, list[tuple[int, int]]] = {}
+        stack = [target]
+        seen = {target}
+        while stack:
+            klass = stack.pop()
+            arcs = [(node, hardest.get(node, _SOURCE)) for node in point.support[klass]]
+            self._arcs[klass] = arcs
+            for node, child in arcs:
+                self._left[node], self._used[node] = point.amount[node], 0.0
+                if child != _SOURCE:
+                    self._users.setdefault(child, []).append((node, klass))
+                    if child not in seen:
+                        seen.add(child)
+                        stack.append(child)
+
+    def augment(self, wanted: float) -> set[int] | None:
+        """Send more flow along one shortest way; where there is none, return what was reached.
+
+        The search goes from the target backwards. A way is a list of (e-node, direction).
+        """
+        came: dict[int, tuple[int, int, int] | None] = {self._target: None}
+        queue = deque([self._target])
+        while queue:
+            klass = queue.popleft()
+            for node, child in self._arcs[klass]:
+                if self._left[node] <= _TINY:
+                    continue
+                if child == _SOURCE:
+                    self._send(klass, node, came, wanted)
+                    return None
+                if child not in came:
+                    came[child] = (klass, node, 1)
+                    queue.append(child)
+            for node, user in self._users.get(klass, ()):
+                if self._used[node] > _TINY and user not in came:
+                    came[user] = (klass, node, -1)
+                    queue.append(user)
+        return set(came)
+
+    def _send(
+        self, klass: int, node: int, came: dict[int, tuple[int, int, int] | None], wanted: float
+    ) -> None:
+        way = [(node, 1)]
+        step = came[klass]
+        while step is not None:
+            way.append((step[1], step[2]))
+            step = came[step[0]]
+        amount = min(self._left[part] if sign > 0 else self._used[part] for part, sign in way)
+        amount = min(amount, wanted - self.value)
+        for part, sign in way:
+            self._left[part] -= sign * amount
+            self._used[part] += sign * amount
+        self.value += amount

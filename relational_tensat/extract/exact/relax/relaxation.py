@@ -1,0 +1,227 @@
+"""The linear relaxation of a piece, tightened by cuts, and what its duals rule out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from relational_tensat.base.deadline import OutOfTimeError
+from relational_tensat.extract.exact.reduce.reduced import Mask
+from relational_tensat.extract.exact.relax.ascent import Ascent, LandmarkAscent
+from relational_tensat.extract.exact.relax.landmarks import LandmarkCuts
+from relational_tensat.extract.exact.relax.required_rows import MustRows
+from relational_tensat.extract.exact.solve.formulation import Formulation
+from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.exact.solve.solver import (
+    Columns,
+    LinearProgram,
+    LpResult,
+    Rows,
+    SolverOptions,
+    rows_of_lists,
+    stack_rows,
+)
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.problem import ExtractionProblem, Floats
+
+_WINDOW = 5
+_LEAST_GAIN = 0.02
+"""Cutting ends when ``_WINDOW`` rounds close less than this fraction of the gap."""
+
+_ROUNDS_TO_IMPROVE = 4
+"""From the first, every so many rounds of cutting the choice is improved locally."""
+
+_TIGHT = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """A solved relaxation.
+
+    Attributes:
+        rows: those of the model, and the cuts that hold it up.
+        bound_us: proven lower bound.
+        reduced_cost_us: per e-node, by how much the bound rises at least if it is chosen.
+    """
+
+    rows: Rows
+    bound_us: float
+    reduced_cost_us: Floats
+
+    def hopeless(self, cost_us: float) -> Mask:
+        """Return the e-nodes that are in no choice cheaper than this."""
+        return self.bound_us + self.reduced_cost_us >= cost_us
+
+
+def relax(
+    search: Search,
+    model: Formulation,
+    rows: Rows,
+    options: SolverOptions,
+    improve: Callable[[Mask], None] | None = None,
+) -> Relaxation | None:
+    """Solve and tighten the relaxation of a model, and round what it says on the way.
+
+    Args:
+        search: of the model's e-graph; is told of every bound and choice at once, as what comes
+            after may be interrupted.
+        model: columns and scale.
+        rows: its rows, and others that every acyclic choice keeps to.
+        options: limits.
+        improve: called now and then with the e-nodes of which any was chosen so far.
+
+    Returns:
+        The relaxation; None where a limit came before any bound, or nothing is left to find.
+    """
+    cutting = _Cutting(search, model, options, improve)
+    with suppress(OutOfTimeError):
+        cutting.run(rows)
+    return cutting.relaxation(rows.count)
+
+
+class _Cutting:
+    """Rounds of solving the relaxation, looking at what it says, and adding cuts."""
+
+    def __init__(
+        self,
+        search: Search,
+        model: Formulation,
+        options: SolverOptions,
+        improve: Callable[[Mask], None] | None,
+    ) -> None:
+        self._search, self._model, self._options, self._improve = search, model, options, improve
+        self._tightening = _Tightening(model.problem, options)
+        self._blocks: list[Rows] = []
+        self._bounds: deque[float] = deque(maxlen=_WINDOW + 1)
+        self._touched = np.zeros(model.problem.n_nodes, dtype=np.bool_)
+        self._rounds = 0
+        self._last: tuple[LpResult, float, Floats] | None = None
+
+    def run(self, rows: Rows) -> None:
+        """Go on until nothing is left to find, cuts do not pay any more, or a limit is met.
+
+        Raises:
+            OutOfTimeError: a limit was met within a round.
+        """
+        self._blocks = [rows, *self._tightening.seeds(self._search)]
+        if self._search.closed:
+            return
+        program = LinearProgram(self._model.columns, stack_rows(self._blocks), self._options)
+        solved = program.solve()
+        while solved is not None:
+            found = self._round(solved)
+            if found is None or found.count == 0:
+                return
+            program.add(found)
+            self._blocks.append(found)
+            solved = program.solve()
+
+    def relaxation(self, n_model: int) -> Relaxation | None:
+        """Return the last relaxation that was solved, with the cuts that hold it up.
+
+        Args:
+            n_model: how many of the first rows are the model's.
+        """
+        if self._last is None:
+            return None
+        point, bound_us, rest_us = self._last
+        return Relaxation(_supporting(stack_rows(self._blocks), n_model, point), bound_us, rest_us)
+
+    def _round(self, solved: LpResult) -> Rows | None:
+        """Take what a solved relaxation says; return cuts, or None where this is the end."""
+        search, n = self._search, self._model.problem.n_nodes
+        reduced_us = np.maximum(solved.reduced_costs[:n], 0.0) / self._model.scale
+        ascent = self._tightening.ascend(reduced_us)
+        bound_us = solved.objective / self._model.scale + ascent.bound
+        self._last = (solved, bound_us, ascent.rest)
+        search.raise_bound(bound_us)
+        self._touched |= solved.values[:n] > _TIGHT
+        is_due = self._rounds % _ROUNDS_TO_IMPROVE == 0
+        if self._improve is not None and is_due and not search.closed:
+            self._improve(self._touched)
+        self._rounds += 1
+        self._tightening.round(search, np.clip(solved.values[:n], 0.0, 1.0))
+        self._bounds.append(bound_us)
+        gained = self._bounds[-1] - self._bounds[0]
+        is_long = len(self._bounds) > _WINDOW
+        stalled = is_long and gained < _LEAST_GAIN * (search.cost_us - bound_us)
+        if search.closed or stalled or self._options.exhausted:
+            return None
+        return self._tightening.cuts(solved, ascent)
+
+
+class _Tightening:
+    """What makes a relaxation of one e-graph better, as far as the techniques are used."""
+
+    def __init__(self, problem: ExtractionProblem, options: SolverOptions) -> None:
+        self._problem, self._options = problem, options
+        uses = options.techniques.uses
+        check = options.check
+        self._ascent = LandmarkAscent(problem) if uses("ascent") else None
+        self._deriver = DagDeriver(problem, check=check) if uses("rounding") else None
+        self._families: list[MustRows | LandmarkCuts] = []
+        if uses("must-rows"):
+            self._families.append(MustRows(problem, check))
+        if uses("landmarks"):
+            self._families.append(LandmarkCuts(problem, check))
+
+    def seeds(self, search: Search) -> list[Rows]:
+        """Return rows to begin with: the landmarks that ascents on the costs come by."""
+        rows = []
+        weights = self._problem.cost_us
+        for order in self._ascent.orders(weights) if self._ascent is not None else ():
+            ascent = self.ascend(weights, order)
+            search.raise_bound(ascent.bound)
+            rows.append(landmark_rows(ascent))
+        return rows
+
+    def ascend(self, weights: Floats, order: list[int] | None = None) -> Ascent:
+        """Return an ascent under some weights; where it is not used, one that comes to nothing.
+
+        Args:
+            weights: per e-node.
+            order: the classes to ascend to; by default the last of the orders there are.
+        """
+        if self._ascent is None:
+            return Ascent(0.0, [], weights)
+        targets = order or self._ascent.orders(weights)[-1]
+        return self._ascent.ascend(weights, targets, lambda: self._options.exhausted)
+
+    def round(self, search: Search, x: Floats) -> None:
+        """Offer a choice that prefers what a point chooses."""
+        if self._deriver is not None:
+            search.offer(self._deriver.derive(self._problem.cost_us * (1.0 - x)))
+
+    def cuts(self, point: LpResult, ascent: Ascent) -> Rows:
+        """Return rows that a point violates, and those of an ascent on its reduced costs."""
+        n, n_classes = self._problem.n_nodes, self._problem.n_classes
+        x, y = point.values[:n], point.values[n : n + n_classes]
+        return stack_rows(
+            [landmark_rows(ascent), *(family.violated(x, y) for family in self._families)]
+        )
+
+
+def landmark_rows(ascent: Ascent) -> Rows:
+    """Return a row per landmark: at least one of its e-nodes is chosen."""
+    return rows_of_lists([(mark, [1.0] * len(mark)) for mark in ascent.landmarks], 1.0, np.inf)
+
+
+def without(columns: Columns, nodes: Mask) -> Columns:
+    """Return the columns with those of some e-nodes fixed at 0."""
+    upper = columns.upper.copy()
+    upper[: len(nodes)][nodes] = 0.0
+    return Columns(columns.cost, columns.lower, upper, columns.integer)
+
+
+def _supporting(rows: Rows, n_model: int, point: LpResult) -> Rows:
+    """Return the model's rows, and of the cuts those that the point meets without slack."""
+    known = len(point.row_values)
+    values = point.row_values
+    slack = np.minimum(rows.upper[:known] - values, values - rows.lower[:known])
+    kept = slack <= _TIGHT
+    kept[:n_model] = True
+    return rows.select(np.flatnonzero(kept))

@@ -1,0 +1,51 @@
+"""Must rows: what every derivation of a class needs, the class needs in full.
+
+Over the e-nodes of class m that need class d in any case, the sum of x is at most y of d. There
+are too many such rows to write them all down, so they are found where they are violated.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from relational_tensat.base.deadline import Check, unlimited
+from relational_tensat.extract.exact.reduce.required import members_of, must_sets, node_needs
+from relational_tensat.extract.exact.solve.solver import Rows, rows_of_lists
+from relational_tensat.extract.index import nodes_by_class
+from relational_tensat.extract.problem import ExtractionProblem, Floats
+
+_VIOLATION = 1e-6
+
+
+class MustRows:
+    """Finds must rows of one e-graph that a point violates."""
+
+    def __init__(self, problem: ExtractionProblem, check: Check = unlimited) -> None:
+        self._n_nodes = problem.n_nodes
+        self._check = check
+        self._needs = node_needs(problem, must_sets(problem, check), check)
+        self._nodes = nodes_by_class(problem)
+
+    def violated(self, x: Floats, y: Floats) -> Rows:
+        """Return every must row that the point violates.
+
+        Args:
+            x: per e-node, how much of it is chosen.
+            y: per class, likewise.
+        """
+        rows: list[tuple[list[int], list[float]]] = []
+        for klass in np.flatnonzero(y > _VIOLATION).tolist():
+            self._check()
+            support: dict[int, float] = defaultdict(float)
+            for node in self._nodes[klass]:
+                if x[node] > _VIOLATION and self._needs[node]:
+                    for need in members_of(self._needs[node]):
+                        support[need] += x[node]
+            for need, total in support.items():
+                if total > y[need] + _VIOLATION:
+                    nodes = [node for node in self._nodes[klass] if self._needs[node] >> need & 1]
+                    column = self._n_nodes + need
+                    rows.append(([*nodes, column], [*[1.0] * len(nodes), -1.0]))
+        return rows_of_lists(rows, -np.inf, 0.0)

@@ -1,0 +1,1 @@
+"""The integer program, and HiGHS that solves it."""

@@ -1,0 +1,105 @@
+"""One integer program, solved again with more cuts until its optimum has no circle."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.extract.exact.relax.cycle_cuts import circular_sets, loop_cuts
+from relational_tensat.extract.exact.solve.formulation import Formulation, formulate
+from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.exact.solve.solver import (
+    Columns,
+    MipResult,
+    Progress,
+    Rows,
+    SolverOptions,
+    solve_mip,
+    stack_rows,
+)
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.problem import ExtractionProblem, dag_cost_us
+
+_TOLERANCE = 1e-5
+"""How far, as a fraction, HiGHS's objective may be off by values like 0.999999."""
+
+_OBJECTIVE = 1e3
+"""The objective is scaled so that the first choice costs this: HiGHS's tolerances are absolute."""
+
+
+def scaled_model(problem: ExtractionProblem, cycles: str, cost_us: float) -> Formulation:
+    """Return the integer program of an e-graph of which a choice of this cost is known."""
+    return formulate(problem, cycles, _OBJECTIVE / cost_us)
+
+
+def cut_and_solve(
+    search: Search, model: Formulation, columns: Columns, rows: Rows, options: SolverOptions
+) -> None:
+    """Improve the choice and the bound of a search by integer programming.
+
+    Args:
+        search: begins from its best choice, and is told of what is found.
+        model: the integer program of the search's e-graph.
+        columns: those of the model, perhaps with e-nodes fixed at 0 that are in no cheaper choice.
+        rows: those of the model, and cuts.
+        options: limits, threads, seed.
+
+    Raises:
+        RelationalTensatError: HiGHS contradicts a solution that is there.
+    """
+    deriver = DagDeriver(search.problem, check=options.check)
+    begin = model.point(search.best)
+    start = None if np.any(begin > columns.upper) else begin
+    while not search.closed and not options.exhausted:
+        result = solve_mip(
+            columns, rows, options, start=start, progress=_listener(search, model.scale)
+        )
+        note = f"HiGHS: {result.status}"
+        if note not in search.notes:
+            search.notes.append(note)
+        if result.infeasible:
+            _nothing_cheaper(search, columns, model)
+            break
+        cuts = _take(search, model, deriver, result)
+        if cuts is None:
+            break
+        rows = stack_rows([rows, cuts])
+
+
+def _nothing_cheaper(search: Search, columns: Columns, model: Formulation) -> None:
+    """HiGHS finds no choice: right only where e-nodes of no cheaper choice were left out."""
+    if columns is model.columns:
+        raise RelationalTensatError("HiGHS calls a model infeasible that has a solution")
+    search.raise_bound(search.cost_us)
+
+
+def _take(
+    search: Search, model: Formulation, deriver: DagDeriver, result: MipResult
+) -> Rows | None:
+    """Take what HiGHS found; return cuts against its circles, or None where this is the end."""
+    bound_us = result.bound / model.scale
+    if result.values is None:
+        search.raise_bound(bound_us)
+        return None
+    choice = model.chosen(result.values)
+    circles = circular_sets(search.problem, choice)
+    if circles:
+        # What costs nothing any more is what HiGHS has chosen: derive as much of that as stands.
+        paid = np.clip(result.values[: search.problem.n_nodes], 0.0, 1.0)
+        search.raise_bound(bound_us)
+        search.offer(deriver.derive(search.problem.cost_us * (1 - paid)))
+        return loop_cuts(search.problem, circles) if result.proven else None
+    search.offer(choice)
+    cost_us = dag_cost_us(search.problem, choice)
+    met = result.proven and abs(cost_us - bound_us) <= _TOLERANCE * cost_us
+    search.raise_bound(cost_us if met else bound_us)
+    return None
+
+
+def _listener(search: Search, scale: float) -> Progress:
+    """Return a listener that turns the solver's bound into µs."""
+
+    def listen(_: float, bound: float) -> None:
+        search.raise_bound(bound / scale)
+
+    return listen

@@ -1,0 +1,43 @@
+"""HiGHS beside its caller, so that Ctrl-C is answered whatever HiGHS is busy with.
+
+HiGHS asks whether to stop only at certain points, on a large program seconds apart. It runs in a
+thread; if it has not stopped within ``GRACE_S`` of a Ctrl-C, the caller goes on with what HiGHS
+has reported so far. The thread ends at HiGHS's next question; the command line does not wait for it
+at its end.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import highspy
+
+from relational_tensat.base.interruption import Interruption
+
+GRACE_S = 0.8
+_POLL_S = 0.1
+
+_left_running: list[threading.Thread] = []
+
+
+def run_highs(highs: highspy.Highs, interruption: Interruption) -> bool:
+    """Run HiGHS; return whether it has ended, else it must not be touched any more.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed twice.
+    """
+    while _left_running:  # two at once would share what HiGHS keeps once a process
+        _left_running.pop().join()
+    thread = threading.Thread(target=highs.run, name="HiGHS")
+    deadline = None
+    with interruption.solving():
+        thread.start()
+        while thread.is_alive():
+            thread.join(_POLL_S)
+            if deadline is None and interruption.happened:
+                deadline = time.monotonic() + GRACE_S
+            if deadline is not None and time.monotonic() > deadline:
+                _left_running.append(thread)
+                break
+    return not thread.is_alive()

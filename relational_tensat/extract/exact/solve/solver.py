@@ -1,0 +1,373 @@
+"""HiGHS behind a small surface: a model goes in as arrays, a checked answer comes out."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from relational_tensat.base.deadline import OutOfTimeError
+from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.base.interruption import Interruption
+from relational_tensat.extract.exact.solve.running import run_highs
+from relational_tensat.extract.problem import Floats, Ints
+from relational_tensat.extract.techniques import Techniques
+
+ShouldStop = Callable[[], bool]
+Progress = Callable[[float, float], None]
+
+_INFINITY = highspy.kHighsInf
+_ROW_WISE = int(highspy.MatrixFormat.kRowwise)
+_MINIMIZE = int(highspy.ObjSense.kMinimize)
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """How long and with what HiGHS may work.
+
+    Attributes:
+        deadline: ``time.monotonic()`` at which it must stop.
+        threads: worker threads.
+        seed: of its randomised heuristics.
+        should_stop: asked often; True makes it stop with the best so far.
+        interruption: remembers a Ctrl-C for all that share these options.
+        techniques: which reductions and cuts to use.
+        cycles: how circles are kept out of the integer programs of pieces, of ``ordering.WITHIN``.
+        is_local: whether only a part of an e-graph is searched, for a better choice.
+    """
+
+    deadline: float
+    threads: int = 1
+    seed: int = 0
+    should_stop: ShouldStop | None = None
+    interruption: Interruption = field(default_factory=Interruption)
+    techniques: Techniques = field(default_factory=Techniques)
+    cycles: str = "auto"
+    is_local: bool = False
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline, not negative."""
+        return max(0.0, self.deadline - time.monotonic())
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the time is over or someone wants to stop."""
+        return (
+            self.seconds_left <= 0.0
+            or self.interruption.happened
+            or (self.should_stop is not None and self.should_stop())
+        )
+
+    def for_share(self, fraction: float) -> SolverOptions:
+        """Return the same for a step that may take this fraction of the time that is left."""
+        return replace(self, deadline=time.monotonic() + fraction * self.seconds_left)
+
+    def check(self) -> None:
+        """Go no further if the time is over.
+
+        Raises:
+            OutOfTimeError: it is, or someone wants to stop.
+        """
+        if self.exhausted:
+            raise OutOfTimeError("the time for this step of extraction is over")
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows ``lower <= A x <= upper`` with A in compressed sparse rows."""
+
+    ptr: Ints
+    idx: Ints
+    val: Floats
+    lower: Floats
+    upper: Floats
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.lower)
+
+    def select(self, chosen: NDArray[np.intp]) -> Rows:
+        """Return some of the rows."""
+        sizes = np.diff(self.ptr)[chosen]
+        ends = np.cumsum(sizes)
+        entries = np.arange(int(sizes.sum())) + np.repeat(
+            self.ptr[:-1][chosen] - (ends - sizes), sizes
+        )
+        return Rows(
+            ptr=np.concatenate([[0], ends]).astype(np.int32),
+            idx=self.idx[entries],
+            val=self.val[entries],
+            lower=self.lower[chosen],
+            upper=self.upper[chosen],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns of a minimisation: cost, bounds, and which must be integers."""
+
+    cost: Floats
+    lower: Floats
+    upper: Floats
+    integer: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class MipResult:
+    """What HiGHS found.
+
+    Attributes:
+        status: its model status, in words.
+        values: the best point found, or None.
+        bound: proven lower bound of the objective (-inf where none).
+        proven: whether ``values`` was proven to be optimal.
+        infeasible: whether the model was proven to have no solution.
+        interrupted: whether the caller asked to stop.
+    """
+
+    status: str
+    values: Floats | None
+    bound: float
+    proven: bool
+    infeasible: bool
+    interrupted: bool
+
+
+def stack_rows(blocks: list[Rows]) -> Rows:
+    """Put row blocks under each other."""
+    sizes = [0, *np.cumsum([len(block.idx) for block in blocks]).tolist()]
+    pointers = [block.ptr[:-1] + size for block, size in zip(blocks, sizes[:-1], strict=True)]
+    return Rows(
+        ptr=np.concatenate([*pointers, np.array([sizes[-1]])]).astype(np.int32),
+        idx=np.concatenate([block.idx for block in blocks]).astype(np.int32),
+        val=np.concatenate([block.val for block in blocks]).astype(np.float64),
+        lower=np.concatenate([block.lower for block in blocks]).astype(np.float64),
+        upper=np.concatenate([block.upper for block in blocks]).astype(np.float64),
+    )
+
+
+def solve_mip(
+    columns: Columns,
+    rows: Rows,
+    options: SolverOptions,
+    *,
+    start: Floats | None = None,
+    progress: Progress | None = None,
+) -> MipResult:
+    """Minimise over integer columns.
+
+    Args:
+        columns: the variables.
+        rows: the constraints.
+        options: limits; the result after a limit is the best so far.
+        start: a feasible point to begin from.
+        progress: called with (best objective, bound) whenever one of them has moved.
+
+    Raises:
+        RelationalTensatError: HiGHS refused the model.
+    """
+    highs = _loaded(columns, rows, options)
+    highs.setOptionValue("mip_rel_gap", 0.0)
+    highs.setOptionValue("mip_abs_gap", 1e-6)
+    if start is not None:
+        highs.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
+    watch = _Watch(options, progress)
+    highs.cbMipInterrupt.subscribe(watch.on_event)
+    highs.cbMipImprovingSolution.subscribe(watch.on_event)
+    highs.cbSimplexInterrupt.subscribe(watch.on_event)
+    highs.cbIpmInterrupt.subscribe(watch.on_event)
+    ended = run_highs(highs, options.interruption)
+    watch.reraise()
+    return _read_mip(highs, watch.stopped) if ended else watch.so_far()
+
+
+class LinearProgram:
+    """A linear relaxation that grows row by row and is re-solved from its last basis."""
+
+    def __init__(self, columns: Columns, rows: Rows, options: SolverOptions) -> None:
+        relaxed = Columns(
+            columns.cost, columns.lower, columns.upper, np.zeros(len(columns.cost), dtype=np.bool_)
+        )
+        self._highs = _loaded(relaxed, rows, options)
+        self._options = options
+        self._watch = _Watch(options, None)
+        self._highs.cbSimplexInterrupt.subscribe(self._watch.on_event)
+        self._highs.cbIpmInterrupt.subscribe(self._watch.on_event)
+
+    def add(self, rows: Rows) -> None:
+        """Add constraints."""
+        if rows.count:
+            self._highs.addRows(
+                rows.count, rows.lower, rows.upper, len(rows.idx), rows.ptr[:-1], rows.idx, rows.val
+            )
+
+    def restrict(self, columns: Ints) -> None:
+        """Fix columns at zero."""
+        zeros = np.zeros(len(columns))
+        self._highs.changeColsBounds(len(columns), columns, zeros, zeros)
+
+    def solve(self, time_limit_s: float | None = None) -> LpResult | None:
+        """Solve to optimality; None where a limit came first or the relaxation is infeasible."""
+        seconds = self._options.seconds_left
+        if time_limit_s is not None:
+            seconds = min(seconds, time_limit_s)
+        # HiGHS counts the time of all runs of one instance together.
+        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + seconds)
+        run_highs(self._highs, self._options.interruption)
+        self._watch.reraise()
+        self._options.interruption.check()
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        solution = self._highs.getSolution()
+        return LpResult(
+            objective=float(self._highs.getInfo().objective_function_value),
+            values=np.array(solution.col_value),
+            reduced_costs=np.array(solution.col_dual),
+            row_values=np.array(solution.row_value),
+            row_duals=np.array(solution.row_dual),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LpResult:
+    """An optimal vertex of a linear relaxation with its duals."""
+
+    objective: float
+    values: Floats
+    reduced_costs: Floats
+    row_values: Floats
+    row_duals: Floats
+
+
+@dataclass
+class _Watch:
+    """Listens to HiGHS while it runs; what Python raises must not cross the solver's stack."""
+
+    options: SolverOptions
+    progress: Progress | None
+    stopped: bool = False
+    raised: BaseException | None = None
+    _last: tuple[float, float] = field(default=(math.inf, -math.inf))
+    _values: Floats | None = None
+
+    def on_event(self, event: highspy.HighsCallbackEvent) -> None:
+        """Report what moved, and stop HiGHS where the caller wants to."""
+        try:
+            self._report(event)
+            should_stop = self.options.should_stop
+            if self.options.interruption.happened or (should_stop is not None and should_stop()):
+                self.stopped = True
+        except KeyboardInterrupt:
+            self.options.interruption.happened = self.stopped = True
+        except BaseException as error:  # kept, and raised after the run
+            self.raised, self.stopped = error, True
+        if self.stopped:
+            event.interrupt()
+
+    def reraise(self) -> None:
+        """Raise what a callback raised during the run."""
+        if self.raised is not None:
+            raise self.raised
+
+    def so_far(self) -> MipResult:
+        """Return what a run has reported that Ctrl-C should have ended, and did not in time."""
+        return MipResult(
+            status="interrupted",
+            values=self._values,
+            bound=self._last[1],
+            proven=False,
+            infeasible=False,
+            interrupted=True,
+        )
+
+    def _report(self, event: highspy.HighsCallbackEvent) -> None:
+        if self.options.interruption.happened or event.callback_type not in _MIP_EVENTS:
+            return  # nobody may be listening any more
+        if event.callback_type == highspy.cb.HighsCallbackType.kCallbackMipImprovingSolution:
+            self._values = np.array(event.data_out.mip_solution)
+        primal = float(event.data_out.mip_primal_bound)
+        dual = float(event.data_out.mip_dual_bound)
+        if (primal, dual) != self._last and abs(primal) < _INFINITY and abs(dual) < _INFINITY:
+            self._last = (primal, dual)
+            if self.progress is not None:
+                self.progress(primal, dual)
+
+
+_MIP_EVENTS = (
+    highspy.cb.HighsCallbackType.kCallbackMipInterrupt,
+    highspy.cb.HighsCallbackType.kCallbackMipImprovingSolution,
+)
+
+
+def _loaded(columns: Columns, rows: Rows, options: SolverOptions) -> highspy.Highs:
+    """Return HiGHS with the model passed in one call."""
+    # The pool of threads is global to the process, and keeps the size of its first use.
+    highspy.Highs.resetGlobalScheduler(True)
+    highs = highspy.Highs()
+    highs.silent()
+    highs.setOptionValue("threads", options.threads)
+    highs.setOptionValue("random_seed", options.seed)
+    highs.setOptionValue("time_limit", options.seconds_left)
+    status = highs.passModel(
+        len(columns.cost),
+        rows.count,
+        len(rows.idx),
+        _ROW_WISE,
+        _MINIMIZE,
+        0.0,
+        columns.cost,
+        columns.lower,
+        columns.upper,
+        rows.lower,
+        rows.upper,
+        rows.ptr,
+        rows.idx,
+        rows.val,
+        columns.integer.astype(np.int32),
+    )
+    if status == highspy.HighsStatus.kError:
+        raise RelationalTensatError(
+            f"HiGHS refused a model of {len(columns.cost)} columns and {rows.count} rows"
+        )
+    return highs
+
+
+def _read_mip(highs: highspy.Highs, interrupted: bool) -> MipResult:
+    """Read the status first: after a limit, objective and values may mean nothing."""
+    status = highs.getModelStatus()
+    info = highs.getInfo()
+    feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    values = np.array(highs.getSolution().col_value) if feasible else None
+    optimal = status == highspy.HighsModelStatus.kOptimal
+    bound = float(info.objective_function_value if optimal else info.mip_dual_bound)
+    return MipResult(
+        status=highs.modelStatusToString(status).lower(),
+        values=values,
+        bound=bound if math.isfinite(bound) and abs(bound) < _INFINITY else -math.inf,
+        proven=optimal and feasible,
+        infeasible=status
+        in (
+            highspy.HighsModelStatus.kInfeasible,
+            highspy.HighsModelStatus.kUnboundedOrInfeasible,
+        ),
+        interrupted=interrupted,
+    )
+
+
+def rows_of_lists(rows: list[tuple[list[int], list[float]]], lower: float, upper: float) -> Rows:
+    """Build rows of equal bounds from (columns, coefficients) each."""
+    sizes = [len(columns) for columns, _ in rows]
+    return Rows(
+        ptr=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),
+        idx=np.array([column for columns, _ in rows for column in columns], dtype=np.int32),
+        val=np.array([value for _, values in rows for value in values], dtype=np.float64),
+        lower=np.full(len(rows), lower),
+        upper=np.full(len(rows), upper),
+    )

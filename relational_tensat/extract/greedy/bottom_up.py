@@ -1,0 +1,197 @@
+"""Greedy from the leaves up: every class knows the whole set of classes it is built from.
+
+An e-node's cost is what the *union* of its children's sets costs, plus its own; shared work is
+charged once. Classes are settled in order of that cost, which never falls on the way up, so a
+class only ever rests on classes settled before it: the choice cannot be cyclic, and every e-node
+is looked at once (Algorithm 2 of the TENSAT+MCTS paper looks at them until nothing moves).
+Ties are broken by rank, as in tree-greedy.
+
+The sets of a deep e-graph grow with the square of its depth. When they outgrow a limit, no more
+are made, and from there on an e-node costs what its dearest child costs, plus its own: too little,
+but of a size that still tells e-nodes apart, where a sum over children would explode.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+import numpy as np
+
+from relational_tensat.base.deadline import ASKED_EVERY, Check, unlimited
+from relational_tensat.base.errors import NoSolutionError
+from relational_tensat.extract.index import children_by_node, parents_by_class
+from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Floats, Ints, reachable
+
+MOST_MEMBERS = 128 * 1024 * 1024
+"""Members that all sets of one derivation may have together: 512 MiB of them."""
+
+
+class DagDeriver:
+    """Derives choices bottom-up for one e-graph, under any weights of its e-nodes.
+
+    Attributes:
+        exact: whether in all derivations so far the sets of all classes fitted.
+    """
+
+    def __init__(
+        self,
+        problem: ExtractionProblem,
+        most_members: int | None = None,
+        check: Check = unlimited,
+    ) -> None:
+        self.exact = True
+        self._check = check
+        self._problem = problem
+        self._most_members = MOST_MEMBERS if most_members is None else most_members
+        self._parents = parents_by_class(problem)
+        self._children = children_by_node(problem)
+        self._node_class = problem.node_class.tolist()
+        self._arity = np.diff(problem.child_ptr).tolist()
+
+    def derive(self, weights: Floats) -> Ints:
+        """Return a choice of small total weight, pruned to what the root needs.
+
+        Args:
+            weights: per e-node, not negative; the costs in µs, or those costs discounted.
+
+        Raises:
+            NoSolutionError: the root has no acyclic derivation.
+        """
+        problem = self._problem
+        choice, _ = self._settle(weights, problem.root)
+        if choice[problem.root] == UNUSED:
+            raise NoSolutionError(f"the root class {problem.root} has no acyclic derivation")
+        return reachable(problem, choice)
+
+    def derivation_costs(self, weights: Floats) -> Floats:
+        """Return, per class, the weight of one acyclic derivation.
+
+        It is infinite where there is none, and where the sets have outgrown their limit.
+
+        Args:
+            weights: per e-node, not negative.
+        """
+        return self._settle(weights, None)[1]
+
+    def _settle(self, weights: Floats, target: int | None) -> tuple[Ints, Floats]:
+        """Settle classes up to ``target``, or all; return the choice and what each class weighs."""
+        problem, node_class, children = self._problem, self._node_class, self._children
+        weight = weights.tolist()
+        missing = list(self._arity)
+        union = _SetUnion(problem.n_classes, self._most_members)
+        choice = np.full(problem.n_classes, UNUSED, dtype=np.int32)
+        totals = np.full(problem.n_classes, np.inf)
+        settled = [False] * problem.n_classes
+        # An entry is (weight, rank * number of e-nodes + e-node); of a class, the best so far.
+        size = problem.n_nodes
+        best: list[tuple[float, int]] = [(np.inf, 0)] * problem.n_classes
+        queue = [(weight[node], node) for node, count in enumerate(missing) if count == 0]
+        heapq.heapify(queue)
+        turn = 0
+        while queue:
+            turn += 1
+            if turn % ASKED_EVERY == 0:
+                self._check()
+            total, place = heapq.heappop(queue)
+            rank, node = divmod(place, size)
+            klass = node_class[node]
+            if settled[klass]:
+                continue
+            settled[klass] = True
+            choice[klass] = node
+            union.settle(klass, children[node], weight[node], total)
+            if not union.full:
+                totals[klass] = total
+            if klass == target:
+                break
+            for parent in self._parents[klass]:
+                missing[parent] -= 1
+                owner = node_class[parent]
+                if missing[parent] or settled[owner]:
+                    continue
+                # The class settled last is the dearest child, so this is a lower bound.
+                if total + weight[parent] > best[owner][0]:
+                    continue
+                cost = max(union.cost(children[parent]) + weight[parent], total)
+                entry = (cost, (rank + 1 if cost == total else 0) * size + parent)
+                if entry < best[owner]:
+                    best[owner] = entry
+                    heapq.heappush(queue, entry)
+        self.exact = self.exact and not union.full
+        return choice, totals
+
+
+class _SetUnion:
+    """The sets of classes that settled classes are built from, and what unions of them weigh.
+
+    Classes that weigh nothing are left out of the sets: they change no cost.
+
+    Attributes:
+        full: whether the sets have outgrown the limit; then a union weighs as its heaviest part.
+    """
+
+    def __init__(self, n_classes: int, most_members: int) -> None:
+        self.full = False
+        self._room = most_members
+        self._members: list[Ints | None] = [None] * n_classes
+        self._total = [0.0] * n_classes
+        self._weight = np.zeros(n_classes)
+        self._stamp = np.zeros(n_classes, dtype=np.int32)
+        self._round = 0
+
+    def cost(self, children: Sequence[int]) -> float:
+        """Return what the union of the sets of these settled classes weighs."""
+        if len(children) < 2:
+            return self._total[children[0]] if children else 0.0
+        if self.full:
+            return max([self._total[child] for child in children])
+        return self._unite(children)[1]
+
+    def settle(self, klass: int, children: Sequence[int], weight: float, total: float) -> None:
+        """Record the set of a class whose e-node of this weight was chosen."""
+        self._total[klass] = total
+        self._weight[klass] = weight
+        if self.full:
+            return
+        parts = [self._set(children[0])] if len(children) == 1 else self._unite(children)[0]
+        if weight > 0:
+            parts = [*parts, np.array([klass], dtype=np.int32)]
+        members = parts[0] if len(parts) == 1 else _joined(parts)
+        if len(parts) > 1:  # else it is the set of another class
+            self._room -= len(members)
+        self._members[klass] = members
+        if self._room < 0:
+            self.full = True
+            self._members.clear()
+
+    def _set(self, klass: int) -> Ints:
+        members = self._members[klass]
+        return _EMPTY if members is None else members
+
+    def _unite(self, children: Sequence[int]) -> tuple[list[Ints], float]:
+        """Return the union as disjoint parts, and its weight."""
+        self._round += 1
+        stamp, current = self._stamp, self._round
+        # The largest set first: its weight is known, and only the others are summed up.
+        by_weight = sorted(children, key=self._total.__getitem__, reverse=True)
+        parts: list[Ints] = []
+        total = 0.0
+        for position, child in enumerate(by_weight):
+            members = self._set(child)
+            if position == 0:
+                total = self._total[child]
+            else:
+                members = members[stamp[members] != current]
+                total += float(self._weight[members].sum())
+            if position + 1 < len(by_weight):
+                stamp[members] = current
+            parts.append(members)
+        return parts, total
+
+
+_EMPTY: Ints = np.empty(0, dtype=np.int32)
+
+
+def _joined(parts: list[Ints]) -> Ints:
+    return np.concatenate(parts) if parts else _EMPTY

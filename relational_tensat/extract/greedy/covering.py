@@ -1,0 +1,140 @@
+"""Top-down greedy that lets several classes pay together for what serves them all.
+
+Bottom-up greedy never merges: computing two products as one and splitting is dearer than either
+product alone, and only pays if *both* classes choose it. Seen from above this is a set cover. A
+*giver* is a class that others have for free (their free e-nodes need it, as the splits of a merged
+product do); the one with the lowest price per wanted class that it serves is bought, and what it
+needs is wanted next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from relational_tensat.base.deadline import Check, unlimited
+from relational_tensat.extract.exact.reduce.reduced import Mask
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.index import Adjacency, edge_owner, nodes_by_class
+from relational_tensat.extract.problem import ExtractionProblem, Floats, Ints
+
+_TRIALS = 8
+_SPREAD = 0.05
+"""Standard deviation of the logarithm of the random factors on prices."""
+
+
+def covers(problem: ExtractionProblem, seed: int, check: Check = unlimited) -> Iterator[Ints]:
+    """Yield choices for an e-graph whose every class is derivable, the plain one first."""
+    greedy = CoverGreedy(problem, check)
+    rng = np.random.default_rng(seed)
+    yield greedy.derive()
+    for _ in range(_TRIALS):
+        yield greedy.derive(np.exp(rng.normal(0.0, _SPREAD, problem.n_classes)))
+
+
+class CoverGreedy:
+    """Derives choices top-down for one e-graph whose every class is derivable."""
+
+    def __init__(self, problem: ExtractionProblem, check: Check = unlimited) -> None:
+        self._problem = problem
+        self._check = check
+        self._owner = edge_owner(problem.child_ptr)
+        self._by_class = np.argsort(problem.node_class, kind="stable")
+        counts = np.bincount(problem.node_class, minlength=problem.n_classes)
+        self._starts = np.cumsum(counts) - counts
+        self._members = nodes_by_class(problem)
+        self._direct = _direct_givers(problem, self._members)
+        self._givers: dict[int, Ints] = {}
+        self._deriver = DagDeriver(problem, check=check)
+
+    def derive(self, factors: Floats | None = None) -> Ints:
+        """Return a choice, pruned to what the root needs.
+
+        Args:
+            factors: per class, what its price is multiplied by when prices are compared; random
+                factors near 1 give other choices.
+        """
+        problem = self._problem
+        factor = np.ones(problem.n_classes) if factors is None else factors
+        state = _State(problem)
+        while state.wanted:
+            self._check()
+            totals = self._lower_prices(state.price)
+            at_once = [
+                klass
+                for klass in sorted(state.wanted)
+                if state.price[klass] == 0.0 or len(self._givers_of(klass)) == 1
+            ]
+            for klass in at_once or [self._next(state, factor)]:
+                self._take(state, klass, totals)
+        # What was taken may rest on itself: derive from the leaves, preferring what was taken.
+        return self._deriver.derive(np.where(state.taken, 0.0, problem.cost_us))
+
+    def _next(self, state: _State, factor: Floats) -> int:
+        """Return the class to buy: a wanted one that must be bought alone, else a giver."""
+        wanted = sorted(state.wanted)
+        served = np.zeros(self._problem.n_classes)
+        for klass in wanted:
+            served[self._givers_of(klass)] += 1
+        alone = [klass for klass in wanted if served[self._givers_of(klass)].max() < 2]
+        if alone:
+            # From the top down, so that many are wanted at once when givers are compared.
+            return max(alone, key=lambda klass: (state.price[klass], klass))
+        ratio = np.where(served > 0, state.price * factor / np.maximum(served, 1.0), np.inf)
+        return int(np.argmin(ratio))
+
+    def _take(self, state: _State, klass: int, totals: Floats) -> None:
+        """Buy a class by its cheapest e-node; what that needs is wanted."""
+        node = min(self._members[klass], key=totals.__getitem__)
+        state.taken[node] = True
+        state.paid[klass] = True
+        state.price[klass] = 0.0
+        state.wanted.discard(klass)
+        needs = self._problem.children(node).tolist()
+        state.wanted.update(child for child in needs if not state.paid[child])
+
+    def _givers_of(self, klass: int) -> Ints:
+        """Return the class itself and all classes from which free e-nodes lead to it."""
+        if klass not in self._givers:
+            found = {klass}
+            stack = [klass]
+            while stack:
+                for giver in self._direct[stack.pop()]:
+                    if giver not in found:
+                        found.add(giver)
+                        stack.append(giver)
+            self._givers[klass] = np.array(sorted(found), dtype=np.int32)
+        return self._givers[klass]
+
+    def _lower_prices(self, price: Floats) -> Floats:
+        """Lower the tree prices of classes in place until they hold; return those of e-nodes."""
+        problem = self._problem
+        while True:
+            totals: Floats = problem.cost_us + np.bincount(
+                self._owner, price[problem.child_idx], minlength=problem.n_nodes
+            )
+            lowest = np.minimum.reduceat(totals[self._by_class], self._starts)
+            if not (lowest < price).any():
+                return totals
+            np.minimum(price, lowest, out=price)
+
+
+class _State:
+    """What has been bought so far, and what is wanted next."""
+
+    def __init__(self, problem: ExtractionProblem) -> None:
+        self.price: Floats = np.full(problem.n_classes, np.inf)
+        self.paid: Mask = np.zeros(problem.n_classes, dtype=np.bool_)
+        self.taken: Mask = np.zeros(problem.n_nodes, dtype=np.bool_)
+        self.wanted: set[int] = {problem.root}
+
+
+def _direct_givers(problem: ExtractionProblem, members: Adjacency) -> list[list[int]]:
+    """Return, per class, the classes that are all that one of its free e-nodes needs."""
+    arity = np.diff(problem.child_ptr)
+    single_free = (problem.cost_us == 0) & (arity == 1)
+    return [
+        sorted({int(problem.children(node)[0]) for node in part if single_free[node]})
+        for part in members
+    ]

@@ -1,0 +1,279 @@
+"""Reading an e-graph file of the egraph-serialize format into an extraction problem.
+
+``{"nodes": {ID: {"op", "children": [ID…], "eclass", "cost", "subsumed"}}, "root_eclasses": […],
+"class_data": {…}}``. A child is an e-node that stands for its e-class. A cost that is not given
+is 1; a subsumed e-node is not extracted.
+
+Files of a million e-nodes are read column by column: whether a column is right is asked once, and
+only if it is not, the place is searched for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from relational_tensat.base.collector import no_garbage_collection
+from relational_tensat.base.errors import InputError, NoSolutionError, nearest
+from relational_tensat.extract.exact.reduce.dropping import derivable_classes
+from relational_tensat.extract.interchange.parsing import NODE_FIELDS, Repeated, parse_json
+from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Floats, Ints
+
+_TOP_FIELDS = ("nodes", "root_eclasses", "class_data")
+_DEFAULTS: dict[str, Any] = {
+    "op": None, "children": [], "eclass": None, "cost": 1.0, "subsumed": False,
+}  # fmt: skip
+_OP, _ECLASS, _SUBSUMED = (NODE_FIELDS.index(field) for field in ("op", "eclass", "subsumed"))
+
+Nodes = dict[str, tuple[Any, ...]]
+"""By name, the values of ``NODE_FIELDS``."""
+
+
+@dataclass(frozen=True, eq=False)
+class SerializedEGraph:
+    """An e-graph of a file, by numbers and by the names that it has there.
+
+    Attributes:
+        problem: what to extract; its unit of cost is the file's. Of several roots, the root is one
+            free e-node above them, the last e-node and class.
+        nodes: names of the e-nodes, without that of the root; subsumed ones are left out.
+        classes: names of the e-classes, without that of the root.
+        ops: per e-node, its operator.
+        roots: the classes to extract.
+    """
+
+    problem: ExtractionProblem
+    nodes: list[str]
+    classes: list[str]
+    ops: list[str]
+    roots: list[int]
+
+    def check_derivable(self, file: str) -> None:
+        """Refuse an e-graph of which no graph can be extracted.
+
+        Raises:
+            NoSolutionError: a root has no acyclic derivation.
+        """
+        derivable = derivable_classes(self.problem)
+        for root in self.roots:
+            if not derivable[root]:
+                raise NoSolutionError(
+                    f"{file}: the root e-class {self.classes[root]!r} has no acyclic derivation"
+                )
+
+    def named(self, choice: Ints) -> dict[str, str]:
+        """Return a choice by names: per e-class that is needed, the e-node."""
+        used = np.flatnonzero(choice[: len(self.classes)] != UNUSED).tolist()
+        return {self.classes[each]: self.nodes[int(choice[each])] for each in used}
+
+
+def read_egraph_json(path: Path) -> SerializedEGraph:
+    """Return the e-graph of a file.
+
+    Raises:
+        InputError: the file cannot be read, is not of the format, or describes no e-graph; names
+            the place in it and what was expected.
+    """
+    with no_garbage_collection():
+        return _Reader(str(path)).read(parse_json(path))
+
+
+class _Reader:
+    """Turns the content of one file into numbers; every complaint names the place."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def read(self, content: Any) -> SerializedEGraph:
+        nodes = self._nodes(content)
+        classes = list(dict.fromkeys(node[_ECLASS] for node in nodes.values()))
+        number = {name: index for index, name in enumerate(classes)}
+        class_of = {name: number[node[_ECLASS]] for name, node in nodes.items()}
+        roots = self._roots(content, number)
+        self._check_class_data(content, number)
+        extracted = self._without_subsumed(nodes)
+        names = list(extracted)
+        node_class = np.array([class_of[name] for name in names], dtype=np.int32)
+        self._check_inhabited(classes, node_class)
+        ops, children, _, costs, _ = map(list, zip(*extracted.values(), strict=True))
+        cost = self._costs(names, costs)
+        owner, child = self._edges(names, children, class_of)
+        root, n_classes = roots[0], len(classes)
+        if len(roots) > 1:
+            root, n_classes = n_classes, n_classes + 1
+            owner = np.concatenate([owner, np.full(len(roots), len(names), dtype=np.int32)])
+            child = np.concatenate([child, np.array(roots, dtype=np.int32)])
+            node_class = np.append(node_class, np.int32(root))
+            cost = np.append(cost, 0.0)
+        pointer, child_idx = _distinct_children(owner, child, len(cost), n_classes)
+        problem = ExtractionProblem(
+            cost_us=cost,
+            node_class=node_class,
+            child_ptr=pointer,
+            child_idx=child_idx,
+            n_classes=n_classes,
+            root=root,
+            original=np.full(n_classes, UNUSED, dtype=np.int32),
+        )
+        return SerializedEGraph(problem, names, classes, ops, roots)
+
+    def _nodes(self, content: Any) -> Nodes:
+        if isinstance(content, Repeated):
+            self._twice("", "field", content)
+        if not isinstance(content, dict):
+            self._fail("", f"expected an object with {', '.join(_TOP_FIELDS)}")
+        self._known_fields("", content, _TOP_FIELDS)
+        nodes = content.get("nodes")
+        if isinstance(nodes, Repeated):
+            self._twice("nodes", "e-node", nodes)
+        if not isinstance(nodes, dict) or not nodes:
+            self._fail("nodes", "expected an object of e-nodes, at least one")
+        if not _all_of(nodes.values(), tuple):
+            nodes = {
+                name: node if isinstance(node, tuple) else self._node(name, node)
+                for name, node in nodes.items()
+            }
+        for index, field in ((_OP, "op"), (_ECLASS, "eclass")):
+            if not _all_of((node[index] for node in nodes.values()), str):
+                name = next(n for n, node in nodes.items() if not isinstance(node[index], str))
+                self._fail(f"nodes[{name!r}]", f"expected a text {field!r}")
+        return nodes
+
+    def _node(self, name: str, node: Any) -> tuple[Any, ...]:
+        """Return an e-node that has its fields in some other order, or not all of them."""
+        place = f"nodes[{name!r}]"
+        if isinstance(node, Repeated):
+            self._twice(place, "field", node)
+        if not isinstance(node, dict):
+            self._fail(place, "expected an object")
+        self._known_fields(place, node, NODE_FIELDS)
+        return tuple(node.get(field, default) for field, default in _DEFAULTS.items())
+
+    def _roots(self, content: Mapping[str, Any], number: Mapping[str, int]) -> list[int]:
+        roots = content.get("root_eclasses")
+        if not isinstance(roots, list) or not roots:
+            self._fail("root_eclasses", "expected a list of e-classes, at least one")
+        for index, name in enumerate(roots):
+            if not isinstance(name, str) or name not in number:
+                self._fail(f"root_eclasses[{index}]", f"no e-node is in the e-class {_short(name)}")
+        return list(dict.fromkeys(number[name] for name in roots))
+
+    def _check_class_data(self, content: Mapping[str, Any], number: Mapping[str, int]) -> None:
+        data = content.get("class_data", {})
+        if isinstance(data, Repeated):
+            self._twice("class_data", "e-class", data)
+        if not isinstance(data, dict):
+            self._fail("class_data", "expected an object by e-class")
+        for name in data:
+            if name not in number:
+                self._fail(f"class_data[{name!r}]", "no e-node is in this e-class")
+
+    def _without_subsumed(self, nodes: Nodes) -> Nodes:
+        marked = {
+            name: node[_SUBSUMED] for name, node in nodes.items() if node[_SUBSUMED] is not False
+        }
+        for name, subsumed in marked.items():
+            if subsumed is not True:
+                place = f"nodes[{name!r}].subsumed"
+                self._fail(place, f"{_short(subsumed)}, expected true or false")
+        if not marked:
+            return nodes
+        return {name: node for name, node in nodes.items() if name not in marked}
+
+    def _check_inhabited(self, classes: list[str], node_class: Ints) -> None:
+        inhabited = np.zeros(len(classes), dtype=np.bool_)
+        inhabited[node_class] = True
+        for index in np.flatnonzero(~inhabited).tolist():
+            self._fail(f"the e-class {classes[index]!r}", "all of its e-nodes are subsumed")
+
+    def _costs(self, names: list[str], costs: list[Any]) -> Floats:
+        if set(map(type, costs)) <= {int, float}:
+            try:
+                numbers = np.array(costs, dtype=np.float64)
+            except OverflowError:  # a whole number beyond the range of floats
+                numbers = np.array([math.inf])
+            if bool(np.all(np.isfinite(numbers) & (numbers >= 0))):
+                return numbers
+        bad = next(index for index, cost in enumerate(costs) if not _is_cost(cost))
+        place = f"nodes[{names[bad]!r}].cost"
+        raise self._refusal(place, f"{_short(costs[bad])}, expected a finite number, 0 or more")
+
+    def _edges(
+        self, names: list[str], children: list[Any], class_of: Mapping[str, int]
+    ) -> tuple[Ints, Ints]:
+        """Return (e-node, child class) pairs as two arrays; pairs may be there twice."""
+        if not _all_of(children, list):
+            bad = next(index for index, each in enumerate(children) if not isinstance(each, list))
+            self._fail(f"nodes[{names[bad]!r}].children", "expected a list of e-nodes")
+        try:
+            child = [class_of[name] for name in chain.from_iterable(children)]
+        except (KeyError, TypeError):  # not the name of an e-node, or no name
+            self._complain_of_children(names, children, class_of)
+        owner = np.repeat(np.arange(len(names), dtype=np.int32), list(map(len, children)))
+        return owner, np.array(child, dtype=np.int32)
+
+    def _complain_of_children(
+        self, names: list[str], children: list[Any], class_of: Mapping[str, int]
+    ) -> NoReturn:
+        """Name the first child that is no e-node of the file."""
+        name, index, child = next(
+            (name, index, child)
+            for name, part in zip(names, children, strict=True)
+            for index, child in enumerate(part)
+            if not isinstance(child, str) or child not in class_of
+        )
+        self._fail(f"nodes[{name!r}].children[{index}]", f"there is no e-node {_short(child)}")
+
+    def _known_fields(self, place: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        for field in found:
+            if field not in known:
+                self._fail(place, f"unknown field {field!r}{nearest(field, known)}")
+
+    def _twice(self, place: str, what: str, repeated: Repeated) -> NoReturn:
+        self._fail(place, f"the {what} {repeated.key!r} is given twice")
+
+    def _fail(self, place: str, reason: str) -> NoReturn:
+        raise self._refusal(place, reason)
+
+    def _refusal(self, place: str, reason: str) -> InputError:
+        return InputError(f"{self._file}: {place}{': ' if place else ''}{reason}")
+
+
+def _all_of(values: Iterable[Any], kind: type) -> bool:
+    """Whether JSON values all are of one type."""
+    return set(map(type, values)) == {kind}
+
+
+def _is_cost(cost: Any) -> bool:
+    if not isinstance(cost, int | float) or isinstance(cost, bool):
+        return False
+    try:
+        return math.isfinite(cost) and cost >= 0
+    except OverflowError:
+        return False
+
+
+def _short(value: Any) -> str:
+    """Return a value of the file for one line of text."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
+
+
+_LONGEST_VALUE = 60
+
+
+def _distinct_children(owner: Ints, child: Ints, n_nodes: int, n_classes: int) -> tuple[Ints, Ints]:
+    """Return pointers and child classes per e-node, sorted, each class once."""
+    edges = np.sort(owner.astype(np.int64) * n_classes + child)
+    new = np.ones(len(edges), dtype=np.bool_)
+    new[1:] = edges[1:] != edges[:-1]
+    node, klass = np.divmod(edges[new], n_classes)
+    counts = np.bincount(node, minlength=n_nodes)
+    pointer = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return pointer, klass.astype(np.int32)

@@ -1,0 +1,99 @@
+"""Reading and writing models: ``model.json`` (see ``json_model``) and ONNX."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relational_tensat.base.errors import MissingDependencyError, UsageError
+from relational_tensat.base.paths import model_suffix
+from relational_tensat.formats.json_read import read_json
+from relational_tensat.formats.json_write import write_json
+from relational_tensat.tensor import Graph
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = ["from_onnx_model", "load_model", "save_model", "to_onnx_model"]
+
+
+def load_model(path: Path, dims: Mapping[str, int] | None = None) -> Graph:
+    """Read a tensor graph from a ``.json`` or ``.onnx`` file.
+
+    Args:
+        dims: sizes of an ONNX model's dynamic dimensions, by the name that the model gives them,
+            or as ``INPUT:AXIS`` for those without a name.
+
+    Raises:
+        UsageError: the suffix is another one, or ``dims`` names a dimension that the model lacks.
+        InputError: the file cannot be read or is malformed, or a dimension is not fixed.
+        MissingDependencyError: it is an ONNX file and onnx is not installed.
+    """
+    path = Path(path)
+    if model_suffix(path) == ".json":
+        graph = read_json(path)
+        if dims:
+            given = ", ".join(dims)
+            raise UsageError(f"{path}: has no dynamic dimensions, but {given} was given")
+        return graph
+    _need_onnx()
+    from relational_tensat.formats.onnx_read import read_onnx
+
+    return read_onnx(path, dims or {})
+
+
+def save_model(graph: Graph, path: Path) -> None:
+    """Write a tensor graph to a ``.json`` or ``.onnx`` file, completely or not at all.
+
+    Raises:
+        UsageError: the suffix is another one.
+        InputError: the file cannot be written, or the graph has no ONNX form.
+        MissingDependencyError: it is an ONNX file and onnx is not installed.
+    """
+    path = Path(path)
+    if model_suffix(path) == ".json":
+        write_json(graph, path)
+        return
+    _need_onnx()
+    from relational_tensat.formats.onnx_save import save_onnx
+
+    save_onnx(graph, path)
+
+
+def from_onnx_model(
+    model: onnx.ModelProto, dims: Mapping[str, int] | None = None, where: str = "model"
+) -> Graph:
+    """Return the tensor graph of an ONNX model in memory; ``where`` names it in messages.
+
+    Raises:
+        UsageError, InputError, MissingDependencyError: as ``load_model``.
+    """
+    _need_onnx()
+    from relational_tensat.formats.onnx_read import check_model, read_model
+
+    check_model(model, where)
+    copy = type(model)()
+    copy.CopyFrom(model)
+    return read_model(copy, dims or {}, where)
+
+
+def to_onnx_model(graph: Graph) -> onnx.ModelProto:
+    """Return the graph as an ONNX model in memory, unchecked.
+
+    Raises:
+        InputError, MissingDependencyError: as ``save_model``.
+    """
+    _need_onnx()
+    from relational_tensat.formats.onnx_write import write_model
+
+    return write_model(graph)
+
+
+def _need_onnx() -> None:
+    missing = [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingDependencyError(
+            f"ONNX files need {' and '.join(missing)}: pip install 'relational-tensat[onnx]'"
+        )

@@ -1,0 +1,105 @@
+"""What operators write ONNX with (``ops.base.OnnxEmitter``): nodes and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+from relational_tensat.formats.arrays import uniform_element
+from relational_tensat.formats.onnx_names import FreshNames
+from relational_tensat.formats.onnx_types import to_tensor
+from relational_tensat.tensor.types import Array
+
+#: Element types that ConstantOfShape gives in every version of the default operator set written.
+_UNIFORM_DTYPES = {
+    "float64", "float32", "float16", "int64", "int32", "int16", "int8",
+    "uint64", "uint32", "uint16", "uint8", "bool",
+}  # fmt: skip
+
+
+class Emitter:
+    """Collects the nodes and initializers of an ONNX graph.
+
+    Args:
+        opset: the version of the default operator set that is written.
+        fresh: gives names that are not in use.
+    """
+
+    def __init__(self, opset: int, fresh: FreshNames) -> None:
+        self.opset = opset
+        self.nodes: list[onnx.NodeProto] = []
+        self.initializers: list[onnx.TensorProto] = []
+        self._fresh = fresh
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._start = 0
+        self._base = ""
+
+    def emit(
+        self, op_type: str, inputs: Sequence[str], outputs: int | Sequence[str] = 1, **attrs: Any
+    ) -> list[str]:
+        """Add an ONNX node; return the names of its outputs (fresh ones for a number)."""
+        if isinstance(outputs, int):
+            base = f"{self._base}/{op_type}" if self._base else op_type
+            outputs = [self._fresh.new(base) for _ in range(outputs)]
+        node = onnx.helper.make_node(op_type, list(inputs), list(outputs))
+        node.attribute.extend(_attribute(key, value) for key, value in attrs.items())
+        self.nodes.append(node)
+        return list(outputs)
+
+    def constant(self, value: Array) -> str:
+        """Add (or find) an initializer of this value; return its name."""
+        value = np.asarray(value)
+        key = (str(value.dtype), value.shape, value.tobytes())
+        if key not in self._constants:
+            self._constants[key] = self._fresh.new("constant")
+            tensor = to_tensor(self._constants[key], value, str(value.dtype))
+            self.initializers.append(tensor)
+        return self._constants[key]
+
+    def weight(self, name: str, value: Array, dtype: str) -> None:
+        """Add a constant of this name: an initializer, or ConstantOfShape when it is uniform."""
+        element = uniform_element(value)
+        if element is None or dtype not in _UNIFORM_DTYPES:
+            self.initializers.append(to_tensor(name, value, dtype))
+            return
+        shape = self.constant(np.array(value.shape, np.int64))
+        tensor = to_tensor("value", element.reshape(1), dtype)
+        self.emit("ConstantOfShape", [shape], [name], value=tensor)
+
+    def begin(self, base: str) -> None:
+        """Start an operator: fresh names will begin with ``base``, the name of its first result."""
+        self._start = len(self.nodes)
+        self._base = base
+
+    def finish(self, results: Sequence[str], wanted: Sequence[str], name: str) -> None:
+        """End an operator: give its results the names they should have.
+
+        Args:
+            results: the names that the operator returned, one for each of ``wanted``.
+            name: the node's own name, for the last ONNX node.
+        """
+        nodes = self.nodes[self._start :]
+        given = {output for node in nodes for output in node.output}
+        names: dict[str, str] = {}
+        for result, output in zip(results, wanted, strict=True):
+            if result in given and result not in names:
+                names[result] = output
+            elif result != output:  # an operand handed through, or one result under two names
+                self.emit("Identity", [result], [output])
+        for node in self.nodes[self._start :]:
+            node.input[:] = [names.get(value, value) for value in node.input]
+            node.output[:] = [names.get(value, value) for value in node.output]
+        if nodes and name:
+            nodes[-1].name = name
+        self._base = ""
+
+
+def _attribute(name: str, value: Any) -> onnx.AttributeProto:
+    if isinstance(value, list | tuple) and not value:  # make_attribute cannot tell of what
+        return onnx.AttributeProto(name=name, type=onnx.AttributeProto.INTS)
+    if isinstance(value, np.ndarray):
+        value = to_tensor(name, value, str(value.dtype))
+    return onnx.helper.make_attribute(name, value)

@@ -1,0 +1,167 @@
+"""Asking ONNX about one node: the types of its outputs, and their values when all is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
+
+from relational_tensat.base.errors import ModelError
+from relational_tensat.formats.arrays import compact
+from relational_tensat.formats.onnx_opaque import input_names
+from relational_tensat.formats.onnx_opset import infer_shapes, is_unchanged, opset_imports
+from relational_tensat.formats.onnx_types import (
+    dtype_name,
+    from_type_proto,
+    to_tensor,
+    to_value_info,
+)
+from relational_tensat.tensor import TensorType, Weight
+from relational_tensat.tensor.types import Array
+
+#: Constants of up to so many elements can decide the shape of a result.
+_SHAPE_ELEMENTS = 65536
+#: A version of the default operator set that every supported onnxruntime runs.
+_RUNNABLE_OPSET = 21
+_FATAL_ONLY = 4
+
+_RUNTIME_ERRORS = (
+    runtime_errors.Fail,
+    runtime_errors.InvalidArgument,
+    runtime_errors.InvalidGraph,
+    runtime_errors.NotImplemented,
+    runtime_errors.RuntimeException,
+)
+
+
+class NodeOracle:
+    """Answers for single nodes of one model.
+
+    Args:
+        imports: the model's operator set versions.
+        where: the file's name, for messages.
+    """
+
+    def __init__(self, imports: Mapping[str, int], where: str) -> None:
+        self._imports = dict(imports)
+        self._where = where
+
+    def output_types(
+        self,
+        node: onnx.NodeProto,
+        types: Mapping[str, TensorType],
+        weights: Mapping[str, Weight],
+    ) -> dict[str, TensorType | None]:
+        """Return the types of the node's named outputs; None where ONNX cannot say.
+
+        Raises:
+            ModelError: the node's operands do not fit.
+        """
+        outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+        model = self._model(node, types, weights, outputs, self._imports)
+        try:
+            inferred = infer_shapes(model)
+        except onnx.shape_inference.InferenceError as error:
+            raise ModelError(f"{self._where}: {label(node)}: {condense(str(error))}") from None
+        found = {value.name: from_type_proto(value.type) for value in inferred.graph.output}
+        if None in found.values() and node.domain:
+            found |= _runtime_types(model)
+        return found
+
+    def evaluate(
+        self,
+        node: onnx.NodeProto,
+        types: Mapping[str, TensorType],
+        weights: Mapping[str, Weight],
+    ) -> dict[str, Array] | None:
+        """Compute a node whose inputs are all weights with data; None when that cannot be done.
+
+        Args:
+            types: those of the inputs and of the outputs; an output's shape may be unknown.
+        """
+        imports = dict(self._imports)
+        if imports[""] > _RUNNABLE_OPSET and is_unchanged(node, imports[""], _RUNNABLE_OPSET):
+            imports[""] = _RUNNABLE_OPSET
+        names = [name for name in node.output if name]
+        outputs = [to_value_info(name, types[name]) for name in names]
+        model = self._model(node, types, weights, outputs, imports)
+        try:
+            results = _session(model).run(names, {})
+        except _RUNTIME_ERRORS:  # no kernel for this version or element type: stays a node
+            return None
+        return {
+            name: compact(np.asarray(result)) for name, result in zip(names, results, strict=True)
+        }
+
+    def _model(
+        self,
+        node: onnx.NodeProto,
+        types: Mapping[str, TensorType],
+        weights: Mapping[str, Weight],
+        outputs: list[onnx.ValueInfoProto],
+        imports: Mapping[str, int],
+    ) -> onnx.ModelProto:
+        """Return a model of this node alone; small constants are initializers."""
+        names = tuple(dict.fromkeys(input_names(node)))
+        constants = {
+            name: weights[name].data
+            for name in names
+            if name in weights and weights[name].type.size <= _SHAPE_ELEMENTS
+        }
+        initializers = [
+            to_tensor(name, data, types[name].dtype)
+            for name, data in constants.items()
+            if data is not None
+        ]
+        known = {tensor.name for tensor in initializers}
+        inputs = [to_value_info(name, types[name]) for name in names if name not in known]
+        graph = onnx.helper.make_graph([node], "node", inputs, outputs, initializers)
+        return onnx.helper.make_model(graph, opset_imports=opset_imports(imports), ir_version=10)
+
+
+def label(node: onnx.NodeProto) -> str:
+    """Return how messages name an ONNX node."""
+    domain = f"{node.domain}." if node.domain else ""
+    output = next(filter(None, node.output), "")
+    return f"node {node.name or output!r} ({domain}{node.op_type})"
+
+
+def condense(message: str) -> str:
+    """Return a message of several lines as one line of at most 300 characters."""
+    line = " ".join(message.split()).replace("[ShapeInferenceError] ", "")
+    return line if len(line) <= 300 else line[:297] + "..."
+
+
+def _session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _FATAL_ONLY
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def _runtime_types(model: onnx.ModelProto) -> dict[str, TensorType]:
+    """Return the output types that onnxruntime infers for a node of a domain of its own."""
+    try:
+        outputs = _session(model).get_outputs()
+    except _RUNTIME_ERRORS:  # it does not know the operator either
+        return {}
+    found = {}
+    for value in outputs:
+        element = _element_type(value.type)
+        if element and all(isinstance(size, int) for size in value.shape):
+            found[value.name] = TensorType(element, tuple(value.shape))
+    return found
+
+
+def _element_type(text: str) -> str:
+    """Return the element type that onnxruntime calls ``tensor(float)``; "" for no tensor."""
+    if not text.startswith("tensor("):
+        return ""
+    name = text.removeprefix("tensor(").removesuffix(")")
+    return dtype_name(onnx.TensorProto.DataType.Value(name.upper()))

@@ -1,0 +1,182 @@
+"""Reading the nodes of an ONNX graph, one after the other: folded, understood, or opaque."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import onnx
+
+from relational_tensat.base.errors import InputError, ModelError, ShapeError
+from relational_tensat.formats.onnx_constants import fold
+from relational_tensat.formats.onnx_infer import NodeOracle, label
+from relational_tensat.formats.onnx_names import FreshNames, all_names
+from relational_tensat.formats.onnx_node import read_node
+from relational_tensat.formats.onnx_opaque import encode, input_names
+from relational_tensat.formats.onnx_types import from_type_proto, is_carried, is_numeric
+from relational_tensat.tensor import Node, TensorType, Weight, tensors_of
+from relational_tensat.tensor.operators import Operator, get_operator, operators
+from relational_tensat.tensor.operators.base import Mapped
+
+
+class NodeReader:
+    """Turns ONNX nodes, given in topological order, into nodes of the graph.
+
+    Args:
+        graph: where the nodes are from; its value_info is believed where inference knows nothing.
+        imports: operator set versions by domain.
+        inputs: types of the graph inputs.
+        weights: what is known before inference; grows by what is folded.
+    """
+
+    def __init__(
+        self,
+        graph: onnx.GraphProto,
+        imports: Mapping[str, int],
+        inputs: Mapping[str, TensorType],
+        weights: Mapping[str, Weight],
+        where: str,
+    ) -> None:
+        self._imports = {"": 1, **imports}
+        self._weights = dict(weights)
+        self._types = {**inputs, **{name: weight.type for name, weight in weights.items()}}
+        self._where = where
+        self._nodes: list[Node] = []
+        self._fresh = FreshNames(all_names(graph))
+        self._oracle = NodeOracle(imports, where)
+        self._declared = {
+            value.name: from_type_proto(value.type) for value in (*graph.value_info, *graph.output)
+        }
+        self._used: set[str] = set()
+        self._readers = _readers()
+
+    def read_all(self, nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> None:
+        """Read nodes in topological order, all that ``outputs`` need and only those.
+
+        Raises:
+            ModelError: a node's operands do not fit.
+            InputError: nothing says what type an output has.
+        """
+        self._used = {*outputs, *(name for node in nodes for name in input_names(node))}
+        for node in nodes:
+            self._read(_in_default_domain(node))
+
+    def result(self, outputs: Iterable[str]) -> tuple[list[Node], dict[str, Weight]]:
+        """Return the nodes and weights that the outputs depend on."""
+        wanted, nodes = set(outputs), []
+        for node in reversed(self._nodes):
+            if wanted.intersection(node.outputs):
+                wanted.update(node.inputs)
+                nodes.append(node)
+        weights = {name: weight for name, weight in self._weights.items() if name in wanted}
+        return nodes[::-1], weights
+
+    def _read(self, node: onnx.NodeProto) -> None:
+        folded = fold(node, self._types, self._weights, self._oracle)
+        if folded is not None:
+            self._weights |= folded
+            self._types |= {name: weight.type for name, weight in folded.items()}
+        elif not self._read_as_operator(node):
+            self._read_as_opaque(node)
+
+    def _read_as_operator(self, node: onnx.NodeProto) -> bool:
+        """Read a node that an operator understands; return whether one does."""
+        if node.domain or not all(is_numeric(self._types[name]) for name in node.input if name):
+            return False
+        readers = self._readers.get(node.op_type, ())
+        if not readers:
+            return False
+        seen = read_node(node, self._imports[""], self._types, self._weights, self._used)
+        for operator in readers:
+            try:
+                mapped = operator.from_onnx(seen)
+                if mapped is not None and self._place_all(mapped, node, seen.outputs):
+                    return True
+            except ShapeError:
+                # Not for these operands. If they do not fit the ONNX operator either, reading the
+                # node as opaque says so; else it is one of the cases that operators leave out.
+                continue
+        return False
+
+    def _place_all(
+        self, mapped: Mapped, node: onnx.NodeProto, used_outputs: tuple[str, ...]
+    ) -> bool:
+        """Make the nodes of ``mapped``; return whether it gives all outputs that are used."""
+        nodes: list[Node] = []
+        types: dict[str, TensorType] = {}
+        count = _count_outputs(mapped, node)
+        if count is None or any(used_outputs[count:]):
+            return False
+        names = [name or self._fresh.new(f"{label(node)}_unused") for name in node.output[:count]]
+        self._place(mapped, names, node.name, nodes, types)
+        self._nodes += nodes
+        self._types |= types
+        return True
+
+    def _place(
+        self,
+        mapped: Mapped,
+        outputs: list[str],
+        name: str,
+        nodes: list[Node],
+        types: dict[str, TensorType],
+    ) -> None:
+        inputs = []
+        for operand in mapped.inputs:
+            if isinstance(operand, Mapped):
+                value = self._fresh.new(f"{outputs[0]}/{operand.op}")
+                self._place(operand, [value], "", nodes, types)
+                operand = value
+            inputs.append(operand)
+        operator = get_operator(mapped.op)
+        known = tuple(types[value] if value in types else self._types[value] for value in inputs)
+        result = tensors_of(operator.check(known, mapped.attrs))
+        if len(result) != len(outputs):
+            raise ShapeError(f"{mapped.op} gives {len(result)} results, expected {len(outputs)}")
+        types |= dict(zip(outputs, result, strict=True))
+        nodes.append(Node(mapped.op, tuple(inputs), tuple(outputs), dict(mapped.attrs), name))
+
+    def _read_as_opaque(self, node: onnx.NodeProto) -> None:
+        inferred = self._oracle.output_types(node, self._types, self._weights)
+        types: dict[str, TensorType] = {}
+        for name, kind in inferred.items():
+            declared = self._declared.get(name)
+            if kind is None or (is_carried(kind) and declared is not None):
+                kind = declared
+            if kind is None:
+                raise InputError(
+                    f"{self._where}: {label(node)}: the type of output {name!r} cannot be inferred;"
+                    " declare it in the model (value_info)"
+                )
+            types[name] = kind
+        opset = self._imports.get(node.domain)
+        if opset is None:
+            raise ModelError(f"{self._where}: {label(node)}: no version of its domain is imported")
+        attrs = encode(node, opset, list(types.values()))
+        self._nodes.append(Node("opaque", input_names(node), tuple(types), attrs, node.name))
+        self._types |= types
+
+
+def _count_outputs(mapped: Mapped, node: onnx.NodeProto) -> int | None:
+    """Return how many of the node's outputs the operator gives, None if it cannot be that one."""
+    if get_operator(mapped.op).multi_output:
+        return len(node.output)
+    return 1 if node.output[0] else None
+
+
+def _readers() -> dict[str, list[Operator]]:
+    """Return the operators that read each ONNX operator."""
+    readers: dict[str, list[Operator]] = {}
+    for operator in operators().values():
+        for op_type in operator.onnx:
+            readers.setdefault(op_type, []).append(operator)
+    return readers
+
+
+def _in_default_domain(node: onnx.NodeProto) -> onnx.NodeProto:
+    """Return the node with the default domain spelled ``""``."""
+    if node.domain != "ai.onnx":
+        return node
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    copy.domain = ""
+    return copy

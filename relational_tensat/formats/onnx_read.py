@@ -1,0 +1,129 @@
+"""Reading ONNX models: from a file or message to a checked tensor graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import checker, external_data_helper, inliner
+
+from relational_tensat.base.errors import InputError, ModelError
+from relational_tensat.base.files import read_bytes
+from relational_tensat.formats.onnx_dims import fix_dims
+from relational_tensat.formats.onnx_infer import condense, label
+from relational_tensat.formats.onnx_metadata import read_metadata, weights_without_data
+from relational_tensat.formats.onnx_names import all_nodes
+from relational_tensat.formats.onnx_nodes import NodeReader
+from relational_tensat.formats.onnx_opaque import input_names
+from relational_tensat.formats.onnx_opset import read_imports
+from relational_tensat.formats.onnx_types import array_of, from_type_proto, is_numeric, type_of
+from relational_tensat.tensor import Graph, TensorType, Weight, build_graph
+
+#: Protobuf serializes no more than this; larger models are checked by path.
+_MAX_MESSAGE_BYTES = 2**31 - 1
+
+
+def read_onnx(path: Path, dims: Mapping[str, int]) -> Graph:
+    """Read a graph from an ONNX file, with its external data beside it.
+
+    Raises:
+        UsageError: ``dims`` names a dimension that the model lacks.
+        InputError: the file cannot be read, or a dynamic dimension is not fixed.
+        ModelError: it is no valid ONNX model.
+    """
+    where = str(path)
+    try:
+        model = onnx.load_model_from_string(read_bytes(path))
+    except DecodeError:
+        raise ModelError(f"{where}: not an ONNX model, or truncated") from None
+    if not model.HasField("graph") or not model.opset_import:
+        raise ModelError(f"{where}: not an ONNX model: it has no graph or no operator set version")
+    try:
+        checker.check_model(os.fspath(path))
+        external_data_helper.load_external_data_for_model(model, os.fspath(path.parent))
+    except (checker.ValidationError, OSError, ValueError) as error:
+        raise ModelError(f"{where}: not a valid ONNX model: {condense(str(error))}") from None
+    return read_model(model, dims, where)
+
+
+def check_model(model: onnx.ModelProto, where: str) -> None:
+    """Check a model in memory.
+
+    Raises:
+        ModelError: it is not valid.
+    """
+    if model.ByteSize() > _MAX_MESSAGE_BYTES:
+        raise ModelError(f"{where}: larger than 2 GB; load it from a file with external data")
+    try:
+        checker.check_model(model)
+    except checker.ValidationError as error:
+        raise ModelError(f"{where}: not a valid ONNX model: {condense(str(error))}") from None
+
+
+def read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> Graph:
+    """Return the graph of a valid model whose external data is loaded; changes the model.
+
+    Raises:
+        UsageError, InputError, ModelError: as ``read_onnx``.
+    """
+    if model.functions:
+        model = inliner.inline_local_functions(model)
+    graph, imports = model.graph, read_imports(model.opset_import)
+    newest = onnx.defs.onnx_opset_version()
+    if imports.get("", 0) > newest:
+        raise ModelError(
+            f"{where}: operator set version {imports['']} is newer than the installed onnx"
+            f" {onnx.__version__} knows ({newest})"
+        )
+    _refuse_training(graph, where)
+    initialized = {tensor.name for tensor in graph.initializer}
+    initialized |= {tensor.values.name for tensor in graph.sparse_initializer}
+    given = [value for value in graph.input if value.name not in initialized]
+    fix_dims(given, [*graph.value_info, *graph.output], dims, where)
+    without_data = weights_without_data(model)
+    inputs = {value.name: _input_type(value, where) for value in given}
+    weights = {name: Weight(kind) for name, kind in inputs.items() if name in without_data}
+    inputs = {name: kind for name, kind in inputs.items() if name not in weights}
+    exotic = []
+    for tensor in graph.initializer:
+        if is_numeric(type_of(tensor)):
+            weights[tensor.name] = Weight(type_of(tensor), array_of(tensor))
+        else:  # strings, complex numbers, 4 and 8 bit floats: an opaque constant carries them
+            exotic.append(onnx.helper.make_node("Constant", [], [tensor.name], value=tensor))
+    exotic += [
+        onnx.helper.make_node("Constant", [], [tensor.values.name], sparse_value=tensor)
+        for tensor in graph.sparse_initializer
+    ]
+    outputs = [value.name for value in graph.output]
+    reader = NodeReader(graph, imports, inputs, weights, where)
+    reader.read_all(_needed([*exotic, *graph.node], outputs), outputs)
+    nodes, weights = reader.result(outputs)
+    metadata = read_metadata(model)
+    return build_graph(graph.name, inputs, weights, nodes, outputs, metadata, where=where)
+
+
+def _input_type(value: onnx.ValueInfoProto, where: str) -> TensorType:
+    kind = from_type_proto(value.type)
+    if kind is None:
+        raise InputError(f"{where}: input {value.name!r} has no type")
+    return kind
+
+
+def _needed(nodes: list[onnx.NodeProto], outputs: list[str]) -> list[onnx.NodeProto]:
+    """Return the nodes that the outputs depend on, in their order."""
+    wanted, needed = set(outputs), []
+    for node in reversed(nodes):
+        if wanted.intersection(node.output):
+            wanted.update(input_names(node))
+            needed.append(node)
+    return needed[::-1]
+
+
+def _refuse_training(graph: onnx.GraphProto, where: str) -> None:
+    """Refuse training operators: they name tensors in attributes, so none could be rewritten."""
+    for node in all_nodes(graph.node):
+        if node.domain.startswith(("ai.onnx.preview.training", "ai.onnx.training")):
+            raise InputError(f"{where}: {label(node)}: training operators are not supported")

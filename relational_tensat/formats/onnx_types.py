@@ -1,0 +1,111 @@
+"""Between ONNX's types and tensors and the graph's.
+
+What is no tensor of static shape (sequences, optionals, maps, tensors whose shape depends on
+data) is carried as an element type of its own, ``opaque:`` and the serialized ONNX type: only
+opaque nodes take such values, and they come out as they went in.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+import onnx
+
+from relational_tensat.base.errors import ModelError
+from relational_tensat.formats.arrays import bfloat16_bits_to_float, compact, float_to_bfloat16_bits
+from relational_tensat.tensor import DTYPE_BYTES, TensorType, numpy_dtype
+from relational_tensat.tensor.types import Array
+
+_CARRIED = "opaque:"
+#: ONNX's names where they are not the graph's, in lower case.
+_RENAMED = {"float": "float32", "double": "float64"}
+_ONNX_NAMES = {ours: theirs for theirs, ours in _RENAMED.items()}
+
+
+def dtype_name(code: int) -> str:
+    """Return the graph's name of an ONNX element type, e.g. float32, bfloat16, string."""
+    name = str(onnx.TensorProto.DataType.Name(code)).lower()
+    return _RENAMED.get(name, name)
+
+
+def dtype_code(dtype: str) -> int:
+    """Return the number of an ONNX element type.
+
+    Raises:
+        ModelError: ONNX has no such element type.
+    """
+    try:
+        return int(onnx.TensorProto.DataType.Value(_ONNX_NAMES.get(dtype, dtype).upper()))
+    except ValueError:
+        raise ModelError(f"ONNX has no element type {dtype!r}") from None
+
+
+def is_numeric(kind: TensorType) -> bool:
+    """Whether operators can compute with the type; others only pass through opaque nodes."""
+    return kind.dtype in DTYPE_BYTES
+
+
+def is_carried(kind: TensorType) -> bool:
+    """Whether the type stands for what is no tensor of static shape."""
+    return kind.dtype.startswith(_CARRIED)
+
+
+def is_tensor_of_unknown_shape(kind: TensorType) -> bool:
+    """Whether the type stands for a tensor whose shape depends on data."""
+    return is_carried(kind) and to_type_proto(kind).HasField("tensor_type")
+
+
+def from_type_proto(proto: onnx.TypeProto) -> TensorType | None:
+    """Return the graph's type of an ONNX type; None when ONNX says nothing."""
+    if not proto.WhichOneof("value"):
+        return None
+    if proto.HasField("tensor_type"):
+        tensor = proto.tensor_type
+        if tensor.elem_type == onnx.TensorProto.UNDEFINED:
+            return None
+        dims = tensor.shape.dim
+        if tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
+            return TensorType(dtype_name(tensor.elem_type), tuple(dim.dim_value for dim in dims))
+    text = base64.b64encode(proto.SerializeToString(deterministic=True)).decode("ascii")
+    return TensorType(_CARRIED + text, ())
+
+
+def to_type_proto(kind: TensorType) -> onnx.TypeProto:
+    """Return the ONNX type of a graph's type; the inverse of ``from_type_proto``."""
+    if is_carried(kind):
+        return onnx.TypeProto.FromString(base64.b64decode(kind.dtype.removeprefix(_CARRIED)))
+    return onnx.helper.make_tensor_type_proto(dtype_code(kind.dtype), kind.shape)
+
+
+def to_value_info(name: str, kind: TensorType) -> onnx.ValueInfoProto:
+    """Return a name and its type as ONNX declares them."""
+    return onnx.helper.make_value_info(name, to_type_proto(kind))
+
+
+def array_of(tensor: onnx.TensorProto) -> Array:
+    """Return a tensor's elements; bfloat16 as float32; a broadcast view when all are equal."""
+    array: Any = onnx.numpy_helper.to_array(tensor)
+    if tensor.data_type == onnx.TensorProto.BFLOAT16:
+        if array.dtype == np.uint16:  # older releases give the bits
+            array = bfloat16_bits_to_float(array)
+        array = np.asarray(array, np.float32)
+    return compact(np.asarray(array))
+
+
+def type_of(tensor: onnx.TensorProto) -> TensorType:
+    """Return the type of a tensor that has a value."""
+    return TensorType(dtype_name(tensor.data_type), tuple(tensor.dims))
+
+
+def to_tensor(name: str, array: Array, dtype: str) -> onnx.TensorProto:
+    """Return elements as an ONNX tensor of the declared element type."""
+    tensor = onnx.TensorProto(name=name, data_type=dtype_code(dtype), dims=array.shape)
+    if dtype == "bfloat16":
+        array = float_to_bfloat16_bits(array)
+    else:
+        array = array.astype(numpy_dtype(dtype), copy=False)
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    tensor.raw_data = np.ascontiguousarray(little).tobytes()
+    return tensor

@@ -1,1 +1,0 @@
-"""What a person or a program reads about a run; nothing here computes anything."""

@@ -1,0 +1,272 @@
+"""Functions of numbers, truth values and lists."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from relational_tensat.rules.functions.registry import Inapplicable, function
+
+Ints: TypeAlias = tuple[int, ...]
+
+#: Models hold constants such as 1/√2 in float32, often as quotients: off by some 1e-7, relatively.
+FLOAT32_TOLERANCE = 3e-7
+
+
+def place(index: int, length: int) -> int:
+    """Return a place counted from the front; a negative one counts from the back.
+
+    Raises:
+        Inapplicable: there is no such place.
+    """
+    if not -length <= index < length:
+        raise Inapplicable
+    return index % length
+
+
+# --- numbers ---
+
+
+@function("+", "number...")
+def _plus(*values: float) -> float:
+    """The sum of numbers."""
+    return sum(values)
+
+
+@function("-", "number", "number")
+def _minus(a: float, b: float) -> float:
+    """The first number less the second."""
+    return a - b
+
+
+@function("*", "number...")
+def _times(*values: float) -> float:
+    """The product of numbers."""
+    return math.prod(values)
+
+
+@function("//", "int", "int")
+def _quotient(a: int, b: int) -> int:
+    """The quotient, rounded down."""
+    if b == 0:
+        raise Inapplicable
+    return a // b
+
+
+@function("/", "number", "number")
+def _ratio(a: float, b: float) -> float:
+    """The quotient of two numbers, rounded to a float."""
+    if b == 0:
+        raise Inapplicable
+    return a / b
+
+
+@function("mod", "int", "int")
+def _mod(a: int, b: int) -> int:
+    """The remainder of the quotient that is rounded down."""
+    if b == 0:
+        raise Inapplicable
+    return a % b
+
+
+@function("whole", "number")
+def _whole(value: float) -> int:
+    """A number without fraction as a whole number."""
+    if not math.isfinite(value) or value != math.floor(value):
+        raise Inapplicable
+    return int(value)
+
+
+@function("max", "number...")
+def _max(*values: float) -> float:
+    """The largest of numbers."""
+    return max(values)
+
+
+@function("min", "number...")
+def _min(*values: float) -> float:
+    """The smallest of numbers."""
+    return min(values)
+
+
+# --- truth ---
+
+
+@function("=", "any", "any")
+def _equal(a: object, b: object) -> bool:
+    """Whether two values are equal."""
+    return a == b
+
+
+@function("!=", "any", "any")
+def _unequal(a: object, b: object) -> bool:
+    """Whether two values differ."""
+    return a != b
+
+
+@function("<", "number", "number")
+def _less(a: float, b: float) -> bool:
+    """Whether the first number is below the second."""
+    return a < b
+
+
+@function("<=", "number", "number")
+def _at_most(a: float, b: float) -> bool:
+    """Whether the first number is at most the second."""
+    return a <= b
+
+
+@function("close", "number", "number")
+def _close(a: float, b: float) -> bool:
+    """Whether two numbers are equal up to the rounding of a few float32 operations."""
+    return math.isclose(a, b, rel_tol=FLOAT32_TOLERANCE)
+
+
+@function("and", "bool...", lazy=True)
+def _and(*values: Callable[[], object]) -> bool:
+    """Whether all hold; those after the first that does not are not looked at."""
+    return all(value() for value in values)
+
+
+@function("or", "bool...", lazy=True)
+def _or(*values: Callable[[], object]) -> bool:
+    """Whether one holds; those after the first that does are not looked at."""
+    return any(value() for value in values)
+
+
+@function("not", "bool")
+def _not(value: bool) -> bool:
+    """Whether it does not hold."""
+    return not value
+
+
+@function("if", "bool", "any", "any", lazy=True)
+def _if(condition: Callable[[], Any], yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
+    """The second value if the first holds, else the third."""
+    return yes() if condition() else no()
+
+
+# --- lists ---
+
+
+@function("list", "any...")
+def _list(*values: Any) -> tuple[Any, ...]:
+    """The list of the values."""
+    return values
+
+
+@function("get", "ints", "int")
+def _get(values: Ints, index: int) -> int:
+    """Element ``index`` of a list; negative counts from the back."""
+    return values[place(index, len(values))]
+
+
+@function("len", "ints")
+def _len(values: Ints) -> int:
+    """The length of a list."""
+    return len(values)
+
+
+@function("sum", "ints")
+def _sum(values: Ints) -> int:
+    """The sum of a list."""
+    return sum(values)
+
+
+@function("product", "ints")
+def _product(values: Ints) -> int:
+    """The product of a list; 1 of an empty one."""
+    return math.prod(values)
+
+
+@function("join", "ints...")
+def _join(*lists: Ints) -> Ints:
+    """Lists one after the other."""
+    return sum(lists, ())
+
+
+@function("take", "ints", "int")
+def _take(values: Ints, count: int) -> Ints:
+    """The first ``count`` elements; negative: all but the last ones."""
+    return values[:count]
+
+
+@function("drop", "ints", "int")
+def _drop(values: Ints, count: int) -> Ints:
+    """All but the first ``count`` elements; negative: the last ones."""
+    return values[count:]
+
+
+@function("replace", "ints", "int", "int")
+def _replace(values: Ints, index: int, value: int) -> Ints:
+    """The list with element ``index`` replaced by a value."""
+    at = place(index, len(values))
+    return (*values[:at], value, *values[at + 1 :])
+
+
+@function("repeat", "int", "int")
+def _repeat(value: int, count: int) -> Ints:
+    """The list of ``count`` times the value."""
+    if not 0 <= count <= 64:
+        raise Inapplicable
+    return (value,) * count
+
+
+@function("range", "int")
+def _range(count: int) -> Ints:
+    """The list 0, 1, … ``count`` - 1."""
+    if not 0 <= count <= 64:
+        raise Inapplicable
+    return tuple(range(count))
+
+
+@function("index-of", "ints", "int")
+def _index_of(values: Ints, value: int) -> int:
+    """Where a value first stands in a list."""
+    if value not in values:
+        raise Inapplicable
+    return values.index(value)
+
+
+@function("contains", "ints", "int")
+def _contains(values: Ints, value: int) -> bool:
+    """Whether a value stands in a list."""
+    return value in values
+
+
+@function("permute", "ints", "ints")
+def _permute(values: Ints, perm: Ints) -> Ints:
+    """The elements of the first list at the places that the second names: a transposed shape."""
+    if any(not 0 <= each < len(values) for each in perm):
+        raise Inapplicable
+    return tuple(values[each] for each in perm)
+
+
+@function("without", "ints", "ints")
+def _without(values: Ints, indices: Ints) -> Ints:
+    """The list without the elements at the places that the second one names."""
+    return tuple(value for index, value in enumerate(values) if index not in indices)
+
+
+@function("add-lists", "ints", "ints")
+def _add_lists(a: Ints, b: Ints) -> Ints:
+    """Two lists of one length, added element by element."""
+    if len(a) != len(b):
+        raise Inapplicable
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+@function("inverse", "ints")
+def _inverse(perm: Ints) -> Ints:
+    """The permutation that undoes a permutation."""
+    if sorted(perm) != list(range(len(perm))):
+        raise Inapplicable
+    return tuple(perm.index(axis) for axis in range(len(perm)))
+
+
+@function("moves-only-ones", "ints", "ints")
+def _moves_only_ones(shape: Ints, perm: Ints) -> bool:
+    """Whether a transpose of that shape keeps the order of the axes that are longer than 1."""
+    long = [axis for axis in perm if 0 <= axis < len(shape) and shape[axis] != 1]
+    return long == sorted(long)

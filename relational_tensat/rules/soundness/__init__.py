@@ -1,0 +1,42 @@
+"""Whether rules are true: each is tried on many random configurations, exactly where it can be.
+
+The names below are imported when they are first used: that a rule is known to be sound is found out
+without what judges rules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from relational_tensat.base.lazy import names_on_first_use
+
+if TYPE_CHECKING:
+    from relational_tensat.rules.soundness.counterexample import Counterexample
+    from relational_tensat.rules.soundness.replay import Typed, apply, tensor
+    from relational_tensat.rules.soundness.verdict import Verdict
+    from relational_tensat.rules.soundness.verifying import (
+        DEFAULT_TRIALS,
+        verify_rule,
+        verify_rules,
+    )
+
+__all__ = [
+    "DEFAULT_TRIALS",
+    "Counterexample",
+    "Typed",
+    "Verdict",
+    "apply",
+    "tensor",
+    "verify_rule",
+    "verify_rules",
+]
+
+__getattr__ = names_on_first_use(
+    __name__,
+    {
+        "counterexample": ("Counterexample",),
+        "replay": ("Typed", "apply", "tensor"),
+        "verdict": ("Verdict",),
+        "verifying": ("DEFAULT_TRIALS", "verify_rule", "verify_rules"),
+    },
+)

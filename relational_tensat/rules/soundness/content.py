@@ -1,0 +1,36 @@
+"""What a verdict is about, as hashes: the rule's content, and the meaning of what it says."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from relational_tensat.rules.model import Rule
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+#: The code that says what rules mean, and that judges them.
+_MEANING = ("tensor", "tensor/operators", "rules", "rules/functions", "rules/soundness")
+#: What is in these folders and changes no verdict: keeping, printing and loading.
+_NO_MEANING = frozenset({
+    "content.py", "counterexample.py", "diagnosis.py", "gate.py", "library.py", "parallel.py",
+    "replay.py", "sharing.py", "showing.py", "shrinking.py", "store.py", "text.py", "trimming.py",
+})  # fmt: skip
+
+
+def content_hash(rule: Rule) -> str:
+    """Return the hash of what a rule claims: its law, whatever its name, place and ``worth``."""
+    claim = repr((rule.sources, rule.targets, rule.conditions))
+    return hashlib.sha256(claim.encode()).hexdigest()
+
+
+@cache
+def meaning_hash() -> str:
+    """Return the hash of the code that gives rules their meaning: a verdict is good for no other."""
+    digest = hashlib.sha256()
+    for folder in _MEANING:
+        for path in sorted((_PACKAGE / folder).glob("*.py")):
+            if path.name not in _NO_MEANING:
+                digest.update(f"{folder}/{path.name}\n".encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()

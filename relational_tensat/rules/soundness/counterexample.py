@@ -1,0 +1,85 @@
+"""Where a rule does not hold: operands, parameters, and the first element that differs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from relational_tensat.tensor.types import AttrValue, TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What is not equal on the two sides.
+
+    Attributes:
+        source: the number of the source and its target.
+        left_type, right_type: the types of both, as text.
+        index: the first element that differs, in C order; None where the types differ.
+        left, right: its values, in float64.
+        part: of a result that is a tuple, the number of the tensor.
+    """
+
+    source: int
+    left_type: str
+    right_type: str
+    index: tuple[int, ...] | None = None
+    left: float | int | bool | None = None
+    right: float | int | bool | None = None
+    part: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A configuration of a rule, and operands, for which its two sides differ.
+
+    Attributes:
+        rule, law: the rule's.
+        shapes: the type of each variable that stands for a tensor.
+        parameters: the value of each variable that stands for an attribute.
+        difference: the first one.
+        snippet: Python code that computes both sides and prints them.
+    """
+
+    rule: str
+    law: str
+    shapes: dict[str, TensorType]
+    parameters: dict[str, AttrValue]
+    difference: Difference
+    snippet: str
+
+    def text(self) -> str:
+        """Return a runnable Python snippet that shows the difference."""
+        return self.snippet
+
+    def summary(self) -> str:
+        """Return operands, parameters and the difference in one line."""
+        given = [f"{name} {kind}" for name, kind in self.shapes.items()]
+        given += [f"{name} = {_text(value)}" for name, value in self.parameters.items()]
+        return f"{', '.join(given)}: {self._found()}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as values of JSON."""
+        found = self.difference
+        return {
+            "shapes": {name: str(kind) for name, kind in self.shapes.items()},
+            "parameters": dict(self.parameters),
+            "source": found.source,
+            "left_type": found.left_type,
+            "right_type": found.right_type,
+            "index": None if found.index is None else list(found.index),
+            "left": found.left,
+            "right": found.right,
+            "snippet": self.snippet,
+        }
+
+    def _found(self) -> str:
+        found = self.difference
+        if found.index is None:
+            return f"{found.left_type} on the left, {found.right_type} on the right"
+        place = list(found.index)
+        return f"element {place} is {found.left!r} on the left, {found.right!r} on the right"
+
+
+def _text(value: AttrValue) -> str:
+    return f"[{' '.join(map(str, value))}]" if isinstance(value, tuple) else str(value)

@@ -1,0 +1,109 @@
+"""What one random instance keeps to, so that sizes and parameters meet more often than by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from relational_tensat.rules.soundness.choices import Choices
+from relational_tensat.tensor.types import TensorType
+
+Shape = tuple[int, ...]
+
+_DTYPES = (
+    *("float32",) * 12, "float64", "float16", "bfloat16", "int64", "int64", "int32", "int8",
+    "uint8", "bool",
+)  # fmt: skip
+_RANKS = (1, 2, 2, 2, 3, 3, 4, 4, 4, 5, 0)
+_SIZES = ((1, 2), (1, 2, 3), (1, 2, 3, 4, 6))
+
+
+class Hints:
+    """Choices that all parts of one instance share.
+
+    Attributes:
+        dtype: the element type of most tensors.
+        rank: of most tensors.
+        sizes: three dimensions to choose from.
+        cuts: the sizes of pieces that were joined, by their sum: cut again, they meet.
+    """
+
+    def __init__(self, choices: Choices) -> None:
+        self.choices = choices
+        self.dtype = choices.choice(_DTYPES)
+        self.rank = choices.choice(_RANKS)
+        among = _SIZES[choices.weighted(1, 1, 2)]
+        self.sizes = [choices.choice(among) for _ in range(3)]
+        self.cuts: dict[int, Shape] = {}
+        self._perm: dict[int, Shape] = {}
+
+    @cached_property
+    def spatial(self) -> int:
+        """How many spatial dimensions images have."""
+        return self.choices.choice((1, 2, 2, 2, 2, 3))
+
+    @cached_property
+    def image(self) -> list[int]:
+        """Spatial sizes of images, as many as there may be."""
+        return [self.choices.between(1, 6) for _ in range(3)]
+
+    @cached_property
+    def kernel(self) -> list[int]:
+        """Kernel sizes of convolutions and pools."""
+        return [self.choices.choice((1, 2, 3, 3)) for _ in range(3)]
+
+    @cached_property
+    def stride(self) -> list[int]:
+        """Strides of convolutions and pools."""
+        return [self.choices.choice((1, 2, 3))] * 3
+
+    def size(self) -> int:
+        """Return a dimension."""
+        return self.choices.choice(self.sizes)
+
+    def type(self, shape: Sequence[int]) -> TensorType:
+        """Return a tensor of the instance's element type."""
+        return TensorType(self.dtype, tuple(shape))
+
+    def tensor_type(self, rank: int | None = None) -> TensorType:
+        """Return any tensor."""
+        return self.type([self.size() for _ in range(self.rank if rank is None else rank)])
+
+    def image_type(self, batch: int | None = None, channels: int | None = None) -> TensorType:
+        """Return an operand of a convolution or pool."""
+        sizes = [s if self.choices.often() else self.choices.between(1, 6) for s in self.image]
+        head = [batch or self.size(), channels or self.size()]
+        return self.type([*head, *sizes[: self.spatial]])
+
+    def broadcast(self, shape: Shape) -> TensorType:
+        """Return an operand that broadcasts into a shape: sizes 1, leading axes left out."""
+        choices = self.choices
+        cut = choices.choice((0, 0, 0, 1, 2, len(shape)))
+        match choices.weighted(4, 3, 3):
+            case 1 if shape:  # all axes but one
+                dropped = choices.below(len(shape))
+                return self.type([1 if i == dropped else size for i, size in enumerate(shape)])
+            case 2:  # one axis only, as biases have
+                keep = choices.choice((1, len(shape) - 1))
+                kept = [size if i == keep else 1 for i, size in enumerate(shape)]
+            case _:
+                kept = [size if choices.often() else 1 for size in shape]
+        return self.type(kept[cut:])
+
+    def grown(self, shape: Shape) -> Shape:
+        """Return a shape that another one broadcasts into."""
+        grown = [self.size() if size == 1 else size for size in shape]
+        added = self.choices.choice((0, 0, 1, 2))
+        return (*(self.size() for _ in range(added)), *grown)
+
+    def permutation(self, rank: int) -> Shape:
+        """Return an order of axes; the same one again, mostly."""
+        if rank not in self._perm or self.choices.below(5) == 4:
+            order = list(range(rank))
+            match self.choices.weighted(1, 5, 4):
+                case 1 if rank > 1:
+                    order[-1], order[-2] = order[-2], order[-1]
+                case 2:
+                    order = self.choices.shuffled(order)
+            self._perm[rank] = tuple(order)
+        return self._perm[rank]

@@ -1,0 +1,216 @@
+"""Whether a law holds on one configuration: exactly where it can be told, else in float64.
+
+A law that fails over the field may still be about real numbers: relu(relu(x)) = relu(x) does not
+hold for every function. It is wrong only if it fails in float64 as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.rules.instance import Instance
+from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.sides import (
+    Sides,
+    evaluate,
+    exact,
+    has_floats,
+    parts,
+    real,
+    sides,
+)
+from relational_tensat.rules.soundness.tensor_values import KINDS, Values
+from relational_tensat.tensor.field import Field, Undefined
+
+#: How far two float64 results may be apart, relative to the largest number met on the way: a chain
+#: of a thousand roundings (1e-13) stays below it, a constant that is off by 1e-9 does not.
+TOLERANCE = 1e-11
+#: Operands that lead to larger numbers than that say nothing: rounding would hide differences.
+_LARGEST = 1e6
+#: Smaller ones are compared as if they had that size: nothing relates to less than rounding.
+_SMALLEST = 1e-3
+#: The operators that have no value where an operand is 0.
+_DIVIDING = ("div", "reciprocal", "pow")
+
+
+class Outcome(Enum):
+    """What came out on one configuration."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    #: The left side has no value that could be compared.
+    UNDEFINED = "undefined"
+
+
+@dataclass
+class Judge:
+    """Judges configurations of one rule.
+
+    Attributes:
+        floats: float64 only, since the law fails over the field where it holds for real numbers.
+    """
+
+    plan: Plan
+    seed: int
+    floats: bool = False
+    _field: Field = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._field = Field(self.seed)
+
+    def sides(self, configuration: Configuration) -> Sides | None:
+        """Return both sides on a configuration; None where the rule does not apply."""
+        return sides(self.plan.compiled, configuration)
+
+    def holds(self, configuration: Configuration, both: Sides) -> Outcome:
+        """Judge a configuration; may change to float64 for good."""
+        if not both.agree_in_type():
+            return Outcome.FAILS
+        values = Values(configuration, both.left, self.seed)
+        if not self.floats:
+            outcome = judge_exactly(both, values, self._field)
+            if outcome is not Outcome.FAILS:
+                return outcome
+        outcome = judge_in_floats(both, values)
+        if outcome is Outcome.HOLDS:
+            self.floats = True
+        return outcome
+
+
+def judge_exactly(both: Sides, values: Values, field: Field) -> Outcome:
+    """Compare the two sides modulo a prime.
+
+    On residues other than 0, which say whether the two are the same formula; where the right side
+    divides, on some zeros, too, since it may then have no value where the left side has one; and
+    so for integers, whose operators are no formulas.
+    """
+    outcome = _compare_exactly(both, values.residues(), field)
+    more = any(node.op in _DIVIDING for node in both.right.nodes)
+    if outcome is Outcome.HOLDS and (more or not all(map(has_floats, both.var_types))):
+        with_zeros = _compare_exactly(both, values.residues(zeros=True), field)
+        outcome = outcome if with_zeros is Outcome.UNDEFINED else with_zeros
+    return outcome
+
+
+def _compare_exactly(both: Sides, operands: Sequence[Any], field: Field) -> Outcome:
+    compute = exact(field)
+    try:
+        left = evaluate(both.left, operands, compute)
+    except Undefined:
+        return Outcome.UNDEFINED
+    try:
+        right = evaluate(both.right, operands, compute)
+    except Undefined:
+        return Outcome.FAILS
+    same = _identical(_roots(both.left, left), _roots(both.right, right))
+    return Outcome.HOLDS if same else Outcome.FAILS
+
+
+def judge_in_floats(both: Sides, values: Values) -> Outcome:
+    """Compare the two sides in float64, on operands of every kind, wherever the left is finite."""
+    outcome = Outcome.UNDEFINED
+    for kind in KINDS:
+        drawn = values.reals(kind)
+        found = compare_in_floats(both, drawn)
+        if found is Outcome.FAILS:
+            return found
+        if found is Outcome.HOLDS:
+            outcome = found
+    return outcome
+
+
+def compare_in_floats(both: Sides, operands: Sequence[Any]) -> Outcome:
+    """Compare the two sides in float64 for given operands."""
+    outcome, _ = _compared(both, operands)
+    return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """The first element that differs.
+
+    Attributes:
+        source: the number of the source and its target.
+        part: of a result that is a tuple, the number of the tensor.
+        left, right: its values.
+    """
+
+    source: int
+    part: int | None
+    index: tuple[int, ...]
+    left: Any
+    right: Any
+
+
+def first_difference(both: Sides, operands: Sequence[Any]) -> Element | None:
+    """Return the first element that differs in float64; None where both sides agree in that."""
+    _, element = _compared(both, operands)
+    return element
+
+
+def _compared(both: Sides, operands: Sequence[Any]) -> tuple[Outcome, Element | None]:
+    with np.errstate(all="ignore"):
+        try:
+            left = evaluate(both.left, operands, real)
+        except Undefined:
+            return Outcome.UNDEFINED, None
+        try:
+            right = evaluate(both.right, operands, real)
+        except Undefined:
+            return Outcome.FAILS, None
+        scale = max(_magnitude(left), _magnitude(right))
+        if scale > _LARGEST:
+            return Outcome.UNDEFINED, None
+        return _compare_roots(both, left, right, TOLERANCE * max(scale, _SMALLEST))
+
+
+def _compare_roots(
+    both: Sides, left: Sequence[Any], right: Sequence[Any], tolerance: float
+) -> tuple[Outcome, Element | None]:
+    outcome = Outcome.UNDEFINED
+    for source, (a, b) in enumerate(zip(both.left.roots, both.right.roots, strict=True)):
+        pairs = list(zip(parts(left[a]), parts(right[b]), strict=True))
+        for part, (one, other) in enumerate(pairs):
+            if np.shape(one) != np.shape(other):
+                return Outcome.FAILS, None
+            defined = np.isfinite(one)
+            close = np.abs(_number(one) - _number(other)) <= tolerance  # False for no number
+            wrong = np.argwhere(defined & ~close)
+            if len(wrong):
+                at = tuple(wrong[0].tolist())
+                number = part if isinstance(left[a], tuple) else None
+                element = Element(source, number, at, one[at].item(), other[at].item())
+                return Outcome.FAILS, element
+            if defined.any():
+                outcome = Outcome.HOLDS
+    return outcome, None
+
+
+def _number(array: Any) -> Any:
+    """Return booleans as numbers, which can be subtracted."""
+    return array.astype(np.int64) if array.dtype == bool else array
+
+
+def _roots(instance: Instance, results: Sequence[Any]) -> list[Any]:
+    return [part for root in instance.roots for part in parts(results[root])]
+
+
+def _identical(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    return len(left) == len(right) and all(map(np.array_equal, left, right))
+
+
+def _magnitude(results: Sequence[Any]) -> float:
+    """Return the largest finite number among float results, the operands' included."""
+    largest = 0.0
+    for result in results:
+        for part in parts(result):
+            if part.dtype.kind == "f" and part.size:
+                finite = np.abs(part[np.isfinite(part)])
+                largest = max(largest, float(finite.max(initial=0.0)))
+    return largest

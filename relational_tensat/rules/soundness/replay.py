@@ -1,0 +1,55 @@
+"""What the snippets of counterexamples are written with: typed tensors and operators on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import FLOAT_DTYPES, AttrValue, TensorType, ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A value and the type that a graph declares for it; floats are computed in float64.
+
+    Attributes:
+        value: an array, or a tuple of arrays.
+    """
+
+    type: ValueType
+    value: Any
+
+
+def tensor(dtype: str, shape: Sequence[int], numbers: Sequence[float | bool]) -> Typed:
+    """Return a tensor of given elements, in C order.
+
+    Raises:
+        UsageError: the numbers do not fill the shape.
+    """
+    kind = TensorType(dtype, tuple(shape))
+    if len(numbers) != kind.size:
+        raise UsageError(f"tensor: {len(numbers)} numbers for {kind}, expected {kind.size}")
+    held = "float64" if dtype in FLOAT_DTYPES else "bool" if dtype == "bool" else "int64"
+    return Typed(kind, np.array(numbers, dtype=held).reshape(kind.shape))
+
+
+def apply(op: str, *operands: Typed, **attrs: AttrValue) -> Typed:
+    """Apply an operator.
+
+    Raises:
+        ShapeError: it does not take these operands or attributes.
+        UsageError: there is no such operator.
+    """
+    operator = get_operator(op)
+    kinds = tuple(operand.type for operand in operands)
+    operator.check_arity(len(kinds))
+    canonical = operator.canonical(kinds, attrs)
+    kind = operator.infer(kinds, canonical)
+    values = [operand.value for operand in operands]
+    with np.errstate(all="ignore"):
+        return Typed(kind, operator.evaluate_typed(values, kinds, canonical))

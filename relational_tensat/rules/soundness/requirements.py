@@ -1,0 +1,136 @@
+"""What a rule's conditions ask of operands and attributes, as far as drawing can look ahead.
+
+A condition is checked as soon as all its variables are bound, so that what does not fit is drawn
+again at once; one that says what an attribute is (``(= ?z …)``) is solved for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from relational_tensat.rules.functions import Inapplicable
+from relational_tensat.rules.instance import CompiledRule, Evaluate, attr_vars, tensor_vars
+from relational_tensat.rules.model import Call, Expr, Rule, Var
+from relational_tensat.tensor.types import TensorType
+
+
+class Bindings:
+    """What the variables of a rule stand for so far; None (and no key) where nothing is known."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.types: list[TensorType | None] = [None] * len(plan.tensors)
+        self.values: list[Any] = [None] * len(plan.attrs)
+        self.bound: set[str] = set()
+
+    def tensor(self, name: str) -> TensorType | None:
+        """Return the type of a tensor variable."""
+        return self.types[self._plan.tensors[name]]
+
+    def bind_tensor(self, name: str, kind: TensorType) -> bool:
+        """Bind a tensor variable; return whether every condition that is complete now holds."""
+        self.types[self._plan.tensors[name]] = kind
+        self.bound.add(name)
+        return self._fine(name)
+
+    def bind_attrs(self, values: dict[str, Any]) -> bool:
+        """Bind attribute variables; undone where a condition that is complete now fails."""
+        for name, value in values.items():
+            self.values[self._plan.attrs[name]] = value
+            self.bound.add(name)
+        if all(self._fine(name) for name in values):
+            return True
+        self.bound.difference_update(values)
+        return False
+
+    def solved(self, name: str) -> list[Any]:
+        """Return the values that equations give an attribute variable."""
+        found = []
+        for equation in self._plan.equations.get(name, ()):
+            if equation.variables <= self.bound:
+                try:
+                    # What is bound has its type and value; what is not is not looked at.
+                    found.append(equation.evaluate(self.types, self.values))  # type: ignore[arg-type]
+                except Inapplicable:
+                    continue
+        return found
+
+    def _fine(self, name: str) -> bool:
+        for condition in self._plan.conditions.get(name, ()):
+            if condition.variables <= self.bound and not self._holds(condition):
+                return False
+        return True
+
+    def _holds(self, condition: _Expression) -> bool:
+        try:
+            # As in ``solved``: what is not bound is not looked at.
+            return condition.evaluate(self.types, self.values) is True  # type: ignore[arg-type]
+        except Inapplicable:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Expression:
+    """A compiled expression and the variables in it."""
+
+    variables: frozenset[str]
+    evaluate: Evaluate
+
+
+class Plan:
+    """A rule, prepared for drawing.
+
+    Attributes:
+        compiled: judges what was drawn.
+        tensors, attrs: the places of the variables.
+        conditions: per variable, those that it occurs in.
+        equations: per attribute variable, what it must be equal to.
+    """
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.compiled = CompiledRule(rule)
+        self.tensors = {name: i for i, name in enumerate(tensor_vars(rule))}
+        self.attrs = {name: i for i, name in enumerate(attr_vars(rule))}
+        self.conditions: dict[str, list[_Expression]] = {}
+        self.equations: dict[str, list[_Expression]] = {}
+        for condition in rule.conditions:
+            self._add(condition)
+
+    def _add(self, condition: Expr) -> None:
+        prepared = self._prepared(condition)
+        for name in prepared.variables:
+            self.conditions.setdefault(name, []).append(prepared)
+        for name, value in _equations(condition):
+            if name in self.attrs:
+                self.equations.setdefault(name, []).append(self._prepared(value))
+
+    def _prepared(self, expr: Expr) -> _Expression:
+        return _Expression(frozenset(_variables(expr)), self.compiled.expression(expr))
+
+
+def _variables(expr: Expr) -> Iterator[str]:
+    if isinstance(expr, Var):
+        yield expr.name
+    elif isinstance(expr, Call):
+        for arg in expr.args:
+            yield from _variables(arg)
+
+
+def _equations(condition: Expr) -> Iterator[tuple[str, Expr]]:
+    """Yield (variable, value) for every equation in a condition, also under ``and`` and ``or``."""
+    if not isinstance(condition, Call):
+        return
+    if condition.function in ("and", "or"):
+        for arg in condition.args:
+            yield from _equations(arg)
+    elif condition.function in ("=", "close"):
+        yield from _sides(condition.args)
+
+
+def _sides(args: Sequence[Expr]) -> Iterator[tuple[str, Expr]]:
+    for left, right in (args, tuple(reversed(args))):
+        if isinstance(left, Var):
+            yield left.name, right

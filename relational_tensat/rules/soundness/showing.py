@@ -1,0 +1,141 @@
+"""Turning a configuration where a law fails into a counterexample with plain numbers in it."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.rules.instance import (
+    Instance,
+    attr_vars,
+    source_nodes,
+    tensor_vars,
+    type_text,
+)
+from relational_tensat.rules.model import Rule, Var
+from relational_tensat.rules.soundness.counterexample import Counterexample, Difference
+from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.rules.soundness.judging import first_difference
+from relational_tensat.rules.soundness.sides import Sides
+from relational_tensat.rules.soundness.tensor_values import Values
+from relational_tensat.tensor.types import Array, AttrValue
+
+#: Draws of small numbers, then of any, before operands that show a difference are given up.
+_TRIES = 40
+#: What snippets have names for already.
+_SNIPPET_NAMES = ("apply", "tensor", "print")
+
+
+def counterexample(rule: Rule, configuration: Configuration, both: Sides) -> Counterexample | None:
+    """Return the counterexample; None if no operands were found that show it in float64."""
+    for operands in _candidates(configuration, both):
+        found = _difference(both, operands)
+        if found is not None:
+            names = tensor_vars(rule)
+            return Counterexample(
+                rule=rule.name,
+                law=rule.law,
+                shapes=dict(zip(names, configuration.var_types, strict=True)),
+                parameters=_parameters(rule, configuration),
+                difference=found,
+                snippet=_snippet(rule, both, operands, found),
+            )
+    return None
+
+
+def _candidates(configuration: Configuration, both: Sides) -> Iterator[list[Array]]:
+    """Yield operands, the plainest first: counting up, small whole numbers, any."""
+    values = Values(configuration, both.left, 0)
+    yield values.counting()
+    for _ in range(_TRIES):
+        yield values.reals("whole")
+    for _ in range(_TRIES):
+        yield [_rounded(each) for each in values.reals("positive")]
+        yield [_rounded(each) for each in values.reals("normal")]
+
+
+def _rounded(array: Array) -> Array:
+    return np.asarray(array, np.float64).round(2) if array.dtype.kind == "f" else array
+
+
+def _difference(both: Sides, operands: Sequence[Any]) -> Difference | None:
+    pairs = list(zip(both.types(both.left), both.types(both.right), strict=True))
+    for source, (left, right) in enumerate(pairs):
+        if left != right:
+            return Difference(source, type_text(left), type_text(right))
+    element = first_difference(both, operands)
+    if element is None:
+        return None
+    names = [type_text(kind) for kind in pairs[element.source]]
+    return Difference(
+        element.source, names[0], names[1], element.index, element.left, element.right, element.part
+    )
+
+
+def _parameters(rule: Rule, configuration: Configuration) -> dict[str, AttrValue]:
+    found: dict[str, AttrValue] = {}
+    for node, (_, attrs) in zip(source_nodes(rule), configuration.symbols, strict=True):
+        for name, value in node.attrs:
+            if isinstance(value, Var):
+                found.setdefault(value.name, attrs[name])
+    return {name: found[name] for name in attr_vars(rule)}
+
+
+# --- the snippet ---
+
+
+def _snippet(rule: Rule, both: Sides, operands: Sequence[Any], found: Difference) -> str:
+    names = list(tensor_vars(rule))
+    lines = [
+        f"# {rule.name} does not hold here: {rule.law}",
+        "from relational_tensat.rules.soundness import apply, tensor",
+        "",
+    ]
+    for name, kind, value in zip(names, both.var_types, operands, strict=True):
+        numbers = ", ".join(map(_number, value.reshape(-1).tolist()))
+        lines.append(f"{_name(name)} = tensor({kind.dtype!r}, {list(kind.shape)}, [{numbers}])")
+    known = [_name(name) for name in names]
+    for side, instance in (("left", both.left), ("right", both.right)):
+        lines += ["", *_side(side, instance, known, instance.roots[found.source])]
+    shown = "" if found.index is None else f", {{}}.value{_place(found)}"
+    lines.append("")
+    lines += [f'print("{side}:", {side}.type{shown.format(side)})' for side in ("left", "right")]
+    return "\n".join(lines) + "\n"
+
+
+def _side(side: str, instance: Instance, known: Sequence[str], root: int) -> Iterator[str]:
+    """Yield the assignments that lead to one result, which is called as its side is."""
+    needed = {root}
+    base = len(known)
+    for place in range(base + len(instance.nodes) - 1, base - 1, -1):
+        if place in needed:
+            needed.update(instance.nodes[place - base].children)
+    names = list(known)
+    for place, node in enumerate(instance.nodes, start=base):
+        names.append(side if place == root else f"{side}_{place - base}")
+        if place in needed:
+            given = [names[child] for child in node.children]
+            given += [f"{key}={value!r}" for key, value in node.attrs]
+            yield f"{names[-1]} = apply({', '.join([repr(node.op), *given])})"
+    if root < base:
+        yield f"{side} = {known[root]}"
+
+
+def _place(found: Difference) -> str:
+    part = "" if found.part is None else f"[{found.part}]"
+    return f"{part}[{', '.join(map(str, found.index or ())) or '()'}]"
+
+
+def _name(variable: str) -> str:
+    """A Python name for a variable of a rule; none that the snippet uses itself."""
+    name = re.sub(r"\W", "_", variable)
+    taken = keyword.iskeyword(name) or name in _SNIPPET_NAMES or name.startswith(("left", "right"))
+    return f"x_{name}" if taken or not name.isidentifier() else name
+
+
+def _number(value: float | bool) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -1,0 +1,157 @@
+"""The smallest configuration where a law fails, found by Hypothesis from one that was met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.configuration import set_hypothesis_home_dir
+from hypothesis.database import ExampleDatabase, choices_to_bytes
+
+from relational_tensat.rules.soundness.choices import Choices
+from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
+from relational_tensat.rules.soundness.judging import Judge, Outcome
+from relational_tensat.rules.soundness.trimming import trimmed
+from relational_tensat.tensor.types import AttrValue
+
+#: Configurations that are judged before the smallest one so far will do.
+_MOST_JUDGED = 600
+#: And more after that, when single dimensions are cut down.
+_MOST_TRIMMED = 1200
+
+
+class DrawnChoices(Choices):
+    """Decisions that Hypothesis takes, so that it can shrink what is drawn."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+
+    def below(self, bound: int) -> int:
+        """Return a number in 0..bound-1."""
+        return 0 if bound == 1 else self._draw(st.integers(0, bound - 1))
+
+
+@st.composite
+def drawn_configurations(draw: st.DrawFn, judge: Judge) -> Configuration | None:
+    """Configurations of a rule as Hypothesis draws them; None where the attempt failed."""
+    return draw_configuration(judge.plan, DrawnChoices(draw))
+
+
+def smallest(judge: Judge, met: Configuration, taken: Sequence[int]) -> Configuration:
+    """Return the smallest configuration where the law fails.
+
+    Args:
+        met: one where it fails.
+        taken: the decisions that led to it; Hypothesis starts from them.
+    """
+    search = _Search(judge, met)
+
+    @settings(
+        database=_Start(taken),
+        phases=(Phase.reuse, Phase.shrink),
+        deadline=None,
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+    )
+    @seed(0)  # the same counterexample every time
+    @given(drawn_configurations(judge))
+    def holds(configuration: Configuration | None) -> None:
+        if search.fails(configuration):
+            raise _FoundError
+
+    with _own_folder(), suppress(_FoundError):
+        holds()
+    search.allowed = _MOST_TRIMMED
+    return trimmed(judge.plan.rule, search.best, search.fails)
+
+
+@contextmanager
+def _own_folder() -> Iterator[None]:
+    """Keep what Hypothesis writes (the constants of the code it runs) out of the user's folder."""
+    with TemporaryDirectory() as folder:
+        set_hypothesis_home_dir(folder)
+        try:
+            yield
+        finally:
+            set_hypothesis_home_dir(None)
+
+
+class _FoundError(Exception):
+    """Tells Hypothesis that the law fails."""
+
+
+class _Start(ExampleDatabase):
+    """Remembers nothing but the decisions that Hypothesis starts from.
+
+    One decision too many: Hypothesis does not shrink again what it replays to the end.
+    """
+
+    def __init__(self, taken: Sequence[int]) -> None:
+        self._saved = choices_to_bytes([*taken, 0])
+
+    def fetch(self, key: bytes) -> Iterator[bytes]:
+        """Yield the decisions, whatever the test is called."""
+        yield self._saved
+
+    def save(self, key: bytes, value: bytes) -> None:
+        """Forget it."""
+
+    def delete(self, key: bytes, value: bytes) -> None:
+        """Keep them: they are the only ones."""
+
+
+class _Search:
+    """Judges what Hypothesis draws, and keeps the smallest failure.
+
+    Attributes:
+        best: the smallest failure so far.
+        allowed: how many different configurations may be judged.
+    """
+
+    def __init__(self, judge: Judge, met: Configuration) -> None:
+        self._judge = replace(judge)
+        self._known: dict[object, bool] = {}
+        self.best = met
+        self.allowed = _MOST_JUDGED
+
+    def fails(self, configuration: Configuration | None) -> bool:
+        """Whether the law fails on a configuration; no for new ones beyond those allowed."""
+        if configuration is None:
+            return False
+        key = configuration.key
+        if key not in self._known:
+            if len(self._known) >= self.allowed:
+                return False
+            self._known[key] = self._judged(configuration)
+            if self._known[key] and _size(configuration) < _size(self.best):
+                self.best = configuration
+        return self._known[key]
+
+    def _judged(self, configuration: Configuration) -> bool:
+        both = self._judge.sides(configuration)
+        if both is None:
+            return False
+        return self._judge.holds(configuration, both) is Outcome.FAILS
+
+
+def _size(configuration: Configuration) -> tuple[int, int, float]:
+    """Return elements, ranks and the size of parameters, to compare configurations by."""
+    kinds = configuration.var_types
+    parameters = sum(_extent(v) for _, attrs in configuration.symbols for v in attrs.values())
+    plain = sum(kind.dtype != "float32" for kind in kinds)
+    return (
+        sum(kind.size for kind in kinds),
+        sum(kind.rank for kind in kinds),
+        parameters + plain,
+    )
+
+
+def _extent(value: AttrValue) -> float:
+    if isinstance(value, tuple):
+        return sum(map(_extent, value))
+    return abs(value) if isinstance(value, int | float) else len(value)

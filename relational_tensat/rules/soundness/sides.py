@@ -1,0 +1,146 @@
+"""The two sides of a rule on one configuration, and what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from relational_tensat.base.errors import ShapeError
+from relational_tensat.rules.instance import (
+    CompiledRule,
+    Instance,
+    TargetNode,
+    tensor_vars,
+    typed_application,
+)
+from relational_tensat.rules.model import Rule, Term, Var
+from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.tensor.field import Field, Undefined
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import FLOAT_DTYPES, TensorType, ValueType, tensors_of
+
+#: Computes one node from its operands' values.
+Compute: TypeAlias = Callable[[TargetNode, Sequence[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """A rule on operands of given types: what it finds, and what it puts there.
+
+    Attributes:
+        var_types: of the rule's variables, which are the operands of both.
+        left, right: the sources and the targets.
+    """
+
+    var_types: tuple[TensorType, ...]
+    left: Instance
+    right: Instance
+
+    def types(self, side: Instance) -> list[ValueType]:
+        """Return the types of a side's results."""
+        known = [*self.var_types, *(node.type for node in side.nodes)]
+        return [known[root] for root in side.roots]
+
+    def agree_in_type(self) -> bool:
+        """Whether every target has its source's shape and element type."""
+        return self.types(self.left) == self.types(self.right)
+
+
+def sides(compiled: CompiledRule, configuration: Configuration) -> Sides | None:
+    """Return both sides; None where the rule does not apply."""
+    right = compiled.targets(configuration.symbols, configuration.var_types)
+    if right is None:
+        return None
+    left = source_instance(compiled.rule, configuration)
+    return Sides(configuration.var_types, left, right)
+
+
+def source_instance(rule: Rule, configuration: Configuration) -> Instance:
+    """Return the sources in the form that targets have."""
+    names = tensor_vars(rule)
+    types: list[ValueType] = list(configuration.var_types)
+    nodes: list[TargetNode] = []
+    symbols = _given_symbols(rule, configuration)
+
+    def visit(term: Term) -> int:
+        if isinstance(term, Var):
+            return names.index(term.name)
+        op, attrs = symbols[id(term)]
+        children = tuple(visit(child) for child in term.children)
+        operands = tuple(types[child] for child in children)
+        typed = typed_application(op, tuple(attrs.items()), operands)
+        if typed is None:
+            raise ShapeError(f"{op} does not take {', '.join(map(str, operands))}")
+        nodes.append(TargetNode(op, typed[0], children, operands, typed[1]))
+        types.append(typed[1])
+        return len(types) - 1
+
+    roots = tuple(visit(source) for source in rule.sources)
+    return Instance(tuple(nodes), roots)
+
+
+def _given_symbols(rule: Rule, configuration: Configuration) -> dict[int, Any]:
+    terms: list[int] = []
+
+    def visit(term: Term) -> None:
+        if not isinstance(term, Var):
+            terms.append(id(term))
+            for child in term.children:
+                visit(child)
+
+    for source in rule.sources:
+        visit(source)
+    return dict(zip(terms, configuration.symbols, strict=True))
+
+
+def evaluate(instance: Instance, values: Sequence[Any], compute: Compute) -> list[Any]:
+    """Return the values of the variables and of all nodes of a side, in this order.
+
+    Raises:
+        Undefined: ``compute`` has no value for a node.
+    """
+    results = list(values)
+    for node in instance.nodes:
+        results.append(compute(node, [results[child] for child in node.children]))
+    return results
+
+
+def real(node: TargetNode, operands: Sequence[Any]) -> Any:
+    """Compute a node in float64; integers and booleans exactly.
+
+    Raises:
+        Undefined: an integer is divided by 0.
+    """
+    if node.op == "div" and not has_floats(node.type) and not np.all(operands[1]):
+        raise Undefined
+    return get_operator(node.op).evaluate_typed(operands, node.operand_types, dict(node.attrs))
+
+
+def exact(field: Field) -> Compute:
+    """Return what computes a node with residues for floats."""
+
+    def compute(node: TargetNode, operands: Sequence[Any]) -> Any:
+        if not (has_floats(node.type) or any(map(has_floats, node.operand_types))):
+            return real(node, operands)
+        operator = get_operator(node.op)
+        return operator.evaluate_exact(operands, node.operand_types, dict(node.attrs), field)
+
+    return compute
+
+
+def has_floats(kind: ValueType) -> bool:
+    """Whether a value, or a part of it, is of floats."""
+    if isinstance(kind, TensorType):
+        return kind.dtype in FLOAT_DTYPES
+    return any(part.dtype in FLOAT_DTYPES for part in tensors_of(kind))
+
+
+def parts(value: Any) -> Iterator[Any]:
+    """Yield the arrays of a value, which is one or a tuple of several."""
+    if isinstance(value, tuple):
+        yield from value
+    else:
+        yield value

@@ -1,0 +1,126 @@
+"""Verdicts that are kept: those that ship with the rules, and those of a user's own rules.
+
+Both are JSON files of verdicts by content hash. The user's is a cache: one that cannot be read, or
+that was made by other code, is as good as empty, and is written anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.base.files import write_aside
+from relational_tensat.base.resources import resource_dir
+from relational_tensat.rules.soundness.content import meaning_hash
+from relational_tensat.rules.soundness.verdict import EVIDENCE, STATUSES, Verdict
+
+#: Where caches are kept, instead of the platform's folder for them.
+CACHE_VARIABLE = "RELATIONAL_TENSAT_CACHE"
+_KEPT = ("rule", "status", "evidence", "trials", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The content of a file of verdicts.
+
+    Attributes:
+        meaning: the ``meaning_hash`` of the code that judged.
+        verdicts: by content hash, without counterexamples.
+    """
+
+    meaning: str
+    verdicts: Mapping[str, Verdict]
+
+
+def cache_file() -> Path:
+    """Return where the verdicts on a user's own rules are kept."""
+    folder = os.environ.get(CACHE_VARIABLE)
+    if folder:
+        return Path(folder) / "verdicts.json"
+    import platformdirs  # the rules that ship need no cache
+
+    return Path(platformdirs.user_cache_dir("relational-tensat")) / "verdicts.json"
+
+
+def shipped_file() -> Path:
+    """Return the file of the verdicts on the rules that ship."""
+    return resource_dir("rules") / "verdicts.json"
+
+
+def shipped_verdicts() -> Mapping[str, Verdict]:
+    """Return the verdicts on the rules that ship, by content hash."""
+    return read_verdicts(shipped_file()).verdicts
+
+
+def cached_verdicts() -> dict[str, Verdict]:
+    """Return the verdicts that are kept from before, by content hash; only this code's own."""
+    try:
+        stored = read_verdicts(cache_file())
+    except InputError:
+        return {}
+    return dict(stored.verdicts) if stored.meaning == meaning_hash() else {}
+
+
+def keep_verdicts(verdicts: Mapping[str, Verdict]) -> None:
+    """Add verdicts, by content hash, to the user's cache.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    write_verdicts(cache_file(), {**cached_verdicts(), **verdicts})
+
+
+def read_verdicts(path: Path) -> Stored:
+    """Return what a file of verdicts says.
+
+    Raises:
+        InputError: it cannot be read, or is no such file.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        verdicts = {str(key): _verdict(entry) for key, entry in content["verdicts"].items()}
+        return Stored(str(content["meaning"]), verdicts)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"{path}: not a file of verdicts on rules ({error})") from error
+
+
+def write_verdicts(path: Path, verdicts: Mapping[str, Verdict]) -> None:
+    """Write a file of verdicts, by content hash, as those of the code that runs.
+
+    It is written aside and renamed: who reads it meanwhile reads the old one.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    entries = {
+        key: {name: getattr(verdict, name) for name in _KEPT}
+        for key, verdict in sorted(verdicts.items(), key=lambda item: (item[1].rule, item[0]))
+    }
+    text = json.dumps({"meaning": meaning_hash(), "verdicts": entries}, indent=1) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path.parent}: cannot be made: {error.strerror or error}") from error
+    with write_aside(path) as folder:
+        (folder / path.name).write_text(text, encoding="utf-8")
+
+
+def _verdict(entry: Mapping[str, Any]) -> Verdict:
+    status, evidence = str(entry["status"]), str(entry["evidence"])
+    if status not in STATUSES or evidence not in EVIDENCE:
+        raise ValueError(f"verdict {status!r} by {evidence!r}")
+    return Verdict(
+        rule=str(entry["rule"]),
+        status=status,
+        evidence=evidence,
+        trials=int(entry["trials"]),
+        reason=str(entry["reason"]),
+        counterexample=None,
+    )

@@ -1,0 +1,95 @@
+"""Random tensors for the variables of a rule: residues, or numbers that suit its operators."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from relational_tensat.rules.instance import Instance
+from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.tensor.field import PRIME
+from relational_tensat.tensor.types import Array, TensorType, ValueType
+
+#: How float64 operands are drawn: of both signs; small whole numbers, zeros and equal ones among
+#: them; above zero (for roots and logarithms).
+KINDS = ("normal", "whole", "positive")
+#: Whole numbers drawn for integer tensors, of which even a long product stays far from overflow.
+_LARGEST = 5
+
+
+class Values:
+    """Draws the tensors of one configuration."""
+
+    def __init__(self, configuration: Configuration, left: Instance, seed: int) -> None:
+        self._types = configuration.var_types
+        self._index_ranges = dict(_index_ranges(left, len(self._types)))
+        self._rng = np.random.default_rng([seed, zlib.crc32(repr(self._types).encode())])
+
+    def residues(self, zeros: bool = False) -> list[Array]:
+        """Draw residues for floats, whole numbers for integers: no zeros, or some on demand."""
+        return [self._residues(i, kind, zeros) for i, kind in enumerate(self._types)]
+
+    def reals(self, kind: str) -> list[Array]:
+        """Draw float64 numbers for floats, of one of ``KINDS``."""
+        return [self._reals(i, each, kind) for i, each in enumerate(self._types)]
+
+    def counting(self) -> list[Array]:
+        """Return the numbers 1, 2, 3, … in all tensors, each going on where the last one ended."""
+        drawn, first = [], 1
+        for index, kind in enumerate(self._types):
+            numbers = np.arange(first, first + kind.size).reshape(kind.shape)
+            first += kind.size
+            if index in self._index_ranges:
+                numbers %= self._index_ranges[index]
+            held = "float64" if kind.is_float else "bool" if kind.dtype == "bool" else "int64"
+            drawn.append((numbers % 2 if held == "bool" else numbers).astype(held))
+        return drawn
+
+    def _residues(self, index: int, kind: TensorType, zeros: bool) -> Array:
+        if not kind.is_float:
+            return self._whole(index, kind, "whole" if zeros else "nonzero")
+        if not zeros:
+            return np.asarray(self._rng.integers(1, PRIME, size=kind.shape))
+        drawn = self._rng.integers(-PRIME // 4, PRIME, size=kind.shape)
+        return np.asarray(np.maximum(drawn, 0))
+
+    def _reals(self, index: int, kind: TensorType, how: str) -> Array:
+        if not kind.is_float:
+            return self._whole(index, kind, how)
+        match how:
+            case "whole":
+                drawn = self._rng.integers(-3, 4, size=kind.shape).astype(np.float64)
+            case "positive":
+                drawn = self._rng.uniform(0.25, 2.0, size=kind.shape)
+            case _:
+                drawn = self._rng.normal(size=kind.shape)
+        return np.asarray(drawn)
+
+    def _whole(self, index: int, kind: TensorType, how: str) -> Array:
+        """Integers as int64 whatever their type, so that nothing overflows; booleans.
+
+        Args:
+            how: "nonzero" and "normal" for no zeros (one would undo every quotient), "positive",
+                or "whole" for any.
+        """
+        if kind.dtype == "bool":
+            return np.asarray(self._rng.integers(0, 2, size=kind.shape).astype(bool))
+        if index in self._index_ranges:
+            size = self._index_ranges[index]
+            return np.asarray(self._rng.integers(-size, size, size=kind.shape))
+        drawn = self._rng.integers(0 if how == "whole" else 1, _LARGEST + 1, size=kind.shape)
+        if how != "positive" and not kind.dtype.startswith("u"):
+            drawn = drawn * self._rng.choice((-1, 1), size=kind.shape)
+        return np.asarray(drawn)
+
+
+def _index_ranges(left: Instance, variables: int) -> Iterator[tuple[int, int]]:
+    """Yield the variables that index an axis, and the axis's size."""
+    for node in left.nodes:
+        if node.op == "gather" and node.children[1] < variables:
+            axis = dict(node.attrs)["axis"]
+            data: ValueType = node.operand_types[0]
+            if isinstance(data, TensorType) and isinstance(axis, int):
+                yield node.children[1], data.shape[axis]

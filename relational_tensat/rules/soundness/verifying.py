@@ -1,0 +1,163 @@
+"""Verification of rules: both sides on many random configurations.
+
+Exact arithmetic comes first. Where it says no, float64 is asked, since the law may be about real
+numbers; from then on the rule is judged in float64 only, what was tried before included.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from relational_tensat.rules.model import Rule
+from relational_tensat.rules.soundness.choices import SeededChoices
+from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
+from relational_tensat.rules.soundness.judging import Judge, Outcome
+from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.showing import counterexample
+from relational_tensat.rules.soundness.sides import Sides
+from relational_tensat.rules.soundness.tuples import tuple_variants
+from relational_tensat.rules.soundness.verdict import Verdict
+
+#: Different configurations that a rule is tried on, unless said otherwise.
+DEFAULT_TRIALS = 150
+#: Fewer say nothing: the rule is untested.
+LEAST_TRIALS = 12
+#: Configurations in which a variable stands for a tuple, beside the others.
+_TUPLE_TRIALS = 15
+#: Attempts to draw a configuration, per trial wanted and, while there are too few, at most; and how
+#: many in a row may bring nothing new before the rule's configurations count as exhausted.
+_ATTEMPTS_PER_TRIAL = 8
+_PATIENCE = 12_000
+_BARREN = 1_500
+
+
+def verify_rule(
+    rule: Rule, *, seed: int = 0, trials: int = DEFAULT_TRIALS, shrink: bool = True
+) -> Verdict:
+    """Find out whether a rule's law holds wherever its conditions do; ``worth`` is not looked at.
+
+    The same seed and trials give the same verdict.
+
+    Args:
+        trials: different configurations to try.
+        shrink: look for the smallest counterexample that can be found (Hypothesis), not any.
+    """
+    law = rule.everywhere
+    verdict = _Verification(law, seed).run(trials, shrink)
+    for variant in tuple_variants(law) if verdict.status == "sound" else ():
+        of_tuples = _Verification(variant, seed, patience=0).run(_TUPLE_TRIALS, shrink)
+        if of_tuples.status == "unsound":
+            return of_tuples
+    return verdict
+
+
+def verify_rules(
+    rules: Iterable[Rule], *, seed: int = 0, trials: int = DEFAULT_TRIALS, shrink: bool = True
+) -> list[Verdict]:
+    """Verify rules one after the other; see ``verify_rule``."""
+    return [verify_rule(rule, seed=seed, trials=trials, shrink=shrink) for rule in rules]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A configuration that the rule applies to, and the decisions that led to it."""
+
+    configuration: Configuration
+    sides: Sides
+    taken: list[int]
+
+
+class _Verification:
+    """The verification of one rule.
+
+    Attributes:
+        tried: where the law held.
+        aside: where the left side has no exact value: it divides by 0, or has an infinity in it.
+    """
+
+    def __init__(self, rule: Rule, seed: int, patience: int = _PATIENCE) -> None:
+        self.rule = rule
+        self.patience = patience
+        self.choices = SeededChoices(zlib.crc32(rule.name.encode()) ^ seed)
+        self.judge = Judge(Plan(rule), seed)
+        self.attempts = 0
+        self.least = LEAST_TRIALS
+        self.tried: list[_Trial] = []
+        self.aside: list[_Trial] = []
+
+    def run(self, trials: int, shrink: bool) -> Verdict:
+        self.least = max(1, min(LEAST_TRIALS, trials))
+        failed = self._first_failure(self._trials(trials), trials)
+        if failed is None and len(self.tried) < self.least and self.aside:
+            again = [*self.tried, *self.aside]
+            self.judge.floats = True
+            self.tried = []
+            failed = self._first_failure(again, trials)
+        return self._passed() if failed is None else self._unsound(failed, shrink)
+
+    def _first_failure(self, trials: Iterable[_Trial], count: int) -> _Trial | None:
+        """Judge trials until one fails or so many have held."""
+        for trial in trials:
+            in_floats = self.judge.floats
+            outcome = self.judge.holds(trial.configuration, trial.sides)
+            if outcome is Outcome.FAILS:
+                return trial
+            (self.tried if outcome is Outcome.HOLDS else self.aside).append(trial)
+            if self.judge.floats and not in_floats:
+                before, self.tried = self.tried, []
+                failed = self._first_failure(before, count)
+                if failed is not None:
+                    return failed
+            if len(self.tried) >= count:
+                break
+        return None
+
+    def _trials(self, count: int) -> Iterator[_Trial]:
+        """Draw configurations that the rule applies to, each once."""
+        seen: set[object] = set()
+        barren = 0
+        for _ in range(max(_ATTEMPTS_PER_TRIAL * count, self.patience)):
+            if len(seen) >= self.least and (
+                barren > _BARREN or self.attempts >= _ATTEMPTS_PER_TRIAL * count
+            ):
+                return
+            self.attempts += 1
+            self.choices.restart()
+            configuration = draw_configuration(self.judge.plan, self.choices)
+            barren += 1
+            if configuration is None or configuration.key in seen:
+                continue
+            both = self.judge.sides(configuration)
+            if both is not None:
+                barren = 0
+                seen.add(configuration.key)
+                yield _Trial(configuration, both, self.choices.taken)
+
+    def _passed(self) -> Verdict:
+        evidence, trials = self._evidence(), len(self.tried)
+        if trials < self.least:
+            reason = (
+                f"only {trials} of {self.attempts} random operands fit the rule, expected"
+                f" {self.least} at least"
+            )
+            return Verdict(self.rule.name, "untested", evidence, trials, reason)
+        how = "up to rounding" if self.judge.floats else "exactly"
+        reason = f"both sides agree {how} on {trials} configurations"
+        return Verdict(self.rule.name, "sound", evidence, trials, reason)
+
+    def _unsound(self, trial: _Trial, shrink: bool) -> Verdict:
+        configuration = trial.configuration
+        if shrink:
+            from relational_tensat.rules.soundness.shrinking import smallest
+
+            configuration = smallest(self.judge, configuration, trial.taken)
+        both = self.judge.sides(configuration) or trial.sides
+        found = counterexample(self.rule, configuration, both)
+        reason = "the two sides differ" if found is None else found.summary()
+        trials = len(self.tried) + 1
+        return Verdict(self.rule.name, "unsound", self._evidence(), trials, reason, found)
+
+    def _evidence(self) -> str:
+        return "float64" if self.judge.floats else "exact"

@@ -1,0 +1,102 @@
+"""What the operators of the files take, as conditions: TASO's shape rules where ours are wider.
+
+A TASO matmul has equal leading dimensions on both sides, and a concat names the rank of its tensors.
+What follows from conditions that are already there is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from relational_tensat.base.errors import RuleError
+from relational_tensat.rules.model import Call, Expr, Literal, Var
+from relational_tensat.rules.taso.operators import FileRule, Input, Node
+from relational_tensat.rules.taso.sizes import IMAGES, batch, rank
+from relational_tensat.rules.taso.trees import nodes
+
+_Pair: TypeAlias = tuple[Expr, Expr]
+
+
+def domain_conditions(rule: FileRule) -> tuple[Expr, ...]:
+    """Return what the operators of both sides ask of their operands.
+
+    Raises:
+        RuleError: a concat names another rank than its operand has, or the leading dimensions of
+            a matmul's operand cannot be told.
+    """
+    known = _Equalities()
+    for node in (node for source in rule.sources for node in nodes(source)):
+        for operand in node.operands:
+            if node.op in IMAGES and isinstance(operand, Input):
+                known.join(rank(operand), Literal(4))  # which our operators ask for, too
+    asked = list(_asked(rule))
+    of_inputs = [pair for pair in asked if not any(map(_is_compound, pair))]
+    found = [pair for pair in of_inputs if known.join(*pair)]
+    for a, b in asked:
+        pair = known.simplified(a), known.simplified(b)
+        if known.join(*pair):
+            found.append(pair)
+    return tuple(Call("=", pair) for pair in found)
+
+
+def _asked(rule: FileRule) -> Iterator[_Pair]:
+    for tree in (*rule.sources, *rule.targets):
+        for node in nodes(tree):
+            if node.op == "matmul":
+                first, second = (batch(operand) for operand in node.operands)
+                if first is None or second is None:
+                    raise RuleError(
+                        f"{rule.place}: a matmul of a tensor of which the leading dimensions cannot"
+                        " be told, expected one of inputs, products, sums and joined rows or columns"
+                    )
+                yield first, second
+            elif node.op == "concat":
+                wanted = Literal(node.param("ndim"))
+                if not 0 <= node.param("axis") < node.param("ndim"):
+                    raise RuleError(
+                        f"{rule.place}: concat along axis {node.param('axis')} of tensors of rank"
+                        f" {wanted.value}, expected an axis from 0 below the rank"
+                    )
+                yield from ((_rank(operand, wanted, rule), wanted) for operand in node.operands)
+
+
+def _rank(operand: Node | Input, wanted: Literal, rule: FileRule) -> Expr:
+    found = rank(operand)
+    if isinstance(found, Literal) and found != wanted:
+        raise RuleError(
+            f"{rule.place}: concat of tensors of rank {wanted.value} has one of rank {found.value}"
+        )
+    return found
+
+
+def _is_compound(expr: Expr) -> bool:
+    return isinstance(expr, Call) and not all(isinstance(arg, Var) for arg in expr.args)
+
+
+class _Equalities:
+    """Which expressions are known to be equal: a union-find."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Expr, Expr] = {}
+
+    def join(self, a: Expr, b: Expr) -> bool:
+        """Note that two expressions are equal; return whether that is news."""
+        first, second = self._find(a), self._find(b)
+        if first == second:
+            return False
+        self._parent[first] = second
+        return True
+
+    def simplified(self, expr: Expr) -> Expr:
+        """Return an expression without the joining of sizes that are equal anyway."""
+        if isinstance(expr, Call) and expr.function in ("max", "broadcast"):
+            first, second = map(self.simplified, expr.args)
+            equal = self._find(first) == self._find(second)
+            return first if equal else Call(expr.function, (first, second))
+        return expr
+
+    def _find(self, expr: Expr) -> Expr:
+        while expr in self._parent:
+            expr = self._parent[expr]
+        return expr

@@ -1,0 +1,201 @@
+"""From a file's rule to the project's: operators, attributes, sizes of splits, groups of merges."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from relational_tensat.base.errors import RuleError
+from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
+from relational_tensat.rules.taso.domains import domain_conditions
+from relational_tensat.rules.taso.laws import law
+from relational_tensat.rules.taso.operators import (
+    ACTIVATIONS,
+    PADDINGS,
+    FileRule,
+    Input,
+    Node,
+    Tree,
+)
+from relational_tensat.rules.taso.sizes import cut, dim
+from relational_tensat.rules.taso.trees import matching, renamed, renamed_node, variables
+
+_SAME_OPERATOR = {"ewadd": "add", "ewmul": "mul", "poolmax": "max_pool", "poolavg": "avg_pool"}
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def translate(rule: FileRule) -> Rule:
+    """Return a file's rule in the project's language, its operators' own conditions in ``where``.
+
+    It is named after the file and its place there, from 0: ``converted-017``. Variables become a,
+    b, … in the order of the sources.
+
+    Raises:
+        RuleError: a part has no meaning here: an unknown code, a split of which the sizes cannot be
+            told, a merge that is no convolution's weight; names the rule.
+    """
+    named = _with_short_names(rule)
+    translator = _Translator(named)
+    sources = tuple(translator.source(tree) for tree in named.sources)
+    targets = tuple(translator.term(tree) for tree in named.targets)
+    return Rule(
+        name=f"{_stem(rule.file)}-{rule.number:03d}",
+        law=law(named),
+        sources=sources,
+        targets=targets,
+        conditions=domain_conditions(named),
+        symmetric=_is_symmetric(named),
+        file=rule.file,
+        line=rule.line,
+    )
+
+
+def _stem(file: str) -> str:
+    return _NOT_IN_NAMES.sub("-", Path(file).stem).strip("-._") or "rule"
+
+
+def _with_short_names(rule: FileRule) -> FileRule:
+    found = dict.fromkeys(name for source in rule.sources for name in variables(source))
+    letters = string.ascii_lowercase
+    short = {
+        name: letters[i % 26] + (str(i // 26) if i >= 26 else "") for i, name in enumerate(found)
+    }
+    sources = tuple(renamed_node(source, short) for source in rule.sources)
+    targets = tuple(renamed(target, short) for target in rule.targets)
+    return replace(rule, sources=sources, targets=targets)
+
+
+def _is_symmetric(rule: FileRule) -> bool:
+    """Whether exchanging the two sources gives the same rule, up to the order within concats."""
+    if len(rule.sources) != 2:
+        return False
+    exchange = matching(*rule.sources)
+    if exchange is None or any(exchange.get(exchange[a], a) != a for a in exchange):
+        return False
+    both = exchange | {b: a for a, b in exchange.items()}
+    first, second = rule.targets
+    return _unordered(renamed(first, both)) == _unordered(second)
+
+
+def _unordered(tree: Tree) -> Tree:
+    """Return the tree with the operands of concats in one order, and no word on which half it is."""
+    if isinstance(tree, Input):
+        return tree
+    operands = tuple(_unordered(operand) for operand in tree.operands)
+    if tree.op == "concat":
+        operands = tuple(sorted(operands, key=repr))
+    return Node("half" if tree.op in ("split_0", "split_1") else tree.op, operands, tree.params)
+
+
+class _Translator:
+    """Turns the trees of one rule into terms."""
+
+    def __init__(self, rule: FileRule) -> None:
+        self._rule = rule
+        self._special: dict[str, Callable[[Node], Term]] = {
+            "conv2d": self._conv, "poolmax": self._pool, "poolavg": self._pool,
+            "split_0": self._half, "split_1": self._half, "split": self._whole,
+            "merge": self._merge,
+        }  # fmt: skip
+
+    def source(self, tree: Node) -> Apply:
+        """Return a source; splits and merges do not say there what they need to say."""
+        found = self.term(tree)
+        if not isinstance(found, Apply) or _has_computed(found):
+            self._fail(
+                "split or merge in a source, where the file does not say the sizes or groups;"
+                " expected them in targets only"
+            )
+        return found
+
+    def term(self, tree: Tree) -> Term:
+        """Return a tree in the project's language."""
+        if isinstance(tree, Input):
+            return Var(tree.name)
+        special = self._special.get(tree.op)
+        if special is not None:
+            return special(tree)
+        attrs: tuple[tuple[str, Expr], ...] = ()
+        if tree.op == "concat":
+            attrs = (("axis", Literal(tree.param("axis"))),)
+        elif tree.op == "matmul":
+            attrs = self._act(tree)
+        return Apply(_SAME_OPERATOR.get(tree.op, tree.op), self._terms(tree), attrs)
+
+    def _conv(self, tree: Node) -> Term:
+        x, w = tree.operands
+        children = self._terms(Node(tree.op, (x,)))
+        if isinstance(w, Node) and w.op == "merge":
+            count, groups = Literal(w.param("count")), self._groups(x, w.operands[0])
+            merged = (("count", count), ("groups", groups))
+            children += (Apply("merge", (self.term(w.operands[0]),), merged),)
+        else:
+            children += (self.term(w),)
+        return Apply("conv", children, self._window(tree))
+
+    def _pool(self, tree: Node) -> Term:
+        kernel = ("kernel", self._pair(tree, "kernel_h", "kernel_w"))
+        name = _SAME_OPERATOR[tree.op]
+        return Apply(name, self._terms(tree), (kernel, *self._window(tree)))
+
+    def _half(self, tree: Node) -> Term:
+        (split,) = tree.operands
+        if not isinstance(split, Node) or split.op != "split":
+            self._fail(f"{tree.op} of something else, expected {tree.op} of a split")
+        axis = split.param("axis")
+        sizes = cut(split.operands[0], axis)
+        if sizes is None:
+            self._fail(f"split along axis {axis}, where no concat of that axis says the sizes")
+        attrs = (("axis", Literal(axis)), ("sizes", Call("list", sizes)))
+        whole = Apply("split", self._terms(split), attrs)
+        return Apply("part", (whole,), (("index", Literal(int(tree.op[-1]))),))
+
+    def _whole(self, tree: Node) -> NoReturn:
+        self._fail("a split by itself, expected split_0 or split_1 of it")
+
+    def _merge(self, tree: Node) -> NoReturn:
+        self._fail("merge by itself, expected a conv2d's weight: the groups are those of conv2d")
+
+    def _terms(self, tree: Node) -> tuple[Term, ...]:
+        return tuple(self.term(operand) for operand in tree.operands)
+
+    def _groups(self, x: Tree, w: Tree) -> Expr:
+        if isinstance(x, Input) and isinstance(w, Input):
+            return Call("groups", (Var(x.name), Var(w.name)))
+        channels, per_group = dim(x, 1), dim(w, 1)
+        if channels is None or per_group is None:
+            self._fail("a merge of which the groups cannot be told, expected inputs")
+        return Call("//", (channels, per_group))
+
+    def _window(self, tree: Node) -> tuple[tuple[str, Expr], ...]:
+        stride = ("stride", self._pair(tree, "stride_h", "stride_w"))
+        pad = Literal(self._code(tree, "pad", PADDINGS))
+        return (stride, ("pad", pad), *self._act(tree))
+
+    def _act(self, tree: Node) -> tuple[tuple[str, Expr], ...]:
+        name = self._code(tree, "act", ACTIVATIONS)
+        return () if name == "none" else (("act", Literal(name)),)
+
+    def _code(self, tree: Node, param: str, names: tuple[str, ...]) -> str:
+        code = tree.param(param)
+        if not 0 <= code < len(names):
+            known = ", ".join(f"{i} ({name})" for i, name in enumerate(names))
+            self._fail(f"{tree.op} with {param} {code}, expected one of {known}")
+        return names[code]
+
+    def _pair(self, tree: Node, *params: str) -> Literal:
+        return Literal(tuple(tree.param(param) for param in params))
+
+    def _fail(self, reason: str) -> NoReturn:
+        raise RuleError(f"{self._rule.place}: {reason}")
+
+
+def _has_computed(term: Term) -> bool:
+    if isinstance(term, Var):
+        return False
+    computed = any(isinstance(value, Call) for _, value in term.attrs)
+    return computed or any(map(_has_computed, term.children))

@@ -1,0 +1,1 @@
+"""A run, from the options to the written file: one pipeline over one plan."""

@@ -1,0 +1,116 @@
+"""The check of a run's result: all that is compared before anything is written."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from relational_tensat.formats import save_model, to_onnx_model
+from relational_tensat.run.options import Options
+from relational_tensat.tensor import Array, Graph
+from relational_tensat.verify import Verification, not_compared, verify, verify_files
+from relational_tensat.verify.fold import fold_weights
+from relational_tensat.verify.reseed import can_reseed, reseed
+from relational_tensat.verify.shrinking import RandomWeights
+
+_NOT_RESEEDED = (
+    "onnxruntime's comparison proves nothing with the model's own weights, and random ones were "
+    "not tried: they are too large to be written for a check"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What is compared in onnxruntime; ``before`` is the original's file if that is ONNX."""
+
+    original: Graph
+    optimized: Graph
+    folded: Graph
+    before: Path | None
+
+
+def check_result(
+    original: Graph,
+    optimized: Graph,
+    given: Mapping[str, Array],
+    options: Options,
+    *,
+    source: Path | None,
+    target: Path | None,
+) -> tuple[Graph, Verification]:
+    """Fold the optimized graph, compare it with the original; return both outcomes.
+
+    Args:
+        given: inputs to compare with, by name.
+        source: the file that the original is from, if it is from one.
+        target: the file that the folded graph is for, if it is for one.
+    """
+    folded = fold_weights(optimized)
+    outcome = verify(
+        original,
+        optimized,
+        folded=folded,
+        seed=options.seed,
+        runs=options.verify_runs,
+        inputs=given,
+    )
+    if not outcome.failure() and (_is_onnx(source) or _is_onnx(target)):
+        files = _Files(original, optimized, folded, source if _is_onnx(source) else None)
+        outcome = outcome.joined(_check_files(files, given, options, outcome.shrink))
+    return folded, outcome
+
+
+def _check_files(
+    files: _Files, given: Mapping[str, Array], options: Options, shrink: int
+) -> Verification:
+    """Compare in onnxruntime; where the model's own weights prove nothing, with random ones."""
+
+    def compare(
+        check: str, graph: Graph, before: Path | bytes, after: Path | bytes
+    ) -> Verification:
+        return verify_files(
+            graph,
+            before,
+            after,
+            seed=options.seed,
+            threads=options.threads,
+            inputs=given,
+            shrink=shrink,
+            check=check,
+        )
+
+    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
+        folder = Path(name)
+        outcome = compare(
+            "onnxruntime, the two files",
+            files.original,
+            files.before or _saved(files.original, folder, "original"),
+            _saved(files.folded, folder, "optimized"),
+        )
+    proven = any(check.proves_something for check in outcome.outputs)
+    if outcome.failure() or proven or not outcome.runs:
+        return outcome
+    if not can_reseed(files.original):
+        return outcome.joined(not_compared(_NOT_RESEEDED))
+    weights = RandomWeights(files.original, options.seed, shrink)
+    original = reseed(files.original, weights)
+    optimized = fold_weights(reseed(files.optimized, weights))
+    check = "onnxruntime, random weights"
+    return outcome.joined(compare(check, original, _in_memory(original), _in_memory(optimized)))
+
+
+def _saved(graph: Graph, folder: Path, name: str) -> Path:
+    path = folder / f"{name}.onnx"
+    save_model(graph, path)
+    return path
+
+
+def _in_memory(graph: Graph) -> bytes:
+    model: bytes = to_onnx_model(graph).SerializeToString()
+    return model
+
+
+def _is_onnx(path: Path | None) -> bool:
+    return path is not None and path.suffix.lower() == ".onnx"

@@ -1,0 +1,47 @@
+"""How a run tells its caller what it is doing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from relational_tensat.explore import IterationReport
+    from relational_tensat.extract.anytime import ExtractionEntry
+
+
+class Progress(Protocol):
+    """Is told of every step of a run; ``Silent`` ignores all of it."""
+
+    def phase(self, name: str) -> None:
+        """A phase begins: load, explore, extract, verify, whole or write."""
+
+    def iteration(self, report: IterationReport) -> None:
+        """An iteration of exploration has ended."""
+
+    def extraction(self, incumbent_us: float, bound_us: float) -> None:
+        """The solver has a better graph or a better bound; both in µs, infinite while unknown."""
+
+    def extracted(self, entry: ExtractionEntry) -> None:
+        """An extraction between two iterations of exploration has ended."""
+
+    def measuring(self, done: int, total: int) -> None:
+        """So many of so many configurations have been measured; 0 before the first."""
+
+
+class Silent:
+    """Progress that nobody watches."""
+
+    def phase(self, name: str) -> None:
+        """Ignore it."""
+
+    def iteration(self, report: IterationReport) -> None:
+        """Ignore it."""
+
+    def extraction(self, incumbent_us: float, bound_us: float) -> None:
+        """Ignore it."""
+
+    def extracted(self, entry: ExtractionEntry) -> None:
+        """Ignore it."""
+
+    def measuring(self, done: int, total: int) -> None:
+        """Ignore it."""

@@ -1,0 +1,216 @@
+"""What a run returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relational_tensat.cost import CostCounts
+from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.egraph.stopwatch import TimeSpent
+from relational_tensat.tensor import Graph
+from relational_tensat.tensor.inference import count_inference_ops
+
+if TYPE_CHECKING:
+    from relational_tensat.explore import IterationReport, RuleStats
+    from relational_tensat.explore.strategies.blocks import BlocksReport
+    from relational_tensat.extract import Extraction
+    from relational_tensat.extract.anytime import ExtractionEntry
+    from relational_tensat.verify import Verification
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionSummary:
+    """What the final extraction had to do.
+
+    Attributes:
+        e_nodes, e_classes: that it chose from: the cycle filter's e-nodes are left out.
+        reduced_e_nodes, reduced_e_classes: that were left of them for the integer program; None where
+            there was none.
+        reductions: e-nodes that each reduction took away.
+        interrupted: Ctrl-C ended it with the best so far.
+    """
+
+    e_nodes: int = 0
+    e_classes: int = 0
+    reduced_e_nodes: int | None = None
+    reduced_e_classes: int | None = None
+    reductions: Mapping[str, int] = field(default_factory=dict)
+    interrupted: bool = False
+
+    @classmethod
+    def of(cls, found: Extraction) -> ExtractionSummary:
+        """Return what is to be said of an extraction."""
+        e_nodes, e_classes, _ = found.size
+        left_nodes, left_classes, _ = found.reduced_size
+        return cls(
+            e_nodes,
+            e_classes,
+            left_nodes if found.was_reduced else None,
+            left_classes if found.was_reduced else None,
+            dict(found.reductions),
+            found.interrupted,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the attributes as an object."""
+        return {**asdict(self), "reductions": dict(self.reductions)}
+
+
+@dataclass(frozen=True, slots=True)
+class WholeRun:
+    """Original and extracted graph run whole on the device that costs are measured on.
+
+    Attributes:
+        modelled_before_us, modelled_after_us: the sums of their operators' times.
+    """
+
+    timing: WholeTiming
+    modelled_before_us: float
+    modelled_after_us: float
+
+    @property
+    def keeps_original(self) -> bool:
+        """Whether the extracted graph is slower beyond the noise, so that the original is returned."""
+        return self.timing.is_loss
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the times, the speed-up and its spread, what the sums say, and which graph is kept."""
+        return {
+            **asdict(self.timing),
+            "modelled_before_us": self.modelled_before_us,
+            "modelled_after_us": self.modelled_after_us,
+            "kept": "original" if self.keeps_original else "optimized",
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """An optimized graph and how it was found.
+
+    Attributes:
+        model: the model's path as given, or the graph's name.
+        graph: the optimized graph as written: what depends on weights only is folded.
+        original: the graph that was given.
+        cost_profile: the name of the cost model.
+        costs: how many configurations were measured, cached, recorded and estimated.
+        cost_before_us, cost_after_us: of one inference; after is never more than before.
+        whole: original and extracted graph run whole, where costs are measured here and a graph other
+            than the original was extracted; None where they were not run.
+        bound_us: no graph in the e-graph costs less; 0 where the extractor gives no bound.
+        gap: ``(cost_after - bound) / cost_after``.
+        optimal: the solver proved that no graph in the e-graph is cheaper than this one; never where the
+            original is kept since a cheaper graph is slower whole.
+        extractor: which one chose the graph.
+        e_nodes, e_classes: of the e-graph, at the end of exploration.
+        iterations: of exploration.
+        statements: SQL statements that exploration ran.
+        stop_reason: saturated, iterations, nodes, time, memory, interrupted or unmoved.
+        rules: per rule, its matches, how many of them were applied, and its seconds.
+        rules_used: per rule, how many e-nodes of the optimized graph it made.
+        log: what each iteration did.
+        extraction: what the final extraction had to do.
+        extractions: what each extraction found, those between iterations first.
+        seconds: per phase: load (the model, the rules), explore, extract, verify, whole (running
+            both graphs), write, and total; measure is a part of these.
+        time_spent: where the seconds of explore and extract went.
+        verification: what was compared, and the errors found.
+        output: the file written; None if none was asked for.
+        notes: what the reader should know beside the figures, one sentence each.
+        blocks: what was explored once and reused; None if nothing was.
+        resumed_after: the last complete iteration of the process whose run this one took up; None if it
+            began the run itself.
+        untrusted_rules: rules that were let in although they are not known to be sound, and why.
+    """
+
+    model: str
+    graph: Graph
+    original: Graph
+    cost_profile: str
+    cost_before_us: float
+    cost_after_us: float
+    bound_us: float
+    gap: float
+    optimal: bool
+    extractor: str
+    e_nodes: int
+    e_classes: int
+    iterations: int
+    statements: int
+    stop_reason: str
+    rules: Mapping[str, RuleStats]
+    rules_used: Mapping[str, int]
+    log: tuple[IterationReport, ...]
+    seconds: Mapping[str, float]
+    verification: Verification
+    output: Path | None = None
+    notes: tuple[str, ...] = ()
+    untrusted_rules: Mapping[str, str] = field(default_factory=dict)
+    costs: CostCounts = field(default_factory=CostCounts)
+    extraction: ExtractionSummary = field(default_factory=ExtractionSummary)
+    extractions: tuple[ExtractionEntry, ...] = ()
+    blocks: BlocksReport | None = None
+    resumed_after: int | None = None
+    time_spent: TimeSpent = field(default_factory=TimeSpent)
+    whole: WholeRun | None = None
+
+    @property
+    def saturated(self) -> bool:
+        """Whether no rule had anything left to add."""
+        return self.stop_reason == "saturated"
+
+    @property
+    def keeps_original(self) -> bool:
+        """Whether the original is returned because what was extracted is slower whole."""
+        return self.whole is not None and self.whole.keeps_original
+
+    @property
+    def ops_before(self) -> dict[str, int]:
+        """Operators of the original that run at inference, by name."""
+        return count_inference_ops(self.original)
+
+    @property
+    def ops_after(self) -> dict[str, int]:
+        """Operators of the optimized graph that run at inference, by name."""
+        return count_inference_ops(self.graph)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that ``--json`` prints; every number in it is finite."""
+        return {
+            "model": self.model,
+            "cost_profile": self.cost_profile,
+            "cost_before_us": self.cost_before_us,
+            "cost_after_us": self.cost_after_us,
+            "costs": asdict(self.costs),
+            "whole": None if self.whole is None else self.whole.to_json(),
+            "e_nodes": self.e_nodes,
+            "e_classes": self.e_classes,
+            "iterations": self.iterations,
+            "stop_reason": self.stop_reason,
+            "saturated": self.saturated,
+            "gap": self.gap,
+            "optimal": self.optimal,
+            "blocks": None if self.blocks is None else asdict(self.blocks),
+            "extraction": self.extraction.to_json(),
+            "extractions": [asdict(entry) for entry in self.extractions],
+            "seconds": dict(self.seconds),
+            "time_spent": self.time_spent.to_json(),
+            "verified": {
+                "ok": self.verification.ok,
+                "max_relative_error": self.verification.max_relative_error,
+                "runs": self.verification.runs,
+            },
+            "rules": {
+                name: {
+                    "matches": stats.matches,
+                    "applied": stats.applied,
+                    "seconds": stats.seconds,
+                }
+                for name, stats in self.rules.items()
+            },
+            "output": None if self.output is None else str(self.output),
+            "resumed_after": self.resumed_after,
+            "untrusted_rules": dict(self.untrusted_rules),
+        }

@@ -1,0 +1,125 @@
+"""How a run was asked for: rows of the table ``run_record``, written before exploration begins."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from relational_tensat.base.files import read_bytes
+from relational_tensat.egraph.database import Database
+from relational_tensat.run.options import Options
+from relational_tensat.run.resume.digest import graph_digest, small_copy
+from relational_tensat.run.resume.options_text import cost_file, options_text, read_options
+from relational_tensat.tensor.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """All that a run depends on beside the e-graph; paths are absolute.
+
+    Attributes:
+        options: its options, as ``options_text`` gives them. The rules that they name are in the
+            table ``rule``.
+        model: the model's file; None for a graph that was given.
+        model_digest: see ``digest.graph_digest``.
+        model_copy: the model itself as JSON, if its weights are small.
+        output: where the result is to be written; None for nowhere.
+        cost_digest: the hash of the file that costs are from; None if it ships or is no file.
+        own_costs: whether costs are from a Python object, which nothing but its maker can give.
+    """
+
+    options: str
+    model: Path | None
+    model_digest: str
+    model_copy: str | None
+    output: Path | None
+    cost_digest: str | None
+    own_costs: bool
+
+    @classmethod
+    def of(
+        cls,
+        options: Options,
+        model: Graph | str | Path,
+        graph: Graph,
+        output: Path | None,
+        *,
+        own_costs: bool,
+    ) -> RunRecord:
+        """Return the record of a run.
+
+        Args:
+            graph: the model as it was read.
+        """
+        return cls(
+            options=options_text(options),
+            model=None if isinstance(model, Graph) else Path(model).absolute(),
+            model_digest=graph_digest(graph),
+            model_copy=small_copy(graph),
+            output=None if output is None else output.absolute(),
+            cost_digest=None if own_costs else cost_digest(options),
+            own_costs=own_costs,
+        )
+
+    def read_options(self) -> Options:
+        """Return the run's options.
+
+        Raises:
+            InputError: they are those of another version of this program.
+        """
+        return read_options(self.options)
+
+
+def cost_digest(options: Options) -> str | None:
+    """Return the hash of the file that costs are from; None if it ships or is no file.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    file = cost_file(options.cost)
+    return None if file is None else hashlib.sha256(read_bytes(file)).hexdigest()
+
+
+def write_record(database: Database, record: RunRecord) -> None:
+    """Write a record, all or nothing of it."""
+    rows = {
+        "options": record.options,
+        "model": None if record.model is None else str(record.model),
+        "model_digest": record.model_digest,
+        "model_copy": record.model_copy,
+        "output": None if record.output is None else str(record.output),
+        "cost_digest": record.cost_digest,
+        "own_costs": "yes" if record.own_costs else None,
+    }
+    database.append(
+        "run_record", [(key, value) for key, value in rows.items() if value is not None]
+    )
+
+
+def remember_kept_original(path: Path, why: str) -> None:
+    """Write into a run's database that the original was written, and not the graph that was extracted.
+
+    Raises:
+        InputError: the database cannot be opened.
+    """
+    database = Database(path, keep=True)
+    try:
+        database.run("set_kept_original", why=why)
+    finally:
+        database.close()
+
+
+def record_of_rows(rows: Mapping[str, str]) -> RunRecord:
+    """Return the record that the rows of ``run_record`` are."""
+    model, output = rows.get("model"), rows.get("output")
+    return RunRecord(
+        options=rows["options"],
+        model=None if model is None else Path(model),
+        model_digest=rows["model_digest"],
+        model_copy=rows.get("model_copy"),
+        output=None if output is None else Path(output),
+        cost_digest=rows.get("cost_digest"),
+        own_costs="own_costs" in rows,
+    )

@@ -1,0 +1,205 @@
+"""What the database of a run says: whether the run can be taken up, where it was, and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.egraph import EGraph
+from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.restore import restore_egraph
+from relational_tensat.explore.checkpoint import Checkpoint
+from relational_tensat.formats.json_read import parse_graph
+from relational_tensat.rules.model import Rule
+from relational_tensat.rules.text import rule_text
+from relational_tensat.run.options import Options
+from relational_tensat.run.resume.digest import graph_digest
+from relational_tensat.run.resume.found_model import FoundModel
+from relational_tensat.run.resume.opening import OpenedRun
+from relational_tensat.run.resume.record import RunRecord, cost_digest
+from relational_tensat.tensor.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run that another process began.
+
+    Attributes:
+        path: its database.
+        checkpoint: where its exploration was, or how it ended.
+        rules: its rules by name, in order, as text.
+        stop_reason: why exploration ended; None if it had not.
+        is_extracted: whether a graph had been extracted after that.
+    """
+
+    path: Path
+    record: RunRecord
+    checkpoint: Checkpoint
+    rules: dict[str, str]
+    stop_reason: str | None
+    is_extracted: bool
+
+    @property
+    def said(self) -> str:
+        """What is to be said of where the run was."""
+        if self.stop_reason is not None:
+            ended = "the run had ended" if self.is_extracted else "exploration had ended"
+            return f"{ended} ({self.stop_reason}): extracted from the e-graph that was there"
+        return f"resumed after iteration {self.iteration}"
+
+    @property
+    def iteration(self) -> int:
+        """The last complete iteration; 0 if there was none."""
+        return self.checkpoint.iteration
+
+    def options(
+        self,
+        *,
+        time_limit_s: float | None = None,
+        extract_time_limit_s: float | None = None,
+        memory_limit: str | None = None,
+        threads: int | None = None,
+    ) -> Options:
+        """Return the run's options, but for those given, which the e-graph does not depend on.
+
+        Raises:
+            InputError: they are those of another version, or the file that costs are from has changed.
+            UsageError: one of the values cannot be.
+        """
+        options = self._readable(self.record.read_options)
+        options = replace(
+            options,
+            db=self.path,
+            time_limit_s=time_limit_s or options.time_limit_s,
+            extract_time_limit_s=extract_time_limit_s or options.extract_time_limit_s,
+            memory_limit=memory_limit or options.memory_limit,
+            threads=threads or options.threads,
+        )
+        if not self.record.own_costs and cost_digest(options) != self.record.cost_digest:
+            raise InputError(
+                f"{self.path}: the run cannot be resumed: its cost profile {options.cost} has changed "
+                "since it began"
+            )
+        return options
+
+    def check_costs(self, *, own: bool) -> None:
+        """Refuse costs of another kind than the run's.
+
+        Raises:
+            UsageError: they are given and the run's were not, or the other way round.
+        """
+        if own != self.record.own_costs:
+            was, needed = ("a", "with") if self.record.own_costs else ("no", "without")
+            raise UsageError(
+                f"{self.path}: the run had {was} cost model of its own, expected resume {needed} one"
+            )
+
+    def check_rules(self, rules: Sequence[Rule]) -> None:
+        """Refuse other rules than those that the run began with.
+
+        Raises:
+            InputError: they have changed; names the first that has.
+        """
+        now = {rule.name: _claim(rule_text(rule)) for rule in rules}
+        then = {name: _claim(text) for name, text in self.rules.items()}
+        for name in (*then, *now):
+            if now.get(name) != then.get(name):
+                what = "is new" if name not in then else "is gone" if name not in now else "differs"
+                raise InputError(
+                    f"{self.path}: the run cannot be resumed: its rules have changed since it began: "
+                    f"{name!r} {what}"
+                )
+        if list(now) != list(then):
+            raise InputError(
+                f"{self.path}: the run cannot be resumed: the order of its rules has changed"
+            )
+
+    def find_model(
+        self, given: Graph | str | Path | None, read: Callable[[Path], Graph]
+    ) -> FoundModel:
+        """Return the model that the run began with.
+
+        Args:
+            given: where it is now, if not where it was.
+            read: reads a file as the run's options say.
+
+        Raises:
+            InputError: it is not there any more, or another one is, and its weights are needed.
+        """
+        if isinstance(given, Graph):
+            if graph_digest(given) != self.record.model_digest:
+                raise InputError(f"{self.path}: the graph {given.name!r} is not the run's model")
+            return FoundModel(given, given)
+        path = self.record.model if given is None else Path(given)
+        reason = "the run's model was a graph and no file, expected it to be given"
+        if path is not None:
+            graph, reason = self._read(path, read)
+            if graph is not None:
+                return FoundModel(path, graph)
+        if given is not None or self.record.model_copy is None:
+            raise InputError(f"{self.path}: the run cannot be resumed: {reason}")
+        graph = parse_graph(self.record.model_copy.encode(), f"{self.path}: model_copy")
+        note = "" if path is None else f"{reason}: the run's own copy was used"
+        return FoundModel(graph, graph, note)
+
+    def open(self, graph: Graph, options: Options) -> EGraph:
+        """Return the e-graph of the run, to go on with.
+
+        Args:
+            graph: what the e-graph was made from.
+
+        Raises:
+            InputError: another process uses the database.
+        """
+        database = Database(
+            self.path,
+            threads=options.threads,
+            memory_limit=options.memory_limit,
+            temp_directory=options.temp_directory,
+            keep=True,
+        )
+        return restore_egraph(graph, database, self.checkpoint.counters)
+
+    def _read(self, path: Path, read: Callable[[Path], Graph]) -> tuple[Graph | None, str]:
+        """Return the model of a file, or None and why it is not the run's."""
+        if not path.is_file():
+            return None, f"its model {path} is gone"
+        try:
+            graph = read(path)
+        except InputError:
+            return None, f"its model {path} has changed since it began, and cannot be read"
+        if graph_digest(graph) != self.record.model_digest:
+            return None, f"its model {path} has changed since it began"
+        return graph, ""
+
+    def _readable(self, read: Callable[[], Options]) -> Options:
+        try:
+            return read()
+        except InputError as error:
+            raise InputError(f"{self.path}: the run cannot be resumed: {error}") from None
+
+
+def read_run(path: Path) -> StoredRun:
+    """Return what the database of a run says.
+
+    Raises:
+        InputError: there is no such file, it is not the database of a run or of another version's, the
+            run had not begun exploration, or it is still going on.
+    """
+    with OpenedRun(path) as run:
+        return StoredRun(
+            path=path,
+            record=run.record(),
+            checkpoint=run.checkpoint(),
+            rules=run.rules(),
+            stop_reason=run.stop_reason(),
+            is_extracted=run.is_extracted(),
+        )
+
+
+def _claim(text: str) -> str:
+    """Return a rule's text without the line that says where it was written."""
+    first, newline, rest = text.partition("\n")
+    return rest if newline and first.startswith("; ") else text

@@ -1,0 +1,166 @@
+"""Element-wise operators of two operands, with NumPy broadcasting."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relational_tensat.base.errors import ShapeError
+from relational_tensat.tensor.field import Field
+from relational_tensat.tensor.operators.base import (
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    Operator,
+    Types,
+    Values,
+    register,
+)
+from relational_tensat.tensor.operators.onnx_read import attr_int, input_type
+from relational_tensat.tensor.operators.shapes import (
+    NUMBER_DTYPES,
+    broadcast,
+    front_axis,
+    one_dtype,
+    operands,
+)
+from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, TensorType, ValueType
+
+
+class _Binary(Operator):
+    """A function of two elements."""
+
+    arity = (2, 2)
+    #: The element types that it computes with.
+    accepts: ClassVar[frozenset[str]] = NUMBER_DTYPES
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        left, right = operands(self.name, inputs)
+        dtype = one_dtype(self.name, [left, right], self.accepts)
+        return TensorType(dtype, broadcast(self.name, left.shape, right.shape))
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        return Mapped(self.name, (node.inputs[0], _second_operand(node)))
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        return emitter.emit(self.onnx[0], list(inputs))
+
+
+@register
+class Add(_Binary):
+    """a + b; reads ONNX's sums and means of any number of operands, too."""
+
+    name = "add"
+    onnx = ("Add", "Sum", "Mean")
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return inputs[0] + inputs[1]
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        if node.op_type == "Add":
+            return super().read_onnx(node)
+        count = len(node.inputs)
+        if count == 1:
+            return Mapped("identity", node.inputs)
+        first, *others = node.inputs
+        terms = reduce(lambda left, right: Mapped("add", (left, right)), others[1:],
+                       Mapped("add", (first, others[0])))  # fmt: skip
+        if node.op_type == "Sum":
+            return terms
+        dtype = input_type(node, 0).dtype
+        if dtype not in FLOAT_DTYPES:
+            return None
+        divisor = Mapped("fill", (), {"value": float(count), "dtype": dtype, "shape": ()})
+        return Mapped("div", (terms, divisor))
+
+
+@register
+class Sub(_Binary):
+    """a - b."""
+
+    name = "sub"
+    onnx = ("Sub",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return inputs[0] - inputs[1]
+
+
+@register
+class Mul(_Binary):
+    """a times b, element by element."""
+
+    name = "mul"
+    onnx = ("Mul",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return inputs[0] * inputs[1]
+
+
+@register
+class Div(_Binary):
+    """a / b; integers drop the fraction, as C and ONNX do."""
+
+    name = "div"
+    onnx = ("Div",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        a, b = inputs
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if np.issubdtype(np.asarray(a).dtype, np.floating):
+                return a / b
+            quotient = np.abs(a) // np.abs(b)
+            return np.where((a < 0) != (b < 0), -quotient, quotient).astype(np.asarray(a).dtype)
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.multiply(inputs[0], field.inverse(inputs[1]))
+
+
+@register
+class Pow(_Binary):
+    """a to the power b, for floats."""
+
+    name = "pow"
+    onnx = ("Pow",)
+    accepts = FLOAT_DTYPES
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.power(inputs[0], inputs[1])
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.raised(inputs[0], inputs[1])
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        dtype = input_type(node, 0).dtype
+        exponent = _second_operand(node)
+        if input_type(node, 1).dtype != dtype:  # the result has the base's type
+            exponent = Mapped("cast", (exponent,), {"dtype": dtype})
+        return Mapped(self.name, (node.inputs[0], exponent))
+
+
+def _second_operand(node: OnnxNode) -> str | Mapped:
+    """Return the second operand, aligned as versions before 7 say: from ``axis`` on, or equal.
+
+    Raises:
+        ShapeError: the attributes contradict the shapes.
+    """
+    name = node.inputs[1]
+    if node.opset >= 7:
+        return name
+    left, right = input_type(node, 0), input_type(node, 1)
+    if not attr_int(node, "broadcast", 0):
+        if left.shape != right.shape:
+            raise ShapeError(f"{node.op_type}: shapes differ and broadcast is 0")
+        return name
+    if "axis" not in node.attributes:
+        return name
+    axis = front_axis(node.op_type, attr_int(node, "axis", 0), left.rank)
+    trailing = left.rank - axis - right.rank
+    if trailing < 0:
+        raise ShapeError(f"{node.op_type}: axis {axis} leaves no room for {right}")
+    return Mapped("reshape", (name,), {"shape": right.shape + (1,) * trailing})

@@ -1,0 +1,302 @@
+"""Element-wise operators of one operand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relational_tensat.tensor.field import Field
+from relational_tensat.tensor.operators.attributes import float_of, str_of
+from relational_tensat.tensor.operators.base import (
+    Attr,
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    Operator,
+    Types,
+    Values,
+    activate,
+    register,
+    tensor,
+)
+from relational_tensat.tensor.operators.erf import erf
+from relational_tensat.tensor.operators.onnx_read import (
+    attr_float,
+    attr_str,
+    constant_float,
+    input_type,
+)
+from relational_tensat.tensor.operators.onnx_write import emit_constant
+from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, SIGNED_DTYPES, one_dtype
+from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, TensorType, ValueType
+
+
+class _Unary(Operator):
+    """A function of each element; the result has the operand's type."""
+
+    #: The element types that it computes with.
+    accepts: ClassVar[frozenset[str]] = FLOAT_DTYPES
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        kind = tensor(inputs[0], self.name)
+        one_dtype(self.name, [kind], self.accepts)
+        return kind
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        """A random function, one per value of the attributes."""
+        given = [f"{name}={value}" for name, value in attrs.items()]
+        return field.function(" ".join([self.name, *given]), inputs[0])
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        return Mapped(self.name, (node.inputs[0],))
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        return emitter.emit(self.onnx[0], list(inputs))
+
+
+@register
+class Relu(_Unary):
+    """max(x, 0)."""
+
+    name = "relu"
+    onnx = ("Relu",)
+    accepts = NUMBER_DTYPES
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return activate("relu", inputs[0])
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        kind = tensor(types[0], self.name)
+        if kind.is_float or emitter.opset >= 14:
+            return emitter.emit("Relu", list(inputs))
+        return emitter.emit("Max", [inputs[0], emit_constant(emitter, 0, kind.dtype)])
+
+
+@register
+class Sigmoid(_Unary):
+    """1 / (1 + exp(-x))."""
+
+    name = "sigmoid"
+    onnx = ("Sigmoid",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return activate("sigmoid", inputs[0])
+
+
+@register
+class Tanh(_Unary):
+    """Hyperbolic tangent."""
+
+    name = "tanh"
+    onnx = ("Tanh",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return activate("tanh", inputs[0])
+
+
+@register
+class Exp(_Unary):
+    """e to the x."""
+
+    name = "exp"
+    onnx = ("Exp",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        with np.errstate(over="ignore"):
+            return np.exp(inputs[0])
+
+
+@register
+class Sqrt(_Unary):
+    """Square root; NaN below 0."""
+
+    name = "sqrt"
+    onnx = ("Sqrt",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        with np.errstate(invalid="ignore"):
+            return np.sqrt(inputs[0])
+
+
+@register
+class Erf(_Unary):
+    """The error function."""
+
+    name = "erf"
+    onnx = ("Erf",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return erf(inputs[0])
+
+
+@register
+class Neg(_Unary):
+    """-x."""
+
+    name = "neg"
+    onnx = ("Neg",)
+    accepts = SIGNED_DTYPES
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return np.negative(inputs[0])
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.reduced(np.negative(inputs[0]))
+
+
+@register
+class Abs(_Unary):
+    """|x|."""
+
+    name = "abs"
+    onnx = ("Abs",)
+    accepts = NUMBER_DTYPES
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return np.abs(inputs[0])
+
+
+@register
+class Log(_Unary):
+    """Natural logarithm; -infinity at 0, NaN below."""
+
+    name = "log"
+    onnx = ("Log",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(inputs[0])
+
+
+@register
+class Reciprocal(_Unary):
+    """1 / x."""
+
+    name = "reciprocal"
+    onnx = ("Reciprocal",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        with np.errstate(divide="ignore"):
+            return 1.0 / inputs[0]
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.inverse(inputs[0])
+
+
+@register
+class Gelu(_Unary):
+    """x Phi(x), with the normal distribution's Phi exact or by its tanh approximation."""
+
+    name = "gelu"
+    attrs = (Attr("approximate", "str", "none", ("none", "tanh")),)
+    onnx = ("Gelu",)
+    onnx_since = 20
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        x = inputs[0]
+        if str_of(attrs, "approximate") == "none":
+            return 0.5 * x * (1.0 + erf(x / math.sqrt(2.0)))
+        return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        attrs = {"approximate": attr_str(node, "approximate", "none")}
+        return Mapped(self.name, (node.inputs[0],), attrs)
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        approximate = str_of(attrs, "approximate")
+        if emitter.opset >= self.onnx_since:
+            return emitter.emit("Gelu", list(inputs), approximate=approximate)
+        x, dtype = inputs[0], tensor(types[0], self.name).dtype
+
+        def scaled(name: str, factor: float) -> str:
+            return emitter.emit("Mul", [name, emit_constant(emitter, factor, dtype)])[0]
+
+        if approximate == "none":
+            inner = emitter.emit("Erf", [scaled(x, math.sqrt(0.5))])[0]
+        else:
+            cube = emitter.emit("Mul", [emitter.emit("Mul", [x, x])[0], x])[0]
+            bent = emitter.emit("Add", [x, scaled(cube, 0.044715)])[0]
+            inner = emitter.emit("Tanh", [scaled(bent, math.sqrt(2.0 / math.pi))])[0]
+        gate = emitter.emit("Add", [inner, emit_constant(emitter, 1.0, dtype)])[0]
+        return emitter.emit("Mul", [scaled(x, 0.5), gate])
+
+
+@register
+class Clip(_Unary):
+    """min(max(x, min), max)."""
+
+    name = "clip"
+    attrs = (Attr("min", "float", -math.inf), Attr("max", "float", math.inf))
+    onnx = ("Clip", "Max", "Min")
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return np.minimum(np.maximum(inputs[0], float_of(attrs, "min")), float_of(attrs, "max"))
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        if all(math.isinf(float_of(attrs, bound)) for bound in ("min", "max")):
+            return inputs[0]
+        return super().evaluate_exact(inputs, types, attrs, field)
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        if node.op_type != "Clip":
+            return self._read_extremum(node)
+        if node.opset < 11:
+            low, high = attr_float(node, "min", -math.inf), attr_float(node, "max", math.inf)
+        else:
+            low, high = constant_float(node, 1, -math.inf), constant_float(node, 2, math.inf)
+        return Mapped(self.name, (node.inputs[0],), {"min": low, "max": high})
+
+    def _read_extremum(self, node: OnnxNode) -> Mapped | None:
+        """Read Max or Min of a tensor and one constant number."""
+        if len(node.inputs) == 1:
+            return Mapped("identity", node.inputs)
+        for index, other in ((1, 0), (0, 1)):
+            value = node.constant(index) if len(node.inputs) == 2 else None
+            if value is not None and value.size == 1:
+                x = input_type(node, other)
+                if value.ndim > x.rank:  # would add dimensions
+                    return None
+                bound = "min" if node.op_type == "Max" else "max"
+                number = constant_float(node, index, 0.0)
+                return Mapped(self.name, (node.inputs[other],), {bound: number})
+        return None
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        dtype = tensor(types[0], self.name).dtype
+        bounds = [float_of(attrs, "min"), float_of(attrs, "max")]
+        names = ["" if math.isinf(b) else emit_constant(emitter, b, dtype) for b in bounds]
+        if not any(names):
+            return emitter.emit("Identity", list(inputs))
+        return emitter.emit("Clip", [inputs[0], *(names if names[1] else names[:1])])
+
+
+@register
+class Smul(_Unary):
+    """A number times a tensor."""
+
+    name = "smul"
+    attrs = (Attr("value", "float"),)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return inputs[0] * float_of(attrs, "value")
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.multiply(inputs[0], field.constant(float_of(attrs, "value")))
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        dtype = tensor(types[0], self.name).dtype
+        factor = emit_constant(emitter, float_of(attrs, "value"), dtype)
+        return emitter.emit("Mul", [inputs[0], factor])

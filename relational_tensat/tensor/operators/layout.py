@@ -1,0 +1,228 @@
+"""Operators that move or copy elements and compute nothing: axes, shapes, borders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.base.errors import ShapeError
+from relational_tensat.tensor.field import Field
+from relational_tensat.tensor.operators.attributes import float_of, ints_of, str_of
+from relational_tensat.tensor.operators.base import (
+    Attr,
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    Operator,
+    Types,
+    Values,
+    register,
+    tensor,
+)
+from relational_tensat.tensor.operators.onnx_read import (
+    attr_float,
+    attr_int,
+    attr_ints,
+    attr_str,
+    constant_float,
+    input_type,
+    static_ints,
+)
+from relational_tensat.tensor.operators.onnx_write import emit_constant, emit_ints
+from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, front_axis, one_dtype
+from relational_tensat.tensor.types import Attrs, AttrValue, TensorType, ValueType
+
+
+class Copy(Operator):
+    """An operator that moves elements without computing; its result is a tensor of its own."""
+
+    kernel = "copy"
+
+    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
+        """None: it moves bytes only."""
+        return 0
+
+
+@register
+class Transpose(Copy):
+    """Axes in another order: result axis i is operand axis perm[i]."""
+
+    name = "transpose"
+    attrs = (Attr("perm", "ints"),)
+    onnx = ("Transpose",)
+
+    def canonical(self, inputs: Types, attrs: Attrs) -> dict[str, AttrValue]:
+        result = self.normalize(attrs)
+        rank = tensor(inputs[0], self.name).rank
+        perm = tuple(front_axis(self.name, axis, rank) for axis in ints_of(result, "perm"))
+        return {**result, "perm": perm}
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        x, perm = tensor(inputs[0], self.name), ints_of(attrs, "perm")
+        if sorted(perm) != list(range(x.rank)):
+            raise ShapeError(f"transpose: perm {list(perm)} is no permutation of 0..{x.rank - 1}")
+        return x.with_shape(tuple(x.shape[axis] for axis in perm))
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return np.transpose(inputs[0], ints_of(attrs, "perm"))
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        perm = attr_ints(node, "perm") or tuple(reversed(range(input_type(node, 0).rank)))
+        return Mapped(self.name, (node.inputs[0],), {"perm": perm})
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        return emitter.emit("Transpose", list(inputs), perm=list(ints_of(attrs, "perm")))
+
+
+@register
+class Reshape(Copy):
+    """The same elements in the same row-major order under another shape, given in full."""
+
+    name = "reshape"
+    kernel = "view"
+    attrs = (Attr("shape", "ints"),)
+    onnx = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        x, shape = tensor(inputs[0], self.name), ints_of(attrs, "shape")
+        if any(size < 1 for size in shape) or math.prod(shape) != x.size:
+            raise ShapeError(f"reshape: {x} has {x.size} elements, which {list(shape)} has not")
+        return x.with_shape(shape)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return np.reshape(inputs[0], ints_of(attrs, "shape"))
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        readers = {"Reshape": _resolve_shape, "Flatten": _flatten, "Squeeze": _squeeze}
+        shape = readers.get(node.op_type, _unsqueeze)(node, input_type(node, 0).shape)
+        return Mapped(self.name, (node.inputs[0],), {"shape": shape})
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        return emitter.emit("Reshape", [inputs[0], emit_ints(emitter, ints_of(attrs, "shape"))])
+
+
+def _resolve_shape(node: OnnxNode, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Resolve Reshape's 0 (copy a dimension) and -1 (what is left)."""
+    wanted = list(static_ints(node, "shape", 1) or ())
+    if not attr_int(node, "allowzero", 0):
+        for i, size in enumerate(wanted):
+            if size == 0:
+                if i >= len(shape):
+                    raise ShapeError(f"Reshape: dimension {i} is to be copied from {list(shape)}")
+                wanted[i] = shape[i]
+    if wanted.count(-1) == 1:
+        known = -math.prod(wanted)
+        if known < 1 or math.prod(shape) % known:
+            raise ShapeError(f"Reshape: {list(shape)} does not fit into {wanted}")
+        wanted[wanted.index(-1)] = math.prod(shape) // known
+    return tuple(wanted)
+
+
+def _flatten(node: OnnxNode, shape: tuple[int, ...]) -> tuple[int, ...]:
+    axis = attr_int(node, "axis", 1)
+    axis = axis if axis == len(shape) else front_axis("Flatten", axis, len(shape))
+    return math.prod(shape[:axis]), math.prod(shape[axis:])
+
+
+def _squeeze(node: OnnxNode, shape: tuple[int, ...]) -> tuple[int, ...]:
+    axes = static_ints(node, "axes", 1)
+    if axes is None:
+        return tuple(size for size in shape if size != 1)
+    dropped = {front_axis("Squeeze", axis, len(shape)) for axis in axes}
+    return tuple(size for i, size in enumerate(shape) if i not in dropped)
+
+
+def _unsqueeze(node: OnnxNode, shape: tuple[int, ...]) -> tuple[int, ...]:
+    axes = static_ints(node, "axes", 1) or ()
+    rank = len(shape) + len(axes)
+    added = {front_axis("Unsqueeze", axis, rank) for axis in axes}
+    sizes = iter(shape)
+    return tuple(1 if i in added else next(sizes) for i in range(rank))
+
+
+@register
+class Pad(Copy):
+    """A border around the operand: of one number, mirrored without the edge, or of the edge.
+
+    ``pads`` lists what is added at the beginning of every axis, then what at the end.
+    """
+
+    name = "pad"
+    attrs = (
+        Attr("pads", "ints"),
+        Attr("mode", "str", "constant", ("constant", "reflect", "edge")),
+        Attr("value", "float", 0.0),
+    )
+    onnx = ("Pad",)
+
+    def normalize(self, attrs: Attrs) -> dict[str, AttrValue]:
+        result = super().normalize(attrs)
+        if result["mode"] != "constant":
+            result["value"] = 0.0  # not used
+        return result
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        x, pads = tensor(inputs[0], self.name), ints_of(attrs, "pads")
+        one_dtype(self.name, [x], NUMBER_DTYPES)
+        if len(pads) != 2 * x.rank or any(pad < 0 for pad in pads):
+            raise ShapeError(f"pad: pads {list(pads)}, expected {2 * x.rank} non-negative numbers")
+        begins, ends = pads[: x.rank], pads[x.rank :]
+        if attrs["mode"] == "reflect" and any(
+            pad >= size for pad, size in zip(pads, x.shape * 2, strict=True)
+        ):
+            raise ShapeError(f"pad: pads {list(pads)} reflect more than {list(x.shape)} has")
+        return x.with_shape(tuple(map(sum, zip(x.shape, begins, ends, strict=True))))
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        x, pads = inputs[0], ints_of(attrs, "pads")
+        widths = list(zip(pads[: x.ndim], pads[x.ndim :], strict=True))
+        if str_of(attrs, "mode") == "constant":
+            value = np.array(float_of(attrs, "value")).astype(x.dtype)
+            return np.pad(x, widths, constant_values=value)
+        return np.pad(x, widths, mode="reflect" if attrs["mode"] == "reflect" else "edge")
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        value = field.constant(float_of(attrs, "value"))
+        return self.evaluate(inputs, {**attrs, "value": value})
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        if node.opset < 11:
+            pads = attr_ints(node, "pads") or attr_ints(node, "paddings") or ()
+            value = attr_float(node, "value", 0.0)
+        else:
+            rank = input_type(node, 0).rank
+            pads = _pads_of_axes(
+                static_ints(node, "pads", 1) or (), static_ints(node, "axes", 3), rank
+            )
+            value = constant_float(node, 2, 0.0)
+        attrs: Attrs = {"pads": pads, "mode": attr_str(node, "mode", "constant"), "value": value}
+        return Mapped(self.name, (node.inputs[0],), attrs)
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        operands, value = [inputs[0], emit_ints(emitter, ints_of(attrs, "pads"))], attrs["value"]
+        if value != 0.0:
+            operands.append(emit_constant(emitter, value, tensor(types[0], self.name).dtype))
+        return emitter.emit("Pad", operands, mode=str_of(attrs, "mode"))
+
+
+def _pads_of_axes(pads: Sequence[int], axes: Sequence[int] | None, rank: int) -> tuple[int, ...]:
+    """Return the pads of all axes where an ONNX node gives those of some."""
+    if axes is None:
+        return tuple(pads)
+    if len(pads) != 2 * len(axes):
+        raise ShapeError(f"Pad: {len(pads)} pads for {len(axes)} axes")
+    result = [0] * (2 * rank)
+    for i, axis in enumerate(axes):
+        front = front_axis("Pad", axis, rank)
+        result[front], result[rank + front] = pads[i], pads[len(axes) + i]
+    return tuple(result)

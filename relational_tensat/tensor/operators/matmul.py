@@ -1,0 +1,145 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.base.errors import ShapeError
+from relational_tensat.tensor.field import Field
+from relational_tensat.tensor.operators.attributes import str_of
+from relational_tensat.tensor.operators.base import (
+    ACTIVATIONS,
+    Attr,
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    Operator,
+    Types,
+    Values,
+    activate,
+    register,
+    tensor,
+)
+from relational_tensat.tensor.operators.onnx_read import attr_float, attr_int, has_input, input_type
+from relational_tensat.tensor.operators.onnx_write import emit_activation
+from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, broadcast, one_dtype, operands
+from relational_tensat.tensor.types import Attrs, TensorType, ValueType, tensors_of
+
+
+@register
+class Matmul(Operator):
+    """act(a @ b + bias): [.., M, K] times [.., K, N], batch dimensions broadcast as in NumPy.
+
+    ``bias`` broadcasts into the result's shape without enlarging it.
+    """
+
+    name = "matmul"
+    arity = (2, 3)
+    attrs = (Attr("act", "str", "none", ACTIVATIONS),)
+    onnx = ("MatMul", "Gemm")
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        kinds = operands(self.name, inputs)
+        dtype = one_dtype(self.name, kinds, NUMBER_DTYPES)
+        a, b = kinds[0].shape, kinds[1].shape
+        if len(a) < 2 or len(b) < 2:
+            raise ShapeError(f"matmul takes ranks of 2 and more, not {list(a)} and {list(b)}")
+        if a[-1] != b[-2]:
+            raise ShapeError(f"matmul: {list(a)} and {list(b)} differ in the summed dimension")
+        shape = (*broadcast(self.name, a[:-2], b[:-2]), a[-2], b[-1])
+        if len(kinds) == 3 and broadcast(self.name, shape, kinds[2].shape) != shape:
+            raise ShapeError(
+                f"matmul: bias {list(kinds[2].shape)} does not broadcast into {list(shape)}"
+            )
+        return TensorType(dtype, shape)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        product = np.matmul(inputs[0], inputs[1])
+        if len(inputs) == 3:
+            product = product + inputs[2]
+        return activate(str_of(attrs, "act"), product)
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        product = field.matmul(inputs[0], inputs[1])
+        if len(inputs) == 3:
+            product = field.reduced(product + inputs[2])
+        return field.activate(str_of(attrs, "act"), product)
+
+    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
+        """Two per product and sum, one per element for bias; a fused activation is none."""
+        size = sum(part.size for part in tensors_of(output))
+        return size * (2 * tensor(inputs[0], self.name).shape[-1] + (len(inputs) == 3))
+
+    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
+        """The bias, and a right matrix that is not one of a batch: products of activations are batched."""
+        bias = tuple(range(2, len(inputs)))
+        return (1, *bias) if tensor(inputs[1], self.name).rank == 2 else bias
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        return _read_gemm(node) if node.op_type == "Gemm" else _read_matmul(node)
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        kinds = operands(self.name, types)
+        if is_gemm(kinds):
+            product = emitter.emit("Gemm", list(inputs))[0]
+        else:
+            product = emitter.emit("MatMul", list(inputs[:2]))[0]
+            if len(kinds) == 3:
+                product = emitter.emit("Add", [product, inputs[2]])[0]
+        return emit_activation(emitter, product, str_of(attrs, "act"))
+
+
+def is_gemm(kinds: Sequence[TensorType]) -> bool:
+    """Whether a product is written as one Gemm, bias included, not as MatMul and Add."""
+    return len(kinds) == 3 and all(kind.rank <= 2 for kind in kinds) and kinds[0].is_float
+
+
+def _read_matmul(node: OnnxNode) -> Mapped:
+    """Read MatMul; a vector becomes a matrix of one row (left) or one column (right)."""
+    a, b = input_type(node, 0), input_type(node, 1)
+    left: str | Mapped = node.inputs[0]
+    right: str | Mapped = node.inputs[1]
+    if a.rank == 1:
+        left = Mapped("reshape", (left,), {"shape": (1, *a.shape)})
+    if b.rank == 1:
+        right = Mapped("reshape", (right,), {"shape": (*b.shape, 1)})
+    product = Mapped("matmul", (left, right))
+    if a.rank > 1 and b.rank > 1:
+        return product
+    if a.rank == 0 or b.rank == 0:
+        raise ShapeError("MatMul takes no scalars")
+    batch = broadcast("matmul", a.shape[:-2], b.shape[:-2])
+    rows = a.shape[-2:-1]  # () for a vector
+    columns = b.shape[-1:] if b.rank > 1 else ()
+    return Mapped("reshape", (product,), {"shape": (*batch, *rows, *columns)})
+
+
+def _read_gemm(node: OnnxNode) -> Mapped:
+    """Read Gemm: alpha A' B' + beta C, where ' is a transpose on demand."""
+    left = _transposed(node, 0, "transA")
+    right = _transposed(node, 1, "transB")
+    alpha, beta = attr_float(node, "alpha", 1.0), attr_float(node, "beta", 1.0)
+    bias: str | Mapped | None = None
+    if has_input(node, 2) and beta != 0.0:
+        bias = _scaled(node.inputs[2], beta)
+    if alpha == 1.0:
+        return Mapped("matmul", (left, right) if bias is None else (left, right, bias))
+    product = Mapped("smul", (Mapped("matmul", (left, right)),), {"value": alpha})
+    return product if bias is None else Mapped("add", (product, bias))
+
+
+def _transposed(node: OnnxNode, index: int, flag: str) -> str | Mapped:
+    if input_type(node, index).rank != 2:
+        raise ShapeError("Gemm takes matrices")
+    name = node.inputs[index]
+    return Mapped("transpose", (name,), {"perm": (1, 0)}) if attr_int(node, flag, 0) else name
+
+
+def _scaled(name: str, factor: float) -> str | Mapped:
+    return name if factor == 1.0 else Mapped("smul", (name,), {"value": factor})

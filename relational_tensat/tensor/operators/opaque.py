@@ -1,0 +1,248 @@
+"""ONNX operators that this package does not know: carried through, never rewritten."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib
+from functools import lru_cache
+from typing import Any, cast
+
+import numpy as np
+
+from relational_tensat.base.errors import (
+    InputError,
+    MissingDependencyError,
+    ShapeError,
+    UsageError,
+    first_line,
+)
+from relational_tensat.tensor.field import Field, Undefined
+from relational_tensat.tensor.operators.attributes import int_of, str_of
+from relational_tensat.tensor.operators.base import Attr, Operator, Types, Values, register
+from relational_tensat.tensor.operators.leaves import flatten
+from relational_tensat.tensor.operators.onnx_write import ONNX_DTYPES
+from relational_tensat.tensor.types import Attrs, TensorType, TupleType, tensors_of
+
+#: The element type of values that are no tensors (sequences, optionals): this and their ONNX type.
+_CARRIED = "opaque:"
+#: The default operator set of a node of another domain, which its subgraphs may use.
+_DEFAULT_OPSET = 17
+#: Sessions kept: making one costs about a millisecond.
+_SESSIONS = 64
+
+
+@register
+class Opaque(Operator):
+    """One ONNX node, as it was read.
+
+    Attributes:
+        op_type, domain, opset: which operator of which version of which set.
+        payload: base64 of the ``NodeProto``, whose inputs are called i0, i1, .. and whose outputs
+            o0, o1, .. ("" where one is left out); values that its subgraphs use from outside are
+            further inputs.
+        out_types: (element type, shape) of each output.
+        key: not empty for what must never be merged with its like: random or stateful operators.
+
+    The model writer writes the payload back; there is no other ONNX form.
+    """
+
+    name = "opaque"
+    arity = (0, None)
+    attrs = (
+        Attr("op_type", "str"),
+        Attr("domain", "str"),
+        Attr("opset", "int"),
+        Attr("payload", "str"),
+        Attr("out_types", "any"),
+        Attr("key", "str", ""),
+    )
+    multi_output = True
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TupleType:
+        return _out_types(attrs)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        raise UsageError("opaque: its meaning depends on the operands' types; use evaluate_typed")
+
+    def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
+        """Run the node through onnxruntime, in the element types that the model declares.
+
+        Where there is no kernel for these, floats are float32.
+
+        Raises:
+            InputError: onnxruntime cannot run it.
+            MissingDependencyError: onnx or onnxruntime is not installed.
+        """
+        kinds = tuple(part for kind in types for part in tensors_of(kind))
+        session, refusals = _open(kinds, attrs)
+        feeds = {
+            taken.name: _as_taken(value, taken.type)
+            for taken, value in zip(session.get_inputs(), flatten(inputs), strict=True)
+        }
+        try:
+            results = session.run(None, feeds)
+        except refusals as error:
+            reason = first_line(error)
+            raise InputError(
+                f"onnxruntime cannot run {str_of(attrs, 'op_type')}: {reason}"
+            ) from error
+        return tuple(map(_as_evaluated, results))
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        raise Undefined
+
+
+def is_runnable(types: Types, attrs: Attrs) -> bool:
+    """Return whether onnxruntime is installed and has a kernel for an opaque operator."""
+    kinds = tuple(part for kind in types for part in tensors_of(kind))
+    try:
+        _open(kinds, attrs)
+    except (InputError, MissingDependencyError):
+        return False
+    return True
+
+
+def _open(kinds: TupleType, attrs: Attrs) -> tuple[Any, tuple[type[Exception], ...]]:
+    return _session(
+        str_of(attrs, "op_type"),
+        str_of(attrs, "payload"),
+        str_of(attrs, "domain"),
+        int_of(attrs, "opset"),
+        kinds,
+        _out_types(attrs),
+    )
+
+
+def _out_types(attrs: Attrs) -> TupleType:
+    try:
+        pairs = cast("tuple[tuple[str, tuple[int, ...]], ...]", attrs["out_types"])
+        kinds = tuple(TensorType(str(dtype), tuple(map(int, shape))) for dtype, shape in pairs)
+    except (TypeError, ValueError):
+        kinds = ()
+    if not kinds:
+        raise ShapeError(
+            f"opaque: out_types {attrs['out_types']!r}, expected (element type, shape) pairs"
+        )
+    return kinds
+
+
+def _as_taken(value: Any, onnx_type: str) -> Any:
+    """Return an evaluated value as a session takes it; integers have their type already."""
+    narrow = onnx_type == "tensor(float)"
+    return np.asarray(value).astype(np.float32) if narrow else value
+
+
+def _fed_dtype(dtype: str) -> str:
+    """Halves go in and out as float32, cast inside: NumPy has no bfloat16."""
+    return "float32" if dtype in ("float16", "bfloat16") else dtype
+
+
+def _as_evaluated(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and np.issubdtype(value.dtype, np.floating):
+        return value.astype(np.float64)
+    return value
+
+
+def _load(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"evaluating an opaque ONNX operator needs {name.partition('.')[0]}:"
+            " pip install 'relational-tensat[onnx]'"
+        ) from error
+
+
+@lru_cache(maxsize=_SESSIONS)
+def _session(
+    op_type: str, payload: str, domain: str, opset: int, kinds: TupleType, out_kinds: TupleType
+) -> tuple[Any, tuple[type[Exception], ...]]:
+    """Return a session of the one node, and the exceptions with which onnxruntime refuses.
+
+    Raises:
+        InputError: the payload is no node, or onnxruntime has no kernel for it.
+    """
+    onnx, runtime = _load("onnx"), _load("onnxruntime")
+    state = _load("onnxruntime.capi.onnxruntime_pybind11_state")
+    own = (value for value in vars(state).values() if isinstance(value, type))
+    refusals: tuple[type[Exception], ...] = (
+        *(kind for kind in own if issubclass(kind, Exception)),
+        RuntimeError,
+        ValueError,
+    )
+    decode_error: type[Exception] = _load("google.protobuf.message").DecodeError
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4  # fatal only: what is wrong is raised
+    options.intra_op_num_threads = 1
+    refused: list[Exception] = []
+    for narrowed in (False, True):
+        try:
+            model = _single_node_model(
+                onnx,
+                payload,
+                domain,
+                opset,
+                _declared(kinds, narrowed),
+                _declared(out_kinds, narrowed),
+            )
+            session = runtime.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+        except (binascii.Error, decode_error) as error:
+            raise InputError(f"opaque {op_type}: malformed payload: {first_line(error)}") from error
+        except refusals as error:
+            refused.append(error)
+        else:
+            return session, refusals
+    reason = first_line(refused[0])
+    raise InputError(f"onnxruntime cannot run {op_type}: {reason}") from refused[0]
+
+
+def _declared(kinds: TupleType, narrowed: bool) -> TupleType:
+    """Return the types in which a node runs: float32 for all floats, where it has no others."""
+    if not narrowed:
+        return kinds
+    return tuple(TensorType("float32", k.shape) if k.is_float else k for k in kinds)
+
+
+def _single_node_model(
+    onnx: Any, payload: str, domain: str, opset: int, kinds: TupleType, out_kinds: TupleType
+) -> Any:
+    """Return a model of the node, with halves cast to and from float32 around it."""
+    node = onnx.NodeProto.FromString(base64.b64decode(payload, validate=True))
+    before, after, inputs, outputs = [], [], [], []
+    for k, kind in enumerate(kinds):
+        fed, name = TensorType(_fed_dtype(kind.dtype), kind.shape), f"i{k}"
+        if fed != kind:  # the node and its subgraphs keep the name
+            before.append(_cast(onnx, f"fed_{name}", name, kind.dtype))
+            name = f"fed_{name}"
+        inputs.append(_value_info(onnx, name, fed))
+    for k, kind in enumerate(out_kinds):
+        given, name = TensorType(_fed_dtype(kind.dtype), kind.shape), f"o{k}"
+        if given != kind:
+            after.append(_cast(onnx, name, f"given_{name}", given.dtype))
+            name = f"given_{name}"
+        outputs.append(_value_info(onnx, name, given))
+    graph = onnx.helper.make_graph([*before, node, *after], "opaque", inputs, outputs)
+    default = opset if domain in ("", "ai.onnx") else _DEFAULT_OPSET
+    imports = [onnx.helper.make_opsetid("", default)]
+    if domain not in ("", "ai.onnx"):
+        imports.append(onnx.helper.make_opsetid(domain, opset))
+    return onnx.helper.make_model(graph, opset_imports=imports, ir_version=10)
+
+
+def _cast(onnx: Any, source: str, target: str, dtype: str) -> Any:
+    return onnx.helper.make_node("Cast", [source], [target], to=ONNX_DTYPES[dtype])
+
+
+def _value_info(onnx: Any, name: str, kind: TensorType) -> Any:
+    if kind.dtype.startswith(_CARRIED):
+        text = kind.dtype.removeprefix(_CARRIED)
+        proto = onnx.TypeProto.FromString(base64.b64decode(text))
+    elif kind.dtype in ONNX_DTYPES:
+        proto = onnx.helper.make_tensor_type_proto(ONNX_DTYPES[kind.dtype], kind.shape)
+    else:
+        code = onnx.TensorProto.DataType.Value(kind.dtype.upper())
+        proto = onnx.helper.make_tensor_type_proto(code, kind.shape)
+    return onnx.helper.make_value_info(name, proto)

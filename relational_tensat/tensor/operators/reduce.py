@@ -1,0 +1,151 @@
+"""Reductions over some axes; global pools are reductions over the spatial ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relational_tensat.base.errors import ShapeError
+from relational_tensat.tensor.field import Field
+from relational_tensat.tensor.operators.attributes import bool_of, ints_of
+from relational_tensat.tensor.operators.base import (
+    Attr,
+    Mapped,
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    Operator,
+    Types,
+    Values,
+    register,
+    tensor,
+)
+from relational_tensat.tensor.operators.onnx_read import attr_int, input_type, static_ints
+from relational_tensat.tensor.operators.onnx_write import emit_reduce
+from relational_tensat.tensor.operators.shapes import (
+    NUMBER_DTYPES,
+    check_axis,
+    front_axis,
+    one_dtype,
+)
+from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, AttrValue, TensorType, ValueType
+
+
+class _Reduce(Operator):
+    """Reduces ``axes`` (ascending, at least one); keeps them with size 1 on demand."""
+
+    attrs = (Attr("axes", "ints"), Attr("keepdims", "bool"))
+    accepts: ClassVar[frozenset[str]] = NUMBER_DTYPES
+    #: The NumPy reduction.
+    reducer: ClassVar[Callable[..., Any]]
+
+    def canonical(self, inputs: Types, attrs: Attrs) -> dict[str, AttrValue]:
+        result = self.normalize(attrs)
+        rank = tensor(inputs[0], self.name).rank
+        axes = sorted(front_axis(self.name, axis, rank) for axis in ints_of(result, "axes"))
+        return {**result, "axes": tuple(axes)}
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        x, axes = tensor(inputs[0], self.name), ints_of(attrs, "axes")
+        one_dtype(self.name, [x], self.accepts)
+        for axis in axes:
+            check_axis(self.name, axis, x.rank)
+        if not axes or any(a >= b for a, b in pairwise(axes)):
+            raise ShapeError(
+                f"{self.name}: axes {list(axes)}, expected ascending numbers, one at least"
+            )
+        if bool_of(attrs, "keepdims"):
+            return x.with_shape(tuple(1 if i in axes else s for i, s in enumerate(x.shape)))
+        return x.with_shape(tuple(s for i, s in enumerate(x.shape) if i not in axes))
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        x = inputs[0]
+        result = type(self).reducer(
+            x, axis=ints_of(attrs, "axes"), keepdims=bool_of(attrs, "keepdims")
+        )
+        return np.asarray(result).astype(x.dtype, copy=False)  # NumPy sums small integers as int64
+
+    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
+        """One per element of the operand."""
+        return tensor(inputs[0], self.name).size
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        rank = input_type(node, 0).rank
+        if node.op_type.startswith("Global"):
+            attrs: dict[str, AttrValue] = {"axes": tuple(range(2, rank)), "keepdims": True}
+            return Mapped(self.name, (node.inputs[0],), attrs)
+        axes = static_ints(node, "axes", 1)
+        if not axes:
+            if attr_int(node, "noop_with_empty_axes", 0) or rank == 0:
+                return Mapped("identity", (node.inputs[0],))
+            axes = tuple(range(rank))
+        keepdims = attr_int(node, "keepdims", 1) == 1
+        return Mapped(self.name, (node.inputs[0],), {"axes": axes, "keepdims": keepdims})
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        axes, keepdims = ints_of(attrs, "axes"), bool_of(attrs, "keepdims")
+        return emit_reduce(emitter, self.onnx[0], inputs[0], axes, keepdims)
+
+
+@register
+class ReduceSum(_Reduce):
+    """The sum of the elements."""
+
+    name = "reduce_sum"
+    onnx = ("ReduceSum",)
+    reducer = np.sum
+
+
+@register
+class ReduceMean(_Reduce):
+    """The mean of the elements; of floats only, since integer means round."""
+
+    name = "reduce_mean"
+    onnx = ("ReduceMean", "GlobalAveragePool")
+    accepts = FLOAT_DTYPES
+    reducer = np.mean
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.mean(inputs[0], ints_of(attrs, "axes"), bool_of(attrs, "keepdims"))
+
+
+@register
+class ReduceMax(_Reduce):
+    """The largest element."""
+
+    name = "reduce_max"
+    onnx = ("ReduceMax", "GlobalMaxPool")
+    reducer = np.max
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.largest(inputs[0], ints_of(attrs, "axes"), bool_of(attrs, "keepdims"))
+
+
+@register
+class ReduceMin(_Reduce):
+    """The smallest element."""
+
+    name = "reduce_min"
+    onnx = ("ReduceMin",)
+    reducer = np.min
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        axes, keepdims = ints_of(attrs, "axes"), bool_of(attrs, "keepdims")
+        return field.largest(inputs[0], axes, keepdims, smallest=True)
+
+
+@register
+class ReduceProd(_Reduce):
+    """The product of the elements."""
+
+    name = "reduce_prod"
+    onnx = ("ReduceProd",)
+    reducer = np.prod
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        return field.product(inputs[0], ints_of(attrs, "axes"), bool_of(attrs, "keepdims"))

@@ -1,0 +1,67 @@
+"""Weights that are equal are one: what two layers compute with them may be the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from relational_tensat.tensor.graph import Graph, Weight, build_graph
+from relational_tensat.tensor.types import Array, TensorType
+
+#: So many elements are compared before all are: most weights of one shape differ in any of them.
+_SAMPLE = 16
+
+
+def share_equal_weights(graph: Graph) -> Graph:
+    """Return the graph with one weight in place of those of one type and equal elements.
+
+    The first name stays. Elements are compared bit by bit. Weights without data are left alone. A
+    graph without equal weights is returned as it is.
+    """
+    first = _first_names(graph.weights.items())
+    first |= {name: name for name in graph.outputs}
+    if all(name == kept for name, kept in first.items()):
+        return graph
+    nodes = [
+        replace(node, inputs=tuple(first.get(name, name) for name in node.inputs))
+        for node in graph.nodes
+    ]
+    weights = {name: each for name, each in graph.weights.items() if first.get(name, name) == name}
+    return build_graph(graph.name, graph.inputs, weights, nodes, graph.outputs, graph.metadata)
+
+
+def _first_names(weights: Iterable[tuple[str, Weight]]) -> dict[str, str]:
+    """Return, per weight, the first of those that equal it."""
+    alike: dict[tuple[TensorType, bytes], list[tuple[str, Array]]] = defaultdict(list)
+    for name, weight in weights:
+        if weight.data is not None:
+            array = np.asarray(weight.data)
+            alike[weight.type, _sample(array)].append((name, array))
+    first: dict[str, str] = {}
+    for members in alike.values():
+        if len(members) > 1:
+            names: dict[bytes, str] = {}
+            for name, array in members:
+                first[name] = names.setdefault(_digest(array), name)
+    return first
+
+
+def _sample(array: Array) -> bytes:
+    """Return some elements, spread over the whole."""
+    places = np.linspace(0, max(array.size - 1, 0), min(_SAMPLE, array.size), dtype=np.int64)
+    return repr([array.flat[place] for place in places]).encode()
+
+
+def _digest(array: Array) -> bytes:
+    """Return a hash of all elements; of a view that repeats one element, of that."""
+    single = not any(array.strides) and array.size > 0
+    content = array.reshape(-1)[:1] if single and array.ndim else array
+    if content.dtype.hasobject:
+        return repr(content.tolist()).encode()
+    digest = hashlib.sha256(b"one" if single else b"all")
+    digest.update(np.ascontiguousarray(content).data)
+    return digest.digest()

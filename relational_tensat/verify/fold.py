@@ -1,0 +1,61 @@
+"""Folding: what depends on weights only is computed once, before the graph is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from relational_tensat.tensor import Array, Graph, TensorType, Weight, build_graph
+from relational_tensat.verify.evaluate import evaluate_weight_only, foldable_values
+
+
+def fold_weights(graph: Graph) -> Graph:
+    """Return the graph with every value that is computable from weights' data as a weight itself.
+
+    The values are computed in float64 and rounded once, to their own element type; they keep their
+    names. What stays a node: values that depend on a weight without data, random operators, tuples,
+    and constants (``fill``), which are small as they are. Weights and nodes that nothing reads any
+    more are dropped. A graph in which nothing changes is returned as it is.
+
+    Constant tensors stay small: a result whose elements are all equal is a broadcast view of one.
+
+    Raises:
+        InputError: an operator cannot be computed for the weights' values.
+    """
+    values = evaluate_weight_only(graph).items()
+    return _with_weights(graph, {name: _compact(value) for name, value in values})
+
+
+def assume_folded(graph: Graph) -> Graph:
+    """Return the graph as ``fold_weights`` would if all weights had data, without computing any.
+
+    What depends on weights only becomes a weight without data: enough to see how long a graph takes.
+    """
+    _, wanted = foldable_values(graph, graph.weights)
+    return _with_weights(graph, dict.fromkeys(wanted))
+
+
+def _with_weights(graph: Graph, folded: Mapping[str, Array | None]) -> Graph:
+    """Return the graph with values as weights instead, and without what nothing reads any more."""
+    needed = set(graph.outputs)
+    kept = []
+    for node in reversed(graph.nodes):
+        if any(name in needed and name not in folded for name in node.outputs):
+            kept.append(node)
+            needed.update(node.inputs)
+    weights = {name: weight for name, weight in graph.weights.items() if name in needed}
+    for name, value in folded.items():
+        kind = graph.types[name]
+        if name in needed and isinstance(kind, TensorType):
+            weights[name] = Weight(kind, value)
+    if len(kept) == len(graph.nodes) and weights.keys() == graph.weights.keys():
+        return graph
+    return build_graph(graph.name, graph.inputs, weights, kept[::-1], graph.outputs, graph.metadata)
+
+
+def _compact(array: Array) -> Array:
+    """Return the array; one whose elements are all equal as a view of a single element."""
+    if array.size < 2 or not bool((array == array.flat[0]).all()):
+        return array
+    return np.broadcast_to(array.flat[0], array.shape)

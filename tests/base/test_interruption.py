@@ -1,0 +1,96 @@
+"""Ctrl-C: raised in Python, remembered in the solver, final the second time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from relational_tensat.base.interruption import Interruption
+
+pytestmark = pytest.mark.skipif(
+    threading.current_thread() is not threading.main_thread(), reason="signals need it"
+)
+
+
+def press() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_outside_a_search_it_is_remembered() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    ctrl_c = Interruption()
+    with ctrl_c.watching():
+        press()
+        assert ctrl_c.happened
+        with pytest.raises(KeyboardInterrupt), ctrl_c.raising():
+            pytest.fail("the search has begun")
+        ctrl_c.survive()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_within_a_search_it_is_raised_at_once() -> None:
+    ctrl_c = Interruption()
+    with ctrl_c.watching():
+        with pytest.raises(KeyboardInterrupt), ctrl_c.raising():
+            press()
+            pytest.fail("the search goes on")
+        ctrl_c.survive()
+        assert ctrl_c.happened
+
+
+def test_within_the_solver_it_is_remembered_also_twice() -> None:
+    ctrl_c = Interruption()
+    with ctrl_c.watching(), ctrl_c.raising():
+        with ctrl_c.solving():
+            press()
+        assert ctrl_c.happened
+        with pytest.raises(KeyboardInterrupt), ctrl_c.solving():
+            press()
+            assert ctrl_c.insisted
+        with pytest.raises(KeyboardInterrupt):
+            ctrl_c.survive()
+
+
+def test_the_second_one_is_not_survived() -> None:
+    ctrl_c = Interruption()
+    with ctrl_c.watching():
+        press()
+        with pytest.raises(KeyboardInterrupt):
+            press()
+        with pytest.raises(KeyboardInterrupt):
+            ctrl_c.survive()
+
+
+def test_where_there_is_no_best_so_far_the_first_ends_it() -> None:
+    ctrl_c = Interruption()
+    with ctrl_c.watching():
+        with pytest.raises(KeyboardInterrupt), ctrl_c.final():
+            press()
+        with pytest.raises(KeyboardInterrupt):
+            ctrl_c.survive()
+
+
+def test_watching_may_be_nested_in_another_way_to_take_it() -> None:
+    outer, inner = Interruption(), Interruption()
+    with outer.watching():
+        with inner.watching():
+            press()
+        assert (outer.happened, inner.happened) == (False, True)
+        press()
+    assert outer.happened
+
+
+def test_another_thread_leaves_signals_alone() -> None:
+    seen = []
+
+    def watch() -> None:
+        with Interruption().watching():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    thread.join()
+    assert seen == [signal.getsignal(signal.SIGINT)]

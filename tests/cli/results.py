@@ -1,0 +1,78 @@
+"""A made-up result, so that reports are tested without a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from relational_tensat.egraph.stopwatch import StatementTime, TimeSpent
+from relational_tensat.explore import IterationReport, RuleStats
+from relational_tensat.run.result import Result
+from relational_tensat.tensor import Node, build_graph
+from relational_tensat.verify import OutputCheck, Verification
+from tests.graphs import f32, shared_matmuls
+
+
+def example_result() -> Result:
+    """Return the result of a run that merged two matmuls."""
+    original = shared_matmuls()
+    optimized = build_graph(
+        original.name,
+        original.inputs,
+        original.weights,
+        [
+            Node("concat", ("w1", "w2"), ("w",), {"axis": 1}),
+            Node("matmul", ("x", "w"), ("ab",)),
+            Node("split", ("ab",), ("a", "b"), {"axis": 1, "sizes": (64, 64)}),
+            Node("add", ("a", "b"), ("c",)),
+            Node("relu", ("c",), ("y",)),
+        ],
+        ["y"],
+    )
+    check = OutputCheck("float64, random weights", "y", f32(64, 64), 1.5e-15, 1e-6)
+    return Result(
+        model="models/pair.json",
+        graph=optimized,
+        original=original,
+        cost_profile="t4",
+        cost_before_us=40.0,
+        cost_after_us=30.0,
+        bound_us=27.0,
+        gap=0.1,
+        optimal=False,
+        extractor="ilp",
+        e_nodes=1530,
+        e_classes=586,
+        iterations=8,
+        statements=321,
+        stop_reason="saturated",
+        rules={"merge-matmuls": RuleStats(3, 1, 0.25), "relu-relu": RuleStats(1, 1, 0.125)},
+        rules_used={"merge-matmuls": 4},
+        log=(IterationReport(1, 20, 15, 4, 2, 0, 30, 0.5),),
+        seconds={
+            "load": 0.5,
+            "explore": 1.0,
+            "extract": 0.25,
+            "verify": 0.25,
+            "whole": 0.0,
+            "write": 0.0,
+            "measure": 0.0,
+            "total": 2.0,
+        },
+        verification=Verification(
+            runs=2,
+            outputs=(check,),
+            checked=("float64, random weights: 2 runs on random inputs, tolerance 1e-06",),
+            warnings=("2 of 2 weights have no data in the model: verified with random ones only",),
+        ),
+        output=Path("models/pair.opt.json"),
+        notes=("a note",),
+        time_spent=TimeSpent(
+            {
+                ("match", "match"): StatementTime(3, 40, 0.5),
+                ("match", "application"): StatementTime(3, 4, 0.125),
+                ("match", "quick"): StatementTime(7, 0, 0.001),
+                ("apply", "hash_cons"): StatementTime(1, 12, 0.0625),
+            },
+            {"match": 0.75, "apply": 0.125, "extract": 0.25, "other": 0.1},
+        ),
+    )

@@ -1,0 +1,181 @@
+"""The report for people and the one for programs."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from relational_tensat.cli.run_json import json_report
+from relational_tensat.cli.run_text import print_report, summary_line
+from relational_tensat.cli.run_watch import ConsoleProgress
+from relational_tensat.explore import IterationReport
+from relational_tensat.extract.anytime import ExtractionEntry
+from relational_tensat.run.result import ExtractionSummary, Result
+from tests.cli.results import example_result
+from tests.cli.schema import check_schema
+
+
+def printed(result: Result, *, terminal: bool | None = None) -> str:
+    file = io.StringIO()
+    print_report(result, Console(file=file, width=200, highlight=False, force_terminal=terminal))
+    return file.getvalue()
+
+
+def test_the_json_object_has_the_documented_schema() -> None:
+    found = json.loads(json_report(example_result()))
+    check_schema(found)
+    assert found["rules"]["merge-matmuls"] == {"matches": 3, "applied": 1, "seconds": 0.25}
+    assert found["verified"] == {"ok": True, "max_relative_error": 1.5e-15, "runs": 2}
+    assert found["output"] == "models/pair.opt.json"
+    check_schema(json.loads(json_report(replace(example_result(), output=None))))
+
+
+def test_json_never_holds_infinity() -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        json_report(replace(example_result(), gap=math.inf))
+
+
+def test_the_report_says_what_was_gained_and_how() -> None:
+    text = printed(example_result())
+    assert "cost under t4: 40.00 µs → 30.00 µs (25.00% saved, 1.333x faster)" in text
+    assert "1,530 e-nodes in 586 e-classes, 8 iterations; saturated" in text
+    assert "merge-matmuls" in text
+    assert "relu-relu" not in text  # it matched, but made nothing of the result
+    assert "load 0.50 s (25%), explore 1.00 s (50%)" in text
+    assert "written to models/pair.opt.json" in text
+    assert "note: a note" in text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["matmul", "2", "1", "-1"] in rows
+    assert ["split", "0", "1", "+1"] in rows
+    assert ["add", "1", "1"] in rows
+    assert not any(row[:1] == ["concat"] for row in rows)  # on weights only: not at inference
+
+
+def test_verification_is_reported_with_what_was_checked() -> None:
+    text = printed(example_result())
+    assert "verified: 2 comparisons, worst relative error 1.50e-15" in text
+    assert "float64, random weights: 2 runs" in text
+    assert "worst 1.50e-15" in text
+    assert "caution: 2 of 2 weights have no data" in text
+
+
+def test_optimal_is_said_only_when_proven() -> None:
+    result = example_result()
+    gap = "gap 10.00% (no graph in it costs less than 27.00 µs)"
+    assert gap in printed(result)
+    assert "optimal" not in printed(result)
+    proven = replace(result, optimal=True, gap=0.0, bound_us=30.0)
+    assert "optimal for this e-graph" in printed(proven)
+    assert "no bound" in printed(replace(result, bound_us=0.0, gap=1.0))
+
+
+def test_the_summary_is_one_line() -> None:
+    line = summary_line(example_result())
+    assert "\n" not in line
+    assert "40.00 µs → 30.00 µs" in line
+    assert "gap 10.00%" in line
+
+
+def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert "\x1b[3" in printed(example_result(), terminal=True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[3" not in printed(example_result(), terminal=True)
+
+
+def test_progress() -> None:
+    file = io.StringIO()
+    progress = ConsoleProgress(Console(file=file, width=200))
+    progress.phase("explore")
+    progress.phase("explore")
+    progress.iteration(IterationReport(2, 1530, 586, 44, 3, 0, 30, 0.5))
+    progress.extraction(math.inf, 0.0)
+    progress.extraction(50.0, 40.0)  # too soon after the last to be read
+    assert file.getvalue().splitlines() == [
+        "explore …",
+        "  iteration 2: 1,530 e-nodes, 586 classes, 44 matches, 0.50 s",
+        "  best graph none yet, bound none yet",
+    ]
+
+
+def with_extractions() -> Result:
+    """Return a result with extractions between iterations, the last one interrupted."""
+    log = tuple(IterationReport(i, 20 * i, 15, 4, 2, 0, 30, 0.5) for i in (1, 2))
+    return replace(
+        example_result(),
+        stop_reason="unmoved",
+        log=log,
+        extraction=ExtractionSummary(
+            e_nodes=1500,
+            e_classes=580,
+            reduced_e_nodes=210,
+            reduced_e_classes=90,
+            reductions={"dominated": 700, "free-classes": 500, "unreachable": 80, "must": 10},
+            interrupted=True,
+        ),
+        extractions=(
+            ExtractionEntry(1, 34.5, 34.5, 27.0, False, 0.5, False),
+            ExtractionEntry(2, 30.0, 30.0, 30.0, True, 0.25, False),
+            ExtractionEntry(2, 30.0, 30.0, 30.0, True, 0.25, True),
+        ),
+    )
+
+
+def test_the_report_shows_reductions_and_extractions_in_between() -> None:
+    text = printed(with_extractions())
+    assert "1,500 e-nodes in 580 e-classes → 210 in 90" in text
+    assert "dominated 700, free-classes 500, unreachable 80, 1 more" in text
+    assert "interrupted" in text
+    assert "cheapest graph did not get cheaper any more" in text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["1", "20", "15", "0.50", "34.50", "27.00", "0.50"] in rows
+    assert ["2", "40", "15", "0.50", "30.00", "optimal", "0.50"] in rows
+    plain = printed(example_result())
+    assert "best µs" not in plain
+    assert "reduced:" not in plain
+
+
+def test_the_json_object_has_reductions_and_extractions() -> None:
+    found = json.loads(json_report(with_extractions()))
+    check_schema(found)
+    assert found["extraction"]["reduced_e_nodes"] == 210
+    assert found["extraction"]["reductions"]["must"] == 10
+    assert [each["best_us"] for each in found["extractions"]] == [34.5, 30.0, 30.0]
+
+
+def test_progress_tells_of_extractions_in_between() -> None:
+    file = io.StringIO()
+    progress = ConsoleProgress(Console(file=file, width=100))
+    progress.extracted(ExtractionEntry(1, 34.5, 34.5, 34.5, True, 0.5, False))
+    assert "34.50 µs, optimal for this e-graph" in file.getvalue()
+
+
+def test_a_profile_shows_phases_statements_and_pythons_share() -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=200, highlight=False)
+    print_report(example_result(), console, profile=True)
+    text = file.getvalue()
+    rows = [line.split() for line in text.splitlines()]
+    begin = next(i for i, row in enumerate(rows) if row[:2] == ["phase", "statement"])
+    assert rows[begin + 2 : begin + 14] == [
+        ["match", "0.750", "37.5%"],
+        ["match", "3", "40", "0.500", "25.0%"],
+        ["application", "3", "4", "0.125", "6.2%"],
+        ["(Python)", "0.124", "6.2%"],
+        ["(all", "others)", "7", "0.001", "0.1%"],
+        ["load", "0.500", "25.0%"],
+        ["extract", "0.250", "12.5%"],
+        ["verify", "0.250", "12.5%"],
+        ["apply", "0.125", "6.2%"],
+        ["hash_cons", "1", "12", "0.062", "3.1%"],
+        ["(Python)", "0.062", "3.1%"],
+        ["other", "0.125", "6.2%"],
+    ]
+    assert "of 2.00 s, 0.69 s (34%) in 14 statements of DuckDB, 1.31 s in Python" in text
+    assert "hash_cons" not in printed(example_result())

@@ -1,0 +1,32 @@
+"""Rules printed in their own language, and as SQL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import duckdb
+import pytest
+
+from relational_tensat.cli.rules_show_text import rule_sql
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.library import load_rules, taso_rules
+from relational_tensat.rules.model import Rule
+from relational_tensat.rules.text import rule_text
+
+ALL = [*load_rules(), *taso_rules()]
+
+
+@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.name)
+def test_a_printed_rule_reads_back_the_same(rule: Rule) -> None:
+    plain = replace(rule, name=rule.name.partition("[")[0])
+    (again,) = parse_rules(rule_text(plain), "printed")
+    assert replace(again, file=plain.file, line=plain.line) == plain
+
+
+def test_the_sql_names_the_rule_and_parses() -> None:
+    for rule in (next(r for r in ALL if not r.is_multi), next(r for r in ALL if r.is_multi)):
+        text = rule_sql(rule)
+        assert text.startswith(f"-- rule {rule.name} (")
+        statements = duckdb.extract_statements(text)
+        assert len(statements) == text.count("-- match ") + text.count("-- join ") > 0
+        assert ("-- join " in text) == rule.is_multi

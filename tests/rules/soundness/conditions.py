@@ -1,0 +1,50 @@
+"""Whether a rule needs a condition: is there a place where the law fails once it is dropped?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from relational_tensat.rules.instance import CompiledRule
+from relational_tensat.rules.model import Rule
+from relational_tensat.rules.soundness import verify_rule
+from relational_tensat.rules.soundness.choices import SeededChoices
+from relational_tensat.rules.soundness.drawing import draw_configuration
+from relational_tensat.rules.soundness.judging import Judge, Outcome
+from relational_tensat.rules.soundness.requirements import Plan
+
+#: Configurations that the rule without the condition is verified on.
+TRIALS = 60
+#: Where these do not show it: attempts to draw one that the condition alone keeps out.
+ATTEMPTS = 12_000
+
+
+def without(rule: Rule, place: int) -> Rule:
+    """Return a rule less one condition."""
+    return replace(rule, conditions=rule.conditions[:place] + rule.conditions[place + 1 :])
+
+
+def is_needed(family: Sequence[Rule], place: int) -> bool:
+    """Whether one of some rules fails somewhere without one of its conditions."""
+    rules = [rule for rule in family if place < len(rule.conditions)]
+    relaxed = [without(rule, place) for rule in rules]
+    if any(verify_rule(r, trials=TRIALS, shrink=False).status == "unsound" for r in relaxed):
+        return True
+    return any(map(_fails_where_it_applied_not, rules, relaxed))
+
+
+def _fails_where_it_applied_not(rule: Rule, relaxed: Rule) -> bool:
+    judge, strict = Judge(Plan(relaxed), 0), CompiledRule(rule)
+    choices = SeededChoices(rule.name)
+    seen = set()
+    for _ in range(ATTEMPTS):
+        found = draw_configuration(judge.plan, choices)
+        if found is None or found.key in seen:
+            continue
+        seen.add(found.key)
+        both = judge.sides(found)
+        if both is None or strict.targets(found.symbols, found.var_types) is not None:
+            continue
+        if judge.holds(found, both) is Outcome.FAILS:
+            return True
+    return False

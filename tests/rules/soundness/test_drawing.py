@@ -1,0 +1,113 @@
+"""Configurations: valid, varied, and such that rarely met conditions are met."""
+
+from __future__ import annotations
+
+import pytest
+
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.model import Rule
+from relational_tensat.rules.soundness.choices import SeededChoices
+from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
+from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.tensor.operators import get_operator
+
+
+def rule_of(source: str, target: str, where: str = "") -> Rule:
+    return parse_rules(f'(rule r (law "l") (from {source}) (to {target}) {where})', "f")[0]
+
+
+def drawn(rule: Rule, attempts: int, seed: int = 0) -> list[Configuration]:
+    plan, choices = Plan(rule), SeededChoices(seed)
+    found = [draw_configuration(plan, choices) for _ in range(attempts)]
+    return [each for each in found if each is not None]
+
+
+CONV = rule_of("(conv ?x ?w :stride ?s :pad ?p :dilation ?d)", "?x")
+SUM = rule_of("(add (matmul ?a ?b) (matmul ?a ?c))", "?a")
+
+
+def test_parameters_of_windows_are_varied() -> None:
+    found = drawn(CONV, 800)
+    assert len(found) > 300
+    attrs = [each.symbols[0][1] for each in found]
+    for key, least in (("stride", 4), ("pad", 4), ("dilation", 2)):
+        assert len({each[key] for each in attrs}) >= least
+    groups = {each.var_types[0].shape[1] // each.var_types[1].shape[1] for each in found}
+    assert {1, 2} <= groups
+    assert {each.var_types[0].rank for each in found} == {3, 4, 5}
+
+
+def test_operands_broadcast_have_sizes_of_one_and_different_ranks() -> None:
+    found = drawn(SUM, 300)
+    assert len(found) > 100
+    shapes = {each.var_types for each in found}
+    assert any(b != c for _, b, c in shapes)
+    assert any(b.rank != c.rank for _, b, c in shapes)
+    assert any(1 in a.shape for a, _, _ in shapes)
+
+
+def test_element_types_are_those_that_operators_take() -> None:
+    of_sums = {each.var_types[0].dtype for each in drawn(SUM, 600)}
+    assert {"float32", "float64", "float16", "int64", "int32", "int8", "uint8"} <= of_sums
+    assert "bool" not in of_sums
+    joined = {
+        each.var_types[0].dtype for each in drawn(rule_of("(concat ?a ?b :axis ?i)", "?a"), 600)
+    }
+    assert "bool" in joined
+
+
+@pytest.mark.parametrize(
+    ("source", "where", "least"),
+    [
+        ("(add ?a (add ?b ?c))", "(where (= (shape ?a) (shape ?b)) (= (shape ?b) (shape ?c)))", 150),
+        ("(concat ?a ?b ?c :axis ?i)", "(where (= ?i (- (rank ?a) 1)) (!= (dim ?a ?i) 1))", 60),
+        (
+            "(part (split (concat ?a ?b :axis ?i) :axis ?i :sizes ?z) :index 1)",
+            "(where (= ?z (list (dim ?a ?i) (dim ?b ?i))))",
+            100,
+        ),
+        ("(conv ?x ?w :stride ?s :pad ?p :dilation ?d)", "(where (= (groups ?x ?w) 3))", 15),
+        ("(reduce_sum ?x :axes ?a :keepdims ?k)", "(where (= (len ?a) (rank ?x)))", 100),
+    ],
+)  # fmt: skip
+def test_rarely_met_conditions_are_met(source: str, where: str, least: int) -> None:
+    rule = rule_of(source, "?x" if "?x" in source else "?a", where)
+    plan = Plan(rule)
+    found = [
+        each
+        for each in drawn(rule, 400)
+        if plan.compiled.targets(each.symbols, each.var_types) is not None
+    ]
+    assert len({each.key for each in found}) >= least
+
+
+def test_decisions_are_recorded_and_replayed() -> None:
+    choices = SeededChoices(1)
+    plan = Plan(SUM)
+    first = draw_configuration(plan, choices)
+    taken = choices.taken
+    choices.restart()
+    draw_configuration(plan, choices)
+    assert taken != choices.taken
+
+    class Replayed(SeededChoices):
+        def below(self, bound: int) -> int:
+            return 0 if bound == 1 else taken.pop(0)
+
+    assert draw_configuration(plan, Replayed(0)) == first
+
+
+def test_every_operator_can_be_drawn() -> None:
+    leaves = {"input", "weight", "fill", "opaque"}
+    from relational_tensat.tensor.operators import operators
+
+    for name, operator in operators().items():
+        if name in leaves:
+            continue
+        low, high = operator.arity
+        given = " ".join(f"?x{i}" for i in range(high or low + 1))
+        attrs = " ".join(f":{attr.name} ?a{i}" for i, attr in enumerate(operator.attrs))
+        found = drawn(rule_of(f"({name} {given} {attrs})", "?x0"), 400)
+        assert len(found) >= 20, name
+        kinds, given_attrs = found[0].var_types, found[0].symbols[0][1]
+        assert get_operator(name).check(kinds, given_attrs) == found[0].root_types[0]

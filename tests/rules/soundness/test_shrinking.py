@@ -1,0 +1,65 @@
+"""Hypothesis starts from what was met, and what it leaves is cut down further."""
+
+from __future__ import annotations
+
+import pytest
+
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.soundness import shrinking
+from relational_tensat.rules.soundness.choices import SeededChoices
+from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
+from relational_tensat.rules.soundness.judging import Judge, Outcome
+from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.soundness.trimming import trimmed
+
+(RULE,) = parse_rules(
+    '(rule r (law "l") (from (add (matmul ?a ?b) (matmul ?c ?d))) (to (matmul ?a (add ?b ?d))))',
+    "f",
+)
+
+
+def elements(configuration: Configuration) -> int:
+    return sum(kind.size for kind in configuration.var_types)
+
+
+def met(judge: Judge, least: int) -> tuple[Configuration, list[int]]:
+    """A large configuration where the law fails, and the decisions that led to it."""
+    choices = SeededChoices(0)
+    while True:
+        choices.restart()
+        found = draw_configuration(judge.plan, choices)
+        if found is not None and elements(found) >= least and fails(judge, found):
+            return found, choices.taken
+
+
+def fails(judge: Judge, configuration: Configuration) -> bool:
+    both = judge.sides(configuration)
+    return both is not None and judge.holds(configuration, both) is Outcome.FAILS
+
+
+def test_hypothesis_follows_the_decisions_and_simplifies_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shrinking, "trimmed", lambda rule, configuration, fails: configuration)
+    judge = Judge(Plan(RULE), 0)
+    start, taken = met(judge, 60)
+    found = shrinking.smallest(judge, start, taken)
+    assert elements(found) < elements(start) / 2
+    assert fails(judge, found)
+    assert shrinking.smallest(judge, start, taken) == found
+
+
+def test_the_smallest_has_no_smaller_neighbour() -> None:
+    judge = Judge(Plan(RULE), 0)
+    start, taken = met(judge, 60)
+    found = shrinking.smallest(judge, start, taken)
+    assert {kind.shape for kind in found.var_types} == {(1, 1)}
+    assert trimmed(RULE, start, lambda each: fails(judge, each)).var_types == found.var_types
+
+
+def test_the_number_of_configurations_judged_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shrinking, "_MOST_JUDGED", 1)
+    monkeypatch.setattr(shrinking, "_MOST_TRIMMED", 1)
+    judge = Judge(Plan(RULE), 0)
+    start, taken = met(judge, 60)
+    assert shrinking.smallest(judge, start, taken) == start

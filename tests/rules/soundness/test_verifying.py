@@ -1,0 +1,170 @@
+"""Verdicts: true laws pass, false ones fail, and what could not be tried is not called true."""
+
+from __future__ import annotations
+
+import pytest
+
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.model import Rule
+from relational_tensat.rules.soundness import Verdict, verify_rule, verify_rules
+from relational_tensat.rules.soundness.parallel import verified
+
+
+def rule_of(source: str, target: str, where: str = "", name: str = "r") -> Rule:
+    text = f'(rule {name} (law "l") (from {source}) (to {target}) {where})'
+    return parse_rules(text, "f")[0]
+
+
+def verdict(source: str, target: str, where: str = "") -> Verdict:
+    return verify_rule(rule_of(source, target, where), trials=60, shrink=False)
+
+
+FILL = "(fill :value {} :dtype ?d :shape ?s)"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "where"),
+    [
+        ("(add ?x ?y)", "(add ?y ?x)", ""),
+        ("(matmul ?a (matmul ?b ?c))", "(matmul (matmul ?a ?b) ?c)", ""),
+        ("(div ?x ?y)", "(mul ?x (reciprocal ?y))", "(where (is-float ?x))"),
+        ("(relu (transpose ?x :perm ?p))", "(transpose (relu ?x) :perm ?p)", ""),
+        ("(conv ?x ?w :stride ?s :pad ?p :dilation ?d :act relu)",
+         "(relu (conv ?x ?w :stride ?s :pad ?p :dilation ?d))", ""),
+        ("(max_pool (max_pool ?x :kernel [1 2] :stride [1 1] :pad valid)"
+         " :kernel [2 1] :stride [1 1] :pad valid)",
+         "(max_pool ?x :kernel [2 2] :stride [1 1] :pad valid)", ""),
+        ("(reduce_max (neg ?x) :axes ?a :keepdims ?k)",
+         "(neg (reduce_min ?x :axes ?a :keepdims ?k))", "(where (= (size ?x) 1))"),
+        ("(smul (smul ?x :value ?a) :value ?b)", "(smul ?x :value (* ?a ?b))", ""),
+        ("(pow ?x (fill :value 2 :dtype ?d :shape []))", "(mul ?x ?x)", ""),
+        ("(add ?x (mul ?y (fill :value 0 :dtype ?d :shape [])))", "?x",
+         "(where (= (shape ?x) (shape ?y)))"),
+    ],
+)  # fmt: skip
+def test_true_laws_hold_exactly(source: str, target: str, where: str) -> None:
+    found = verdict(source, target, where)
+    assert (found.status, found.evidence) == ("sound", "exact"), found.reason
+    assert found.trials >= 10 and found.counterexample is None
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("(relu (relu ?x))", "(relu ?x)"),
+        ("(log (exp ?x))", "?x"),
+        ("(softmax (add ?x (fill :value ?v :dtype ?d :shape [])) :axis ?i)",
+         "(softmax ?x :axis ?i)"),
+        ("(reduce_max (neg ?x) :axes ?a :keepdims ?k)",
+         "(neg (reduce_min ?x :axes ?a :keepdims ?k))"),
+        ("(abs ?x)", "(add (relu ?x) (relu (neg ?x)))"),
+    ],
+)  # fmt: skip
+def test_laws_of_real_numbers_hold_in_floats(source: str, target: str) -> None:
+    found = verdict(source, target)
+    assert (found.status, found.evidence) == ("sound", "float64"), found.reason
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("(sub ?x ?y)", "(sub ?y ?x)"),
+        ("(relu ?x)", "?x"),
+        ("(abs ?x)", "(relu ?x)"),
+        ("(tanh ?x)", "(tanh (smul ?x :value 1.000000001))"),
+        ("(sqrt (mul ?x ?x))", "?x"),
+        ("(sigmoid ?x)", "(smul (tanh ?x) :value 0.5)"),
+        ("(smul ?x :value ?v)", "(smul ?x :value (+ ?v 1e-9))"),
+        ("(layer_norm ?x ?w ?b :axis ?i :epsilon ?e)",
+         "(layer_norm ?x ?w ?b :axis ?i :epsilon (* ?e 1.001))"),
+        ("(softmax ?x :axis ?i)", "(softmax (smul ?x :value 2) :axis ?i)"),
+        ("(relu (layer_norm (relu ?x) ?w :axis ?i :epsilon 1e-5))",
+         "(relu (layer_norm (relu (relu ?x)) ?w :axis ?i :epsilon 1e-6))"),
+        ("(gelu ?x)", "(gelu ?x :approximate tanh)"),
+        ("(mul (div ?x ?y) ?y)", "?x"),  # of integers, and where y broadcasts
+        ("(add ?x ?y)", "?x"),
+        ("(concat ?x ?y :axis ?i)", "(concat ?y ?x :axis ?i)"),
+        ("(avg_pool ?x :kernel ?k :stride ?s :pad ?p)",
+         "(avg_pool ?x :kernel ?k :stride ?s :pad ?p :count_include_pad true)"),
+        ("(cast (cast ?x :dtype int32) :dtype float32)", "?x"),
+    ],
+)  # fmt: skip
+def test_false_laws_fail(source: str, target: str) -> None:
+    found = verdict(source, target)
+    assert found.status == "unsound", found.reason
+    assert found.counterexample is not None
+    assert found.reason == found.counterexample.summary()
+
+
+def test_a_law_of_quotients_is_not_one_of_integers() -> None:
+    source, target = "(div (mul ?x ?y) ?z)", "(mul ?x (div ?y ?z))"
+    found = verdict(source, target)
+    assert found.status == "unsound" and found.counterexample is not None
+    assert "int" in str(found.counterexample.shapes["x"])
+    assert verdict(source, target, "(where (is-float ?x))").status == "sound"
+
+
+def test_what_is_defined_on_the_left_must_be_on_the_right() -> None:
+    source, target = "(add ?x (sub ?y ?y))", "(mul (div ?x ?y) ?y)"
+    where = "(where (is-float ?x) (= (shape ?x) (shape ?y)))"
+    assert verdict(source, target, where).status == "unsound"  # where y is 0
+    assert verdict(target, source, where).status == "sound"
+
+
+def test_element_types_must_agree_too() -> None:
+    found = verdict("(cast ?x :dtype float32)", "?x")
+    assert found.status == "unsound" and found.counterexample is not None
+    assert found.counterexample.difference.index is None
+    assert "float32" in found.reason and "on the right" in found.reason
+
+
+def test_too_few_operands_are_no_proof() -> None:
+    found = verdict("(add ?x ?y)", "(add ?y ?x)", "(where (= (dim ?x 0) 977))")
+    assert found.status == "untested" and found.trials == 0
+    assert "only 0 of 12000 random operands" in found.reason
+    few = verify_rule(rule_of("(add ?x ?y)", "(add ?y ?x)"), trials=3)
+    assert (few.status, few.trials) == ("sound", 3)
+
+
+def test_heuristics_are_not_looked_at() -> None:
+    rule = rule_of("(sub ?x ?y)", "(sub ?y ?x)", "(worth (= (size ?x) 977))")
+    assert verify_rule(rule, trials=20, shrink=False).status == "unsound"
+
+
+def test_tuples_are_tried_where_they_may_stand() -> None:
+    found = verdict("(concat ?x :axis ?i)", "?x")
+    assert found.status == "unsound" and "(" in found.reason.rpartition(":")[2]
+    assert (
+        verdict("(concat (concat ?x ?y :axis ?i) ?z :axis ?i)", "(concat ?x ?y ?z :axis ?i)").status
+        == "sound"
+    )
+    assert verdict("(part (noop ?x ?y) :index 0)", "?x").status == "unsound"
+
+
+def test_infinite_constants_are_left_to_floats() -> None:
+    mask = "(add ?x (fill :value -inf :dtype ?d :shape []))"
+    source = f"(exp {mask})"
+    found = verdict(source, "(mul ?x (fill :value 0 :dtype (dtype ?x) :shape []))")
+    assert (found.status, found.evidence) == ("sound", "float64"), found.reason
+
+
+def test_the_same_seed_gives_the_same_verdict() -> None:
+    rule = rule_of("(sub (sub ?x ?y) ?z)", "(sub ?x (sub ?y ?z))")
+    first = verify_rule(rule, trials=40, shrink=False)
+    assert first == verify_rule(rule, trials=40, shrink=False)
+    others = [verify_rule(rule, seed=seed, trials=40, shrink=False) for seed in range(1, 4)]
+    assert any(other.reason != first.reason for other in others)
+
+
+def test_many_rules_in_order_and_in_processes() -> None:
+    rules = [
+        rule_of("(add ?x ?y)", "(add ?y ?x)", name="first"),
+        rule_of("(sub ?x ?y)", "(sub ?y ?x)", name="second"),
+        rule_of("(mul ?x ?y)", "(mul ?y ?x)", name="third"),
+    ]
+    alone = verify_rules(rules, trials=20, shrink=False)
+    assert [each.rule for each in alone] == ["first", "second", "third"]
+    assert [each.status for each in alone] == ["sound", "unsound", "sound"]
+    together = list(verified(rules, trials=20, shrink=False, jobs=2))
+    assert [each.verdict for each in together] == alone
+    assert all(each.seconds > 0 for each in together)

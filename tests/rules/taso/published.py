@@ -1,0 +1,27 @@
+"""The published files and what is known of their rules, where they are beside the project."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SHARED = Path(__file__).parents[4] / "shared"
+PROTOBUF = SHARED / "data" / "taso" / "graph_subst.pb"
+SINGLE = SHARED / "data" / "taso" / "converted.txt"
+MULTI = SHARED / "data" / "taso" / "converted_multi.txt"
+REFERENCE = SHARED / "reference" / "taso_rules.json"
+
+needs_published = pytest.mark.skipif(
+    not all(path.exists() for path in (PROTOBUF, SINGLE, MULTI, REFERENCE)),
+    reason="the published rules are not beside the project",
+)
+
+
+def reference() -> list[dict[str, Any]]:
+    """Return what is known of the 139 rules, in TENSAT's order."""
+    found = json.loads(REFERENCE.read_text())
+    assert isinstance(found, list)
+    return found

@@ -1,0 +1,114 @@
+"""What is no run that can be taken up is refused in one line, and left as it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.cli.main import main
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import Limits, explore
+from relational_tensat.formats import save_model
+from relational_tensat.run.resume import read_run
+from tests.explore.example_rules import example_rules
+from tests.graphs import shared_matmuls
+
+NOT_BEGUN = "the run was killed before exploration had begun: start it anew"
+
+
+def refusal(path: Path) -> str:
+    """Return why a file is refused, without its name."""
+    with pytest.raises(InputError) as error:
+        read_run(path)
+    text = str(error.value)
+    assert "\n" not in text
+    return text.removeprefix(f"{path}: ")
+
+
+def test_no_file_and_a_file_of_another_kind(tmp_path: Path) -> None:
+    path = tmp_path / "run.duckdb"
+    assert refusal(path) == "no such database file"
+    assert refusal(tmp_path) == "no such database file"
+    path.write_text("a text, and a rather long one")
+    assert refusal(path) == "not a database"
+    assert path.read_text() == "a text, and a rather long one"
+
+
+@pytest.mark.parametrize("size", [0, 4096, 12287])
+def test_a_file_that_was_not_finished_being_made(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "run.duckdb"
+    duckdb.connect(str(path)).close()
+    path.write_bytes(path.read_bytes()[:size])
+    assert refusal(path) == NOT_BEGUN
+    model = tmp_path / "pair.json"
+    save_model(shared_matmuls(with_data=True), model)
+    assert main(["run", str(model), "--db", str(path), "--quiet"]) == 0  # starts it anew
+
+
+def test_a_database_before_the_first_commit(tmp_path: Path) -> None:
+    path = tmp_path / "run.duckdb"
+    duckdb.connect(str(path)).close()
+    assert refusal(path) == NOT_BEGUN
+
+
+def test_a_database_before_exploration(tmp_path: Path) -> None:
+    path = tmp_path / "run.duckdb"
+    EGraph.create(shared_matmuls(), path).close()
+    assert refusal(path) == NOT_BEGUN
+
+
+def test_an_e_graph_that_no_run_has_made(tmp_path: Path) -> None:
+    path = tmp_path / "run.duckdb"
+    egraph = EGraph.create(shared_matmuls(), path)
+    explore(egraph, example_rules("twice"), Limits(2))
+    egraph.close()
+    assert refusal(path) == "the e-graph was not made by a run: nothing says how to go on"
+
+
+def test_a_database_of_others_and_one_of_another_version(tmp_path: Path) -> None:
+    path = tmp_path / "run.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t (i INTEGER)")
+    assert refusal(path) == "not the database of a run of this program"
+    EGraph.create(shared_matmuls(), path).close()
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("UPDATE meta SET value = '1' WHERE key = 'format_version'")
+    assert refusal(path).startswith("the database has format 1, expected ")
+
+
+def test_a_run_that_is_still_going_on(tmp_path: Path) -> None:
+    path = tmp_path / "run.duckdb"
+    code = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        said = refusal(path)
+        process.kill()
+    assert said == "cannot be opened: another process uses it: is the run still going on?"
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["run"], 2, "expected MODEL, or --resume DB"),
+        (["run", "--resume", "no.duckdb"], 3, "no.duckdb: no such database file"),
+        (["run", "--resume", "no.duckdb", "--cost", "t4"], 2, "--cost cannot be given"),
+        (["run", "--resume", "no.duckdb", "--iterations=15"], 2, "--iterations cannot be given"),
+    ],
+)
+def test_the_command_line(
+    argv: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line

@@ -1,0 +1,237 @@
+"""``optimize``: what it does with the outcome of a search, and whole runs on small graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relational_tensat import Options, optimize
+from relational_tensat.base.errors import InputError, RuleError, UsageError, VerificationError
+from relational_tensat.cost import Profile
+from relational_tensat.egraph.stopwatch import TimeSpent
+from relational_tensat.explore import Exploration, IterationReport
+from relational_tensat.extract import Extraction
+from relational_tensat.formats import load_model, save_model
+from relational_tensat.run import pipeline as api
+from relational_tensat.run.progress import Silent
+from relational_tensat.run.searching import Found
+from relational_tensat.tensor import Graph, Node, Weight, build_graph
+from tests.graphs import f32, shared_matmuls, weight
+
+FLAT = Profile("flat", 1e15, 1e15, 1.0)  # every kernel costs its launch: 1 µs
+
+
+def found(graph: Graph, *, cost_us: float, bound_us: float) -> Found:
+    return Found(
+        graph=graph,
+        exploration=Exploration("saturated", 1, {}, (), 10, 0.1),
+        extraction=Extraction(
+            np.zeros(1, np.int32), cost_us, bound_us, 0.0, cost_us == bound_us, "ilp", 0.1, ""
+        ),
+        extractions=(),
+        rules_used={"some-rule": 1},
+        e_nodes=3,
+        e_classes=2,
+        time_spent=TimeSpent(),
+    )
+
+
+def search_finds(monkeypatch: pytest.MonkeyPatch, outcome: Found) -> None:
+    monkeypatch.setattr(api, "search", lambda *args, **named: outcome)
+
+
+def variant(nodes: list[Node]) -> Graph:
+    original = shared_matmuls(with_data=True)
+    return build_graph("v", original.inputs, original.weights, nodes, ["y"])
+
+
+def one_relu_less() -> Graph:
+    return variant([*shared_matmuls().nodes[:3], Node("relu", ("c",), ("y",))])
+
+
+def test_the_cheaper_graph_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    search_finds(monkeypatch, found(one_relu_less(), cost_us=4.0, bound_us=4.0))
+    output = tmp_path / "out.json"
+    result = optimize(shared_matmuls(with_data=True), cost_model=FLAT, output=output)
+    assert result.cost_before_us == pytest.approx(5.0, rel=1e-3)
+    assert result.cost_after_us == pytest.approx(4.0, rel=1e-3)
+    assert result.ops_before["relu"] == 2
+    assert result.ops_after["relu"] == 1
+    assert result.rules_used == {"some-rule": 1}
+    assert result.verification.ok
+    assert result.cost_profile == "flat"
+    assert load_model(output).count_ops() == result.graph.count_ops()
+    phases = {"load", "explore", "extract", "verify", "whole", "write", "measure", "total"}
+    assert set(result.seconds) == phases
+
+
+def test_a_graph_that_costs_more_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    worse = variant([*shared_matmuls().nodes, Node("neg", ("y",), ("n",))])
+    worse = build_graph("w", worse.inputs, worse.weights, worse.nodes, ["n"])
+    search_finds(monkeypatch, found(worse, cost_us=6.0, bound_us=3.0))
+    result = optimize(shared_matmuls(with_data=True), cost_model=FLAT)
+    assert result.cost_after_us == result.cost_before_us
+    assert result.graph.count_ops() == shared_matmuls().count_ops()
+    assert result.rules_used == {}
+    assert "more than the original's" in result.notes[0]
+    assert result.gap == pytest.approx(0.4, rel=1e-2)  # of the graph that is returned
+
+
+def test_a_wrong_graph_is_refused_and_nothing_is_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wrong = variant([Node("add", ("w1", "w2"), ("s",)), Node("matmul", ("x", "s"), ("y",))])
+    search_finds(monkeypatch, found(wrong, cost_us=1.0, bound_us=1.0))
+    output = tmp_path / "out.json"
+    with pytest.raises(VerificationError, match="output 'y'"):
+        optimize(shared_matmuls(with_data=True), cost_model=FLAT, output=output)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_are_folded_in_what_is_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    merged = variant(
+        [
+            Node("concat", ("w1", "w2"), ("w",), {"axis": 1}),
+            Node("matmul", ("x", "w"), ("ab",)),
+            Node("split", ("ab",), ("a", "b"), {"axis": 1, "sizes": (64, 64)}),
+            Node("add", ("a", "b"), ("c",)),
+            Node("relu", ("c",), ("y",)),
+        ]
+    )
+    search_finds(monkeypatch, found(merged, cost_us=4.0, bound_us=4.0))
+    output = tmp_path / "out.onnx"
+    pytest.importorskip("onnx")
+    result = optimize(shared_matmuls(with_data=True), cost_model=FLAT, output=output)
+    assert "concat" not in result.graph.count_ops()
+    assert list(result.graph.weights) == ["w"]
+    assert any("onnxruntime" in sentence for sentence in result.verification.checked)
+    assert load_model(output).output_types() == result.original.output_types()
+
+
+def test_alike_weights_are_checked_in_onnxruntime_with_random_ones(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    zero = Weight(f32(4), np.zeros(4, np.float32))
+    nodes = [Node("mul", ("x", "w"), ("a",)), Node("relu", ("a",), ("b",))]
+    model = build_graph("z", {"x": f32(3, 4)}, {"w": zero}, nodes, ["b"])
+    save_model(model, tmp_path / "m.onnx")
+    search_finds(monkeypatch, found(load_model(tmp_path / "m.onnx"), cost_us=2.0, bound_us=2.0))
+    result = optimize(tmp_path / "m.onnx", cost_model=FLAT)
+    checks = [check.check for check in result.verification.outputs if check.proves_something]
+    assert "onnxruntime, random weights" in checks
+    assert "onnxruntime, the two files" not in checks
+
+
+class Watcher(Silent):
+    """Progress that remembers."""
+
+    def __init__(self) -> None:
+        self.phases: list[str] = []
+        self.iterations: list[IterationReport] = []
+
+    def phase(self, name: str) -> None:
+        self.phases.append(name)
+
+    def iteration(self, report: IterationReport) -> None:
+        self.iterations.append(report)
+
+    def extraction(self, incumbent_us: float, bound_us: float) -> None:
+        pass
+
+
+def test_a_whole_run(tmp_path: Path) -> None:
+    model = tmp_path / "m.json"
+    save_model(shared_matmuls(with_data=True), model)
+    watcher = Watcher()
+    result = optimize(
+        model, Options(cost="tensat_t4"), output=tmp_path / "out.json", progress=watcher
+    )
+    assert result.model == str(model)
+    assert result.cost_after_us < result.cost_before_us
+    assert result.stop_reason == "saturated"
+    assert result.saturated
+    assert result.optimal
+    assert result.gap == 0.0
+    assert result.rules_used
+    assert set(result.rules_used) <= set(result.rules)
+    assert result.verification.ok
+    assert result.verification.max_relative_error < 1e-6
+    assert len(watcher.iterations) == result.iterations == len(result.log)
+    assert list(dict.fromkeys(watcher.phases)) == ["load", "explore", "extract", "verify", "write"]
+    assert result.seconds["total"] >= result.seconds["explore"] > 0
+
+
+@pytest.mark.parametrize("extractor", ["greedy", "greedy-dag", "ilp"])
+@pytest.mark.parametrize("cycle_filter", ["efficient", "vanilla", "none"])
+def test_every_extractor_and_filter(extractor: str, cycle_filter: str) -> None:
+    options = Options(extractor=extractor, cycle_filter=cycle_filter, cost="tensat_t4")
+    result = optimize(shared_matmuls(), options)
+    assert result.verification.ok
+    assert result.cost_after_us <= result.cost_before_us
+    assert result.extractor == extractor
+
+
+def test_only_and_skip_choose_rules() -> None:
+    graph = shared_matmuls()
+    every = optimize(graph, Options(cost="tensat_t4"))
+    used = next(iter(every.rules_used))
+    without = optimize(graph, Options(cost="tensat_t4", skip=(used,)))
+    assert used not in without.rules
+    alone = optimize(graph, Options(cost="tensat_t4", only=(used,)))
+    assert list(alone.rules) == [used]
+
+
+def test_the_node_limit_holds() -> None:
+    result = optimize(shared_matmuls(), Options(node_limit=12))
+    assert result.e_nodes <= 12
+    assert result.stop_reason == "nodes"
+    assert result.cost_after_us <= result.cost_before_us
+
+
+def test_the_database_is_kept(tmp_path: Path) -> None:
+    import duckdb
+
+    db = tmp_path / "run.duckdb"
+    result = optimize(shared_matmuls(), Options(db=db))
+    with duckdb.connect(str(db), read_only=True) as connection:
+        rows = connection.execute("SELECT count(*) FROM enode WHERE NOT filtered").fetchall()
+    assert rows[0][0] <= result.e_nodes
+    assert rows[0][0] > 0
+
+
+def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    graph = shared_matmuls()
+    with pytest.raises(UsageError, match="unknown cost profile"):
+        optimize(graph, Options(cost="t44"))
+    with pytest.raises(UsageError, match="unknown rule"):
+        optimize(graph, Options(only=("no-such-rule",)))
+    with pytest.raises(RuleError):
+        optimize(graph, Options(rules=(tmp_path / "absent.rules",)))
+    with pytest.raises(InputError, match="no such file"):
+        optimize(tmp_path / "absent.json")
+    with pytest.raises(UsageError, match="suffix"):
+        optimize(graph, output=tmp_path / "x.txt")
+    with pytest.raises(UsageError, match="no input 'z'"):
+        optimize(graph, Options(inputs={"z": tmp_path / "z.npy"}))
+
+
+def test_equal_branches_are_shared() -> None:
+    graph = build_graph(
+        "twice",
+        {"x": f32(8, 8)},
+        {"w": weight(8, 8)},
+        [
+            Node("matmul", ("x", "w"), ("a",)),
+            Node("matmul", ("x", "w"), ("b",)),
+            Node("mul", ("a", "b"), ("y",)),
+        ],
+        ["y"],
+    )
+    result = optimize(graph, cost_model=FLAT)
+    assert result.ops_after["matmul"] == 1
+    assert result.verification.ok

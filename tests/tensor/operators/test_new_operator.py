@@ -1,0 +1,130 @@
+"""Adding an operator is a local change: one class, and everything works with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relational_tensat.base.errors import ShapeError, UsageError
+from relational_tensat.tensor import Node, TensorType, ValueType, Weight, build_graph
+from relational_tensat.tensor.operators import (
+    Attr,
+    Mapped,
+    Operator,
+    base,
+    get_operator,
+    operators,
+    register,
+)
+from relational_tensat.tensor.operators.base import (
+    Names,
+    OnnxEmitter,
+    OnnxNode,
+    Types,
+    Values,
+    tensor,
+)
+from relational_tensat.tensor.types import Attrs
+from relational_tensat.verify.evaluate import evaluate_graph
+from tests.tensor.operators.onnx_oracle import check_against_onnxruntime, node, read, read_back
+from tests.tensor.operators.test_elementwise import drawn
+from tests.tensor.operators.test_matmul import f32
+
+
+@pytest.fixture
+def leaky_relu() -> Iterator[type[Operator]]:
+    @register
+    class LeakyRelu(Operator):
+        """x where positive, alpha x elsewhere."""
+
+        name = "leaky_relu"
+        attrs = (Attr("alpha", "float", 0.01),)
+        onnx = ("LeakyRelu",)
+
+        def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+            return tensor(inputs[0], self.name)
+
+        def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+            return np.where(inputs[0] < 0, attrs["alpha"] * inputs[0], inputs[0])
+
+        def read_onnx(self, node: OnnxNode) -> Mapped:
+            return Mapped(self.name, node.inputs, {"alpha": node.attributes.get("alpha", 0.01)})
+
+        def to_onnx(
+            self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+        ) -> list[str]:
+            return emitter.emit("LeakyRelu", list(inputs), alpha=attrs["alpha"])
+
+    yield LeakyRelu
+    del base._REGISTRY["leaky_relu"]
+
+
+@pytest.mark.usefixtures("leaky_relu")
+def test_graphs_evaluation_and_onnx_know_it() -> None:
+    graph = build_graph(
+        "g",
+        {"x": f32(2, 3)},
+        {"w": Weight(f32(3, 3), np.eye(3, dtype=np.float32))},
+        [
+            Node("matmul", ("x", "w"), ("h",)),
+            Node("leaky_relu", ("h",), ("y",), {"alpha": 0.5}),
+        ],
+        ["y"],
+    )
+    assert graph.types["y"] == f32(2, 3)
+    x = drawn((2, 3))
+    y = evaluate_graph(graph, {"x": x}, {"w": np.eye(3)})["y"]
+    np.testing.assert_allclose(y, np.where(x < 0, x / 2, x))
+    check_against_onnxruntime("leaky_relu", [x], {"alpha": 0.5})
+    assert read_back("leaky_relu", [f32(2, 3)], {"alpha": 0.5}) == {"alpha": 0.5}
+    assert read(node("LeakyRelu", (2, 3))) == Mapped("leaky_relu", ("x0",), {"alpha": 0.01})
+    operator = get_operator("leaky_relu")
+    assert operator.flops((f32(2, 3),), f32(2, 3), {}) == 6
+    assert operator.bytes_moved((f32(2, 3),), f32(2, 3), {}) == 2 * 6 * 4
+
+
+@pytest.mark.usefixtures("leaky_relu")
+def test_a_name_is_described_once(leaky_relu: type[Operator]) -> None:
+    with pytest.raises(UsageError, match="described twice"):
+        register(leaky_relu)
+
+
+def test_unknown_operators_get_a_hint() -> None:
+    with pytest.raises(UsageError, match="unknown operator 'matmull'; did you mean 'matmul'"):
+        get_operator("matmull")
+
+
+def test_every_operator_is_complete() -> None:
+    for name, operator in operators().items():
+        assert operator.name == name
+        assert type(operator).__doc__, name
+        low, high = operator.arity
+        assert high is None or low <= high
+        assert len({attr.name for attr in operator.attrs}) == len(operator.attrs)
+
+
+def test_only_operators_without_an_onnx_form_lack_a_writer() -> None:
+    lacking = {name for name, each in operators().items() if type(each).to_onnx is Operator.to_onnx}
+    assert lacking == {"input", "weight", "opaque"}
+
+
+def test_importing_operators_does_not_import_onnx() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, relational_tensat.tensor.operators; sys.exit('onnx' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_operand_of_unknown_type_is_opaque() -> None:
+    seen = node("Relu", (2,))
+    seen.input_types = (None,)
+    assert read(seen) is None
+
+
+def test_a_tuple_is_no_tensor() -> None:
+    with pytest.raises(ShapeError, match="is a tuple of 2 tensors, expected one tensor"):
+        tensor((f32(1), f32(2)), "x")
