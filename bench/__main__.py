@@ -6,21 +6,19 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from bench import (
-    anytime_command,
-    big_command,
-    blocks_command,
-    cpu_command,
-    extract_command,
-    gpu_command,
-    models,
-    onnx_command,
-    paper_command,
-    record_command,
-    runs_command,
-    scale_command,
-    tensat,
-)
+from bench.anytime import command as anytime_command
+from bench.big import command as big_command
+from bench.blocks import command as blocks_command
+from bench.cpu import command as cpu_command
+from bench.extract import command as extract_command
+from bench.gpu import command as gpu_command
+from bench.models import command as models
+from bench.onnx import command as onnx_command
+from bench.paper import command as paper_command
+from bench.record import command as record_command
+from bench.runs import command as runs_command
+from bench.scale import command as scale_command
+from bench.tensat import command as tensat
 from relational_tensat.base.errors import RelationalTensatError
 
 #: Modules with ``add_parser``; what it returns runs the command and gives the exit code.

@@ -6,15 +6,7 @@ from collections.abc import Callable, Sequence
 
 from bench.paper import published
 from bench.paper.cells import ALPHAS, K_VALUES, Cell, saturate, sequential
-from bench.paper.reading import (
-    Results,
-    exploration_s,
-    percent,
-    proof,
-    saved,
-    seconds,
-    total_s,
-)
+from bench.paper.reading import Results, exploration_s, percent, proof, saved, seconds, total_s
 from bench.paper.running import Result
 from bench.paper.table import Table, Value, columns
 

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from bench.backtracking.search import search
-from bench.extract_methods import run_method
-from bench.measure import stopwatch
+from bench.extract.methods import run_method
 from bench.paper.cells import BUDGETS, Cell
+from bench.tensat.measure import stopwatch
 from relational_tensat.cost import Profile, graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, Limits, explore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bench.extract_table5 import published as published_table_5
+from bench.extract.table5 import published as published_table_5
 from bench.paper import published
 from bench.paper.cells import ABLATION_MODELS, ALPHAS, BUDGETS, Cell, paper_k, saturate, sequential
 from bench.paper.reading import (

@@ -9,13 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from bench.common.saving import provenance
 from bench.paper.figures import figures_of
 from bench.paper.plots import plot_figure_6, plot_figure_7, plot_table_1
 from bench.paper.reading import Results
 from bench.paper.running import Settings
 from bench.paper.table import Table
 from bench.paper.tables import tables_of
-from bench.saving import provenance
 from relational_tensat.base.files import write_aside
 
 _PLOTS = {"1": plot_table_1, "figure6": plot_figure_6, "figure7": plot_figure_7}

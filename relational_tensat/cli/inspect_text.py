@@ -43,12 +43,12 @@ def inspect_database(database: RunDatabase, classes_shown: int) -> Inspection:
     Raises:
         InputError: the database was not written by a run of this program.
     """
-    sizes = database.named("inspect_sizes")
+    sizes = database.named("inspect/sizes")
     return Inspection(
         sizes=sizes,
-        classes=database.named("inspect_classes", shown=classes_shown),
-        rules=database.named("inspect_rules"),
-        growth=database.named("inspect_growth"),
+        classes=database.named("inspect/classes", shown=classes_shown),
+        rules=database.named("inspect/rules"),
+        growth=database.named("inspect/growth"),
         n_classes=dict(sizes.rows)["e-classes"],
     )
 

@@ -65,7 +65,7 @@ class CostCache:
         by_text = {configuration_text(each): each for each in configurations}
         with self._opened() as connection:
             rows = connection.execute(
-                sql("cost_cache_find"), {**device_columns(key), "configurations": [*by_text]}
+                sql("cost_cache/find"), {**device_columns(key), "configurations": [*by_text]}
             ).fetchall()
         return {by_text[text]: _result(*columns) for text, *columns in rows}
 
@@ -76,7 +76,7 @@ class CostCache:
         texts = [configuration_text(each) for each in configurations]
         with self._opened() as connection:
             ((count,),) = connection.execute(
-                sql("cost_cache_outdated"), {**device_columns(key), "configurations": texts}
+                sql("cost_cache/outdated"), {**device_columns(key), "configurations": texts}
             ).fetchall()
         return int(count)
 
@@ -95,7 +95,7 @@ class CostCache:
             for name, value in _columns(record).items():
                 columns.setdefault(name, []).append(value)
         with self._opened() as connection:
-            ((count,),) = connection.execute(sql("cost_cache_add"), columns).fetchall()
+            ((count,),) = connection.execute(sql("cost_cache/add"), columns).fetchall()
         return int(count)
 
     def rows(self) -> list[Record]:
@@ -103,7 +103,7 @@ class CostCache:
         if not self.path.exists():
             return []
         with self._opened() as connection:
-            rows = connection.execute(sql("cost_cache_rows")).fetchall()
+            rows = connection.execute(sql("cost_cache/rows")).fetchall()
         return [
             Record(
                 text,
@@ -120,7 +120,7 @@ class CostCache:
             return 0
         with self._opened() as connection:
             ((count,),) = connection.execute(
-                sql("cost_cache_forget"), device_columns(key)
+                sql("cost_cache/forget"), device_columns(key)
             ).fetchall()
         return int(count)
 
@@ -173,7 +173,7 @@ class CostCache:
                 f"{self.path}: a database with the tables {', '.join(sorted(found))}, expected a cost cache"
             )
         if not found:
-            engine.execute(sql("cost_cache_schema"))
+            engine.execute(sql("cost_cache/schema"))
 
 
 #: One thread at a time has a cache attached: DuckDB's locks are between processes.

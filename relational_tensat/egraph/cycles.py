@@ -31,7 +31,7 @@ def filter_cycles(database: Database) -> int:
 
 def _filter_cycles(database: Database) -> int:
     check = database.check_interrupt
-    edges = database.columns("cycle_edges", above=HEIGHT_STEP)
+    edges = database.columns("cycles/cycle_edges", above=HEIGHT_STEP)
     if not len(edges["enode"]):
         return 0
     highest = int(edges["child_height"][edges["child_height"] >= edges["height"]].max())
@@ -42,7 +42,7 @@ def _filter_cycles(database: Database) -> int:
         broken = break_cycles(_only(edges, low_enough), check)
         filtered = broken.enodes
         if filtered:
-            database.run("filter_cycles", enodes=filtered)
+            database.run("cycles/filter_cycles", enodes=filtered)
             edges = _only(edges, ~np.isin(edges["enode"], filtered))
         lifting = Lifting(edges)
         lifting.start_from(broken.classes, broken.labels)
@@ -60,11 +60,11 @@ def _raise_heights(database: Database, lifting: Lifting, top: int) -> None:
     classes, heights = lifting.moved()
     while len(classes) and heights.max() > top:  # what lies above may have to give way, too
         top = int(heights.max()) + HEIGHT_STEP
-        lifting = Lifting(database.columns("cycle_edges", above=top))
+        lifting = Lifting(database.columns("cycles/cycle_edges", above=top))
         lifting.comes_to_rest(database.check_interrupt)
         classes, heights = lifting.moved()
     if len(classes):
-        database.run("raise_heights", classes=classes, heights=heights)
+        database.run("cycles/raise_heights", classes=classes, heights=heights)
 
 
 def _only(edges: Mapping[str, NDArray[Any]], wanted: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
@@ -80,7 +80,7 @@ def reject_cyclic_applications(database: Database, leaves: int) -> int:
     """
     with database.stopwatch.phase("filter cycles"):
         ((suspects,),) = database.execute(suspects_text(leaves), name="suspect")
-        return database.change("reject_cyclic", leaves=leaves) if suspects else 0
+        return database.change("cycles/reject_cyclic", leaves=leaves) if suspects else 0
 
 
 def suspects_text(leaves: int) -> str:

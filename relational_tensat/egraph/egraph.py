@@ -77,7 +77,7 @@ class EGraph:
         egraph = cls(graph, opened)
         with egraph.database.stopwatch.phase("tables"):
             egraph.database.begin()
-            egraph.database.script("schema")
+            egraph.database.script("egraph/schema")
             egraph._load()
             egraph.database.commit()
         return egraph
@@ -89,7 +89,7 @@ class EGraph:
 
     def counts(self) -> tuple[int, int]:
         """Return the number of e-nodes and of e-classes, counted in the tables."""
-        ((nodes, classes),) = self.database.run("counts")
+        ((nodes, classes),) = self.database.run("egraph/counts")
         return int(nodes), int(classes)
 
     def find(self, class_id: int) -> int:
@@ -136,14 +136,14 @@ class EGraph:
         heads = self.catalogue.rehead(head_of)
         self.catalogue.flush(self.database)
         numbers = list(range(1, len(heads) + 1))
-        self.database.run("empty_heads")
+        self.database.run("egraph/empty_heads")
         self.database.insert("new_head", {"signature": numbers, "head": heads})
-        self.database.run("signature_heads")
-        self.database.run("enode_heads")
+        self.database.run("egraph/signature_heads")
+        self.database.run("egraph/enode_heads")
 
     def set_stop_reason(self, reason: str) -> None:
         """Write into the table ``meta`` why exploration ended."""
-        self.database.run("set_stop_reason", reason=reason)
+        self.database.run("egraph/set_stop_reason", reason=reason)
 
     def close(self) -> None:
         """Close the database."""
@@ -173,7 +173,7 @@ class EGraph:
                 "filtered": [False] * len(ids),
             },
         )
-        database.run("keep_original")
+        database.run("egraph/keep_original")
         types = [self.catalogue.signatures[s - 1].type for s in rows.signatures]
         database.insert(
             "eclass",
@@ -208,8 +208,8 @@ class EGraph:
 
     def _share_equal_nodes(self) -> None:
         """Hash-cons the original graph: equal nodes become one (common sub-expressions)."""
-        self.database.run("congruent_many")
-        self.database.run("congruence_unions", round=0)
+        self.database.run("rebuild/congruent_many")
+        self.database.run("rebuild/congruence_unions", round=0)
         rebuilt = rebuild(self.database, iteration=0, stamp=0)
         self.e_nodes -= rebuilt.dropped
         self.e_classes -= rebuilt.merged

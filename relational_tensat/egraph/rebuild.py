@@ -57,33 +57,33 @@ def _rebuild(
 ) -> Rebuilt:
     merged = unions = dropped = rewritten = number = 0
     while True:
-        merged += database.change("components", round=number)
+        merged += database.change("rebuild/components", round=number)
         if are_many:
-            database.run("union_find_lift")
-            database.run("union_find_point")
+            database.run("rebuild/union_find_lift")
+            database.run("rebuild/union_find_point")
         else:
-            database.run("union_find")
+            database.run("rebuild/union_find")
         rewritten += _canonicalize(database, stamp, by_joins=are_many)
         number += 1
         if rewritten * ONE_IN >= e_nodes:
-            groups = database.change("congruent_many")
+            groups = database.change("rebuild/congruent_many")
         else:
-            groups = database.change("congruent", stamp=stamp)
+            groups = database.change("rebuild/congruent", stamp=stamp)
         if not groups:
             break
-        found = database.change("congruence_unions", round=number)
+        found = database.change("rebuild/congruence_unions", round=number)
         if not found:
-            dropped = database.change("drop_duplicates")
+            dropped = database.change("rebuild/drop_duplicates")
             break
         unions += found
-    database.run("log_unions", iteration=iteration)
+    database.run("rebuild/log_unions", iteration=iteration)
     return Rebuilt(merged, dropped, unions)
 
 
 def _canonicalize(database: Database, stamp: int, *, by_joins: bool) -> int:
     """Rewrite the e-nodes whose class or children moved; return how many (about, if by joins)."""
     if not by_joins:
-        return database.change("canonicalize", stamp=stamp)
+        return database.change("rebuild/canonicalize", stamp=stamp)
     changed = 0
     for column in ("class", *(f"c{i}" for i in range(CHILD_COLUMNS))):
         text = (

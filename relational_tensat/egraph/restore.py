@@ -18,7 +18,7 @@ def restore_egraph(graph: Graph, database: Database, counters: Counters) -> EGra
     """
     egraph = EGraph(graph, database)
     _fill(egraph.catalogue, database)
-    ((root,),) = database.run("root")
+    ((root,),) = database.run("egraph/root")
     egraph.root = int(root)
     egraph.restore(counters)
     return egraph

@@ -165,7 +165,7 @@ class _Explainer:
 
     def run(self, most_steps: int) -> Explanation:
         nodes = self._original_nodes()
-        rows = self._stored.connection.execute(sql("output_nodes")).fetchall()
+        rows = self._stored.connection.execute(sql("explain/output_nodes")).fetchall()
         state = State([nodes[enode] for (enode,) in rows], self._signature_of)
         first: dict[Node, int] = {}
         state.add_terms(first, self._terms, nodes.values())
@@ -226,7 +226,7 @@ class _Explainer:
         """Return the extracted graph, read off the tables."""
         made: dict[int, int] = {}
         begun: set[int] = set()
-        rows = self._stored.connection.execute(sql("output_classes")).fetchall()
+        rows = self._stored.connection.execute(sql("egraph/output_classes")).fetchall()
         outputs = [owner for _, owner in rows]
         stack = list(outputs)
         while stack:

@@ -37,7 +37,9 @@ def graph_of(
                 inputs[name] = kind.type
             else:
                 weights[name] = Weight(kind.type, _data(small.get(name), kind.type))
-    returned = [name for name, _ in stored.connection.execute(sql("output_classes")).fetchall()]
+    returned = [
+        name for name, _ in stored.connection.execute(sql("egraph/output_classes")).fetchall()
+    ]
     ((model,),) = stored.connection.execute("SELECT value FROM meta WHERE key = 'model'").fetchall()
     frame = Graph(model, inputs, weights, (), tuple(returned), {})
     output_of = dict(zip(returned, outputs, strict=True))

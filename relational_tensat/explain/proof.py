@@ -84,7 +84,9 @@ class ProofGraph:
                 self.enode(signature, tuple([self._parents[child] for child in children])),
                 tuple(children),
             )
-            for name, signature, children in connection.execute(sql("original_nodes")).fetchall()
+            for name, signature, children in connection.execute(
+                sql("egraph/original_nodes")
+            ).fetchall()
         }
         #: An e-node that each class had when it was made, by the number that it was given then.
         self._born = {name: node.enode for name, node in self.original.items()}
@@ -169,13 +171,15 @@ class ProofGraph:
                 leaves,
             )
             for number, text, name, file, line, operands, leaves in connection.execute(
-                sql("stored_rules")
+                sql("explain/stored_rules")
             ).fetchall()
         }
         signatures = dict(connection.execute("SELECT id, signatures FROM instance_log").fetchall())
         laws = Laws(self.stored.signatures)
         made: dict[int, Law] = {}
-        for rule, instance, output, bindings in connection.execute(sql("reasons")).fetchall():
+        for rule, instance, output, bindings in connection.execute(
+            sql("explain/reasons")
+        ).fetchall():
             written, places, leaves = rules[rule]
             if instance not in made:
                 made[instance] = laws.law(written, signatures[instance])

@@ -60,7 +60,7 @@ class StoredEGraph:
         self.connection = connection
         try:
             types = {int(n): parse_type(text) for n, text in self._rows("value_type", "id, type")}
-            rows = connection.execute(sql("stored_signatures")).fetchall()
+            rows = connection.execute(sql("explain/stored_signatures")).fetchall()
             self.rules = {int(n): str(name) for n, name in self._rows("rule", "id, name")}
         except duckdb.Error as error:
             reason = first_line(error)
@@ -77,7 +77,7 @@ class StoredEGraph:
     @cached_property
     def nodes(self) -> dict[int, StoredNode]:
         """All e-nodes by id, filtered ones too."""
-        rows = self.connection.execute(sql("stored_nodes")).fetchall()
+        rows = self.connection.execute(sql("explain/stored_nodes")).fetchall()
         return {
             int(row[0]): StoredNode(
                 row[0], row[1], row[2], tuple(c for c in row[3] if c), row[4], row[5], row[6]
@@ -89,7 +89,7 @@ class StoredEGraph:
     def names(self) -> dict[int, tuple[str, ...]]:
         """The original graph's values by the class that they are in now."""
         found: dict[int, list[str]] = {}
-        for owner, name, _, _ in self.connection.execute(sql("value_names")).fetchall():
+        for owner, name, _, _ in self.connection.execute(sql("egraph/value_names")).fetchall():
             found.setdefault(int(owner), []).append(str(name))
         return {owner: tuple(names) for owner, names in found.items()}
 

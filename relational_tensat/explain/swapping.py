@@ -29,7 +29,7 @@ class Swaps:
         connection = stored.connection
         self._choices: dict[int, _Choice] = {}
         by_class: dict[int, list[int]] = {}
-        rows = connection.execute(sql("extraction_nodes")).fetchall()
+        rows = connection.execute(sql("extract/extraction_nodes")).fetchall()
         for node, owner, *children, _, _, cost_us in rows:
             needed = tuple(dict.fromkeys(child for child in children if child))
             self._choices[node] = _Choice(cost_us, needed)
@@ -37,7 +37,7 @@ class Swaps:
         self._by_class = by_class
         rows = connection.execute("SELECT class, enode FROM chosen").fetchall()
         self.chosen = {owner: stored.nodes[node] for owner, node in rows}
-        rows = connection.execute(sql("output_classes")).fetchall()
+        rows = connection.execute(sql("egraph/output_classes")).fetchall()
         self._outputs = [int(owner) for _, owner in rows]
         self._children: dict[int, set[int]] = {}
         for node in stored.nodes.values():

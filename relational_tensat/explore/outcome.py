@@ -56,7 +56,7 @@ def rule_stats(database: Database, first_rule: int) -> dict[str, RuleStats]:
     """Return what each rule did, of those from a number on, by name."""
     return {
         str(name): RuleStats(int(matches), int(applied), float(seconds))
-        for name, matches, applied, seconds in database.run("rule_stats", first=first_rule)
+        for name, matches, applied, seconds in database.run("explore/rule_stats", first=first_rule)
     }
 
 

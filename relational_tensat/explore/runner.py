@@ -118,8 +118,8 @@ class _Runner:
         """Put the rules into the tables."""
         self._database.begin()
         if self._database.is_file:  # of an exploration before this one
-            self._database.script("forget_exploration")
-        first_rule, first_instance = self._database.run("next_numbers")[0]
+            self._database.script("explore/forget_exploration")
+        first_rule, first_instance = self._database.run("egraph/next_ids")[0]
         self._state = Checkpoint(int(first_rule), original=self._egraph.e_nodes)
         compiled = CompiledRules(rules, self._state.first_rule)
         self._egraph.set_heads(compiled.heads)
@@ -133,7 +133,7 @@ class _Runner:
         self._journal = Journal(read_log(self._database))
         compiled = CompiledRules(rules, start.first_rule)
         self._egraph.catalogue.rehead(compiled.heads)
-        _, first_instance = self._database.run("next_numbers")[0]
+        _, first_instance = self._database.run("egraph/next_ids")[0]
         self._matcher = Matcher(self._egraph, compiled, int(first_instance), restored=True)
         numbered = enumerate(start.rule_seconds, start=start.first_rule)
         self._matcher.rule_seconds = {rule: seconds for rule, seconds in numbered if seconds}
@@ -276,7 +276,7 @@ class _Runner:
         """Yield the applications that were found, then those that ``Matcher.multi`` left to ask for."""
         tally, room = self._tally, self._room(phase)
         while applications:
-            matches = {int(r): int(n) for r, n in self._database.run("matches_by_rule")}
+            matches = {int(r): int(n) for r, n in self._database.run("match/matches_by_rule")}
             tally.matches += applications
             self._journal.note_matches(iteration, matches)
             may_starve = phase == "single" and tally.crowded

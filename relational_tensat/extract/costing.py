@@ -17,7 +17,7 @@ def fill_costs(egraph: EGraph, cost: CostModel) -> None:
     """
     source = as_source(cost)
     provisional = f"{source.name}: estimated, not asked for"
-    rows = egraph.database.run("uncosted", provisional=provisional)
+    rows = egraph.database.run("cost/uncosted", provisional=provisional)
     if not rows:
         return
     signatures = {int(number): _configuration(egraph, int(number)) for number, _ in rows}
@@ -35,7 +35,7 @@ def fill_costs(egraph: EGraph, cost: CostModel) -> None:
         else:
             costs.append(source.peek_us(configuration))
             labels.append(provisional)
-    egraph.database.run("drop_provisional", provisional=provisional, signatures=[*signatures])
+    egraph.database.run("cost/drop_provisional", provisional=provisional, signatures=[*signatures])
     egraph.database.insert("cost", {"signature": [*signatures], "cost_us": costs, "source": labels})
 
 

@@ -37,14 +37,17 @@ def extraction_problem(egraph: EGraph, cost: CostModel) -> TableProblem:
     """Fill the cost table for new signatures and return the e-graph's extraction problem."""
     _mark_weight_only(egraph)
     fill_costs(egraph, cost)
-    rows = egraph.database.columns("extraction_nodes")
+    rows = egraph.database.columns("extract/extraction_nodes")
     classes, node_class = np.unique(rows["class"], return_inverse=True)
     children = np.stack([rows[f"c{i}"] for i in range(CHILD_COLUMNS)], axis=1)
     pointer, flat = _child_lists(children)
     child_idx = np.searchsorted(classes, flat).astype(np.int32)
     root = np.searchsorted(classes, egraph.find(egraph.root))
     original = _original(rows["iteration"], node_class, len(classes))
-    if np.count_nonzero(rows["iteration"] == 0) < egraph.database.run("kept_originals")[0][0]:
+    if (
+        np.count_nonzero(rows["iteration"] == 0)
+        < egraph.database.run("extract/kept_originals")[0][0]
+    ):
         _settle_constants(
             original, np.flatnonzero(rows["weight_only"]), node_class, pointer, child_idx
         )
@@ -85,21 +88,24 @@ def chosen_graph(egraph: EGraph) -> Graph:
             catalogue.type_of(signature),
             tuple(child for child in children if child),
         )
-        for class_id, enode, signature, children in database.run("chosen_nodes")
+        for class_id, enode, signature, children in database.run("extract/chosen_nodes")
     }
     return build_chosen(
-        egraph.graph, nodes, database.run("value_names"), database.run("output_classes")
+        egraph.graph,
+        nodes,
+        database.run("egraph/value_names"),
+        database.run("egraph/output_classes"),
     )
 
 
 def rules_of_chosen(egraph: EGraph) -> dict[str, int]:
     """Return the rules that made the chosen e-nodes, and how many each made."""
-    return {str(name): int(count) for name, count in egraph.database.run("rules_of_chosen")}
+    return {str(name): int(count) for name, count in egraph.database.run("extract/rules_of_chosen")}
 
 
 def _mark_weight_only(egraph: EGraph) -> None:
-    egraph.database.run("clear_weight_only")
-    while egraph.database.change("spread_weight_only"):
+    egraph.database.run("extract/clear_weight_only")
+    while egraph.database.change("extract/spread_weight_only"):
         pass
 
 

@@ -3,7 +3,7 @@
 ``model.schema.json`` beside this file is the same as a JSON Schema. By example::
 
     {
-    "format": "relational_tensat.tensor",
+    "format": "relational_tensat.graph",
     "version": 1,
     "name": "example",
     "inputs": [
@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import math
 
-FORMAT = "relational_tensat.tensor"
+FORMAT = "relational_tensat.graph"
 VERSION = 1
 
 #: How numbers that JSON does not have are written.

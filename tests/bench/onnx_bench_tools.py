@@ -8,9 +8,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from bench.onnx_counting import Counted, Figures
-from bench.onnx_measure import OnnxRun, ToolRun
-from bench.onnx_tools import ONNXSIM
+from bench.onnx.counting import Counted, Figures
+from bench.onnx.measure import OnnxRun, ToolRun
+from bench.onnx.tools import ONNXSIM
 from tests.formats.onnx_tools import constant, model, tensor
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import anytime_command
 from bench.__main__ import main
-from bench.anytime_measure import AnytimeRun, FirstAnswer
+from bench.anytime import command as anytime_command
+from bench.anytime.measure import AnytimeRun, FirstAnswer
 
 
 def test_every_variant_ends_with_the_same_optimum(

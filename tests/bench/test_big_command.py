@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import big_command
 from bench.__main__ import main
-from bench.big_egraphs import SHAPES, write_egraph
+from bench.big import command as big_command
+from bench.big.egraphs import SHAPES, write_egraph
 from relational_tensat.extract import extract, topological_order
 from relational_tensat.extract.index import edge_owner
 from relational_tensat.extract.interchange import SerializedEGraph, read_egraph_json

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import blocks_command
 from bench.__main__ import main
-from bench.blocks_command import differences, fastest, parse_case
-from bench.blocks_measure import BlocksRun, Case
+from bench.blocks import command as blocks_command
+from bench.blocks.command import differences, fastest, parse_case
+from bench.blocks.measure import BlocksRun, Case
 from relational_tensat.base.errors import UsageError
 from relational_tensat.explore.strategies.blocks import BlocksReport
 

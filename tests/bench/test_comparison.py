@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from bench.comparison import compare
-from bench.measure import Run
-from bench.peer import PeerRun
+from bench.tensat.comparison import compare
+from bench.tensat.measure import Run
+from bench.tensat.peer import PeerRun
 
 RUN = Run(
     model="bert", k_multi=1, e_nodes=1530, e_classes=586, iterations=8, statements=400,

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bench import cpu_command
-from bench.cpu_additivity import Additivity, operator_counts
-from bench.cpu_measure import CpuRun, cpu_options, measure_model
-from bench.cpu_plot import label_heights, points, write_points
-from bench.cpu_report import losses, print_runs
+from bench.cpu import command as cpu_command
+from bench.cpu.additivity import Additivity, operator_counts
+from bench.cpu.measure import CpuRun, cpu_options, measure_model
+from bench.cpu.plot import label_heights, points, write_points
+from bench.cpu.report import losses, print_runs
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.console import stdout_console
 from relational_tensat.cost.end_to_end import WholeTiming
@@ -113,7 +113,7 @@ def test_the_result_is_saved_with_its_circumstances(
     def draw(runs: object, path: Path) -> None:
         drawn.append(path)
 
-    monkeypatch.setattr("bench.cpu_plot.plot", draw)
+    monkeypatch.setattr("bench.cpu.plot.plot", draw)
     path = cpu_command.save([_run(off=_FAST, all=_TIE)], tmp_path)
     content: Mapping[str, object] = json.loads(path.read_text())
     assert {"date", "commit", "machine", "versions", "runs"} == set(content)
@@ -123,7 +123,7 @@ def test_the_result_is_saved_with_its_circumstances(
 
 def test_unknown_models_are_refused() -> None:
     from bench.__main__ import main
-    from bench.onnx_models import model_files
+    from bench.onnx.model_files import model_files
 
     with pytest.raises(UsageError, match="did you mean 'resnet50'"):
         model_files(["resnet5"])
@@ -140,7 +140,7 @@ def test_labels_do_not_cover_one_another() -> None:
 
 def test_the_plot_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the bench extra is not installed")
-    from bench.cpu_plot import plot
+    from bench.cpu.plot import plot
 
     path = tmp_path / "plot.png"
     plot([_run(off=_FAST, all=_TIE)], path)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import extract_command
 from bench.__main__ import main
-from bench.extract_egraphs import Exploration, explored
-from bench.extract_methods import Answer
-from bench.extract_report import cell
-from bench.extract_table5 import published
+from bench.extract import command as extract_command
+from bench.extract.egraphs import Exploration, explored
+from bench.extract.methods import Answer
+from bench.extract.report import cell
+from bench.extract.table5 import published
 from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.extract import TECHNIQUES, dag_cost_us
 from relational_tensat.models import MODELS
@@ -97,7 +97,7 @@ def test_an_e_graph_is_explored_once(folder: Path, monkeypatch: pytest.MonkeyPat
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("explored again")
 
-    monkeypatch.setattr("bench.extract_egraphs.explore", fail)
+    monkeypatch.setattr("bench.extract.egraphs.explore", fail)
     found = explored(Exploration("vgg19", 1), folder)
     assert found.notes["stop_reason"] == "saturated"
     assert found.notes["settings"]["k_multi"] == 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.extract_algorithm2 import algorithm_2
-from bench.extract_check import chosen_cost, is_cyclic
-from bench.extract_methods import METHODS, Answer, contradictions, ours_without, run_method
-from bench.extract_papers import FORMS, solve_paper_form
+from bench.extract.algorithm2 import algorithm_2
+from bench.extract.check import chosen_cost, is_cyclic
+from bench.extract.methods import METHODS, Answer, contradictions, ours_without, run_method
+from bench.extract.papers import FORMS, solve_paper_form
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.extract import UNUSED
 from tests.extract.instances import brute_force_us, build

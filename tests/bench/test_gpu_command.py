@@ -13,9 +13,12 @@ from typing import Any
 
 import pytest
 
-from bench import gpu_command, gpu_measure, gpu_optimize, record
 from bench.__main__ import main
-from bench.gpu_measure import ModelRun, Session, VariantRun
+from bench.gpu import command as gpu_command
+from bench.gpu import measure as gpu_measure
+from bench.gpu import optimize as gpu_optimize
+from bench.gpu.measure import ModelRun, Session, VariantRun
+from bench.record import configurations as record
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.cuda import cuda_device as device_module

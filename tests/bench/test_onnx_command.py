@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench import onnx_command, onnx_measure
 from bench.__main__ import main
-from bench.onnx_models import BLOCKS, LIGHT, model_files
-from bench.onnx_report import print_runs
-from bench.onnx_tools import ONNXSIM, ORT_BASIC, ORT_EXTENDED, is_installed
+from bench.onnx import command as onnx_command
+from bench.onnx import measure as onnx_measure
+from bench.onnx.model_files import BLOCKS, LIGHT, model_files
+from bench.onnx.report import print_runs
+from bench.onnx.tools import ONNXSIM, ORT_BASIC, ORT_EXTENDED, is_installed
 from tests.bench.onnx_bench_tools import counted, run_with, write_tiny
 
 

@@ -6,8 +6,8 @@ import onnx
 import pytest
 from onnx import helper
 
-from bench.onnx_counting import KERNEL_RULES, count_model, count_optimized
-from bench.onnx_tools import ORT_BASIC, ORT_EXTENDED, inference_nodes, optimized_by
+from bench.onnx.counting import KERNEL_RULES, count_model, count_optimized
+from bench.onnx.tools import ORT_BASIC, ORT_EXTENDED, inference_nodes, optimized_by
 from relational_tensat.cost import load_profile
 from relational_tensat.formats import load_model
 from relational_tensat.rules.library import load_rules

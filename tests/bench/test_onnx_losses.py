@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from bench.onnx_counting import Counted, Figures
-from bench.onnx_losses import losses
-from bench.onnx_tools import ONNXSIM
+from bench.onnx.counting import Counted, Figures
+from bench.onnx.losses import losses
+from bench.onnx.tools import ONNXSIM
 from tests.bench.onnx_bench_tools import counted, run_with
 
 THEIRS = counted(3, 30.0, conv=1, relu=2)

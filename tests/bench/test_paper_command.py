@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import paper_command
 from bench.__main__ import main
+from bench.paper import command as paper_command
 from bench.paper import keeping, plots
 from bench.paper.cells import Cell
 from bench.paper.running import Result, Settings

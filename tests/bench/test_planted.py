@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from bench.extract_check import is_cyclic
-from bench.planted import KINDS, planted
+from bench.extract.check import is_cyclic
+from bench.extract.planted import KINDS, planted
 from relational_tensat.extract import extract
 from relational_tensat.extract.exact.solve.formulation import formulate
 from relational_tensat.extract.exact.solve.solver import LinearProgram, SolverOptions

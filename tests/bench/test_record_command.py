@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import pytest
 
-from bench import record
 from bench.__main__ import main
+from bench.record import configurations as record
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.table import read_table

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bench.reference import join_ms
+from bench.common.reference import join_ms
 
 
 def test_the_reference_takes_some_time() -> None:

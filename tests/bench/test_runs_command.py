@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import runs_command
 from bench.__main__ import main
-from bench.runs_measure import PHASES, ProcessRun, measure_process
+from bench.runs import command as runs_command
+from bench.runs.measure import PHASES, ProcessRun, measure_process
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.formats import save_model
 from relational_tensat.models import MODELS

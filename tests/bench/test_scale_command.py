@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import scale_command
 from bench.__main__ import main
+from bench.scale import command as scale_command
 from bench.scale import families, running
 from bench.scale.growth import exponent, exponents, growth_table
 from bench.scale.limits import limits_table, look_at_limits

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import tensat
 from bench.__main__ import main
-from bench.measure import Run
-from bench.peer import load_peer_runs
+from bench.tensat import command as tensat
+from bench.tensat.measure import Run
+from bench.tensat.peer import load_peer_runs
 from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.models import TENSAT_MODELS
 

@@ -16,7 +16,7 @@ from tests.graphs import f32
 
 def with_schema() -> Database:
     database = Database()
-    database.script("schema")
+    database.script("egraph/schema")
     return database
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 
-from bench.extract_check import chosen_cost
+from bench.extract.check import chosen_cost
 from relational_tensat.extract import Extraction, ExtractionProblem, dag_cost_us, extract
 from tests.extract.instances import brute_force_us
 from tests.extract.small_egraphs import (

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 
-from bench.extract_check import chosen_cost
+from bench.extract.check import chosen_cost
 from relational_tensat.extract import TECHNIQUES, UNUSED, ExtractionProblem, extract
 from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
 from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS

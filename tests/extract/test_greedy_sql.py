@@ -43,7 +43,7 @@ def several_roots(problem: ExtractionProblem) -> ExtractionProblem:
 
 
 def in_python(problem: ExtractionProblem, method: str) -> Answer:
-    if method == "tree_greedy":
+    if method == "tree":
         return settle_by_tree_cost(problem, None)
     return DagDeriver(problem)._settle(problem.cost_us, None)
 
@@ -51,7 +51,7 @@ def in_python(problem: ExtractionProblem, method: str) -> Answer:
 def in_sql(problems: list[ExtractionProblem], method: str) -> list[Answer]:
     database = Database()
     load_problems(database, problems)
-    if method == "tree_greedy":
+    if method == "tree":
         tree_greedy_sql(database)
     else:
         greedy_dag_sql(database)
@@ -60,7 +60,7 @@ def in_sql(problems: list[ExtractionProblem], method: str) -> list[Answer]:
     return answers
 
 
-@pytest.mark.parametrize("method", ["tree_greedy", "greedy_dag"])
+@pytest.mark.parametrize("method", ["tree", "dag"])
 def test_many_e_graphs_at_once_get_the_costs_and_choices_of_python(method: str) -> None:
     problems = [random_problem(seed) for seed in range(300)]
     problems += [several_roots(problem) for problem in problems[:100]]
@@ -77,7 +77,7 @@ def test_many_e_graphs_at_once_get_the_costs_and_choices_of_python(method: str) 
     assert underivable > 100
 
 
-@pytest.mark.parametrize("method", ["tree_greedy", "greedy_dag"])
+@pytest.mark.parametrize("method", ["tree", "dag"])
 def test_e_graphs_do_not_see_each_other(method: str) -> None:
     problems = [random_problem(seed, max_classes=12) for seed in range(4)]
     for problem, (_, costs) in zip(problems, in_sql(problems, method), strict=True):
@@ -124,7 +124,7 @@ def test_costs_beyond_the_range_of_floats(method: str) -> None:
     nodes: list[NodeSpec] = [(0, 1e299, []), (1, 3e299, [0])]
     nodes += [(level, 1.0, [level - 1, level - 2]) for level in range(2, 12)]
     problem = build(nodes, 12, root=11)
-    ((_, tree),) = in_sql([problem], "tree_greedy")
+    ((_, tree),) = in_sql([problem], "tree")
     assert tree.tolist() == settle_by_tree_cost(problem, None)[1].tolist()
     assert tree[11] == TREE_COST_CEILING
     assert extract(problem, method).cost_us == pytest.approx(4e299)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.extract_check import chosen_cost
+from bench.extract.check import chosen_cost
 from relational_tensat.extract import extract
 from relational_tensat.extract.interchange import read_egraph_json
 

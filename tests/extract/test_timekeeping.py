@@ -100,7 +100,7 @@ def test_what_reductions_do_not_end_leaves_time_for_a_bound_and_the_optimum(
     problem = layered_problem(layers=1, width=4, seed=3)
     expected = extract(problem)
     clock = FakeClock()
-    for module in ("extract.solver", "extract.timekeeping", "extract"):
+    for module in ("extract.exact.solve.solver", "base.deadline", "extract"):
         monkeypatch.setattr(f"relational_tensat.{module}.time", clock)
     if name in DEAR:
         monkeypatch.setitem(REDUCTIONS, name, endless)

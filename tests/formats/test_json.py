@@ -160,7 +160,7 @@ def test_each_node_is_one_line(tmp_path: Path) -> None:
 
 def test_nodes_may_stand_in_any_order_and_defaults_be_left_out(tmp_path: Path) -> None:
     text = {
-        "format": "relational_tensat.tensor",
+        "format": "relational_tensat.graph",
         "version": 1,
         "name": "n",
         "inputs": [{"name": "x", "dtype": "float32", "shape": [2, 2]}],

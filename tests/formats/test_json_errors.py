@@ -14,7 +14,7 @@ from relational_tensat.formats import load_model, save_model
 from relational_tensat.tensor import Node, TensorType, build_graph
 
 _GOOD: dict[str, Any] = {
-    "format": "relational_tensat.tensor",
+    "format": "relational_tensat.graph",
     "version": 1,
     "name": "good",
     "inputs": [{"name": "x", "dtype": "float32", "shape": [1, 3, 8, 8]}],
@@ -58,7 +58,7 @@ def _changed(path: str, value: Any) -> bytes:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("format", "onnx", '$.format: "onnx", expected "relational_tensat.tensor"'),
+        ("format", "onnx", '$.format: "onnx", expected "relational_tensat.graph"'),
         ("version", 2, "$.version: version 2 (written by a newer release) is not supported"),
         ("version", 0, "$.version: version 0 is not supported, expected 1"),
         ("version", "1", '$.version: "1", expected an integer'),

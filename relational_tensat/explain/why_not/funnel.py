@@ -135,7 +135,7 @@ def _run_rules(stored: StoredEGraph) -> dict[str, Rule]:
 
 def _explain(stored: StoredEGraph, rule: Rule, tensor: str, at: int, own: Rule | None) -> WhyNot:
     outcomes = Outcomes(stored, rule)
-    rows = stored.connection.execute(sql("run_of_rule"), {"rule": rule.name}).fetchall()
+    rows = stored.connection.execute(sql("explain/run_of_rule"), {"rule": rule.name}).fetchall()
     return WhyNot(
         rule=rule,
         in_run=own is not None and replace(own, file=rule.file, line=rule.line) == rule,

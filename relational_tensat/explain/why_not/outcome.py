@@ -51,7 +51,7 @@ class Outcomes:
         self._rule = rule
         self._swaps = Swaps(stored)
         ((last,),) = stored.connection.execute(
-            sql("last_matched"), {"sources": len(rule.sources)}
+            sql("explain/last_matched"), {"sources": len(rule.sources)}
         ).fetchall()
         self._last = int(last)
         self._numbers = {

@@ -114,11 +114,11 @@ def _in_portions(egraph: EGraph, batches: Iterable[Batch]) -> Iterator[Bounds]:
     for batch in batches:
         portions = _portions(batch.applications, egraph.e_nodes, batch.bounds)
         if len(portions) > 1:
-            database.run("candidates")
+            database.run("apply/candidates")
         done = 0
         for portion in portions:
             if len(portions) > 1:
-                database.run("portion", after=done, upto=done + portion)
+                database.run("apply/batch", after=done, upto=done + portion)
             yield batch.bounds
             done += portion
 
@@ -174,7 +174,7 @@ def _make_classes(egraph: EGraph, next_id: int, bounds: Bounds) -> None:
     """Give the e-nodes from ``next_id`` on their classes."""
     database = egraph.database
     if egraph.next_id >= MANY_LABELS or database.threads > 1:
-        database.run("new_classes_many", next_id=next_id, steps=bounds.steps)
+        database.run("apply/new_classes_many", next_id=next_id, steps=bounds.steps)
         return
     text = new_classes_text(bounds.bound, bounds.steps)
     database.execute(text, {"next_id": next_id}, "new_classes")
@@ -192,11 +192,11 @@ def _take_away(egraph: EGraph, next_id: int, room: int) -> None:
     The ids of those kept follow on each other: ids are dense.
     """
     database = egraph.database
-    last = database.run("last_that_fits", next_id=next_id, room=room)[0][0]
-    gone = database.change("unbuild_enodes", next_id=next_id, last=last)
-    database.run("keep_applications", last=last)
-    database.run("new_numbers", next_id=next_id, end_id=egraph.next_id)
-    database.run("renumber_enodes", next_id=next_id)
-    database.run("renumber_bindings", next_id=next_id)
+    last = database.run("apply/last_that_fits", next_id=next_id, room=room)[0][0]
+    gone = database.change("apply/unbuild_enodes", next_id=next_id, last=last)
+    database.run("apply/keep_applications", last=last)
+    database.run("apply/new_ids", next_id=next_id, end_id=egraph.next_id)
+    database.run("apply/renumber_enodes", next_id=next_id)
+    database.run("apply/renumber_bindings", next_id=next_id)
     egraph.e_nodes -= gone
     egraph.next_id -= gone

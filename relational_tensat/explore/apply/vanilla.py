@@ -15,13 +15,13 @@ from relational_tensat.explore.apply.applying import Applied, Batch, apply_all
 def apply_one_by_one(egraph: EGraph, batch: Batch, iteration: int) -> Applied:
     """Carry out the rows of ``application`` one at a time, each checked against all descendants."""
     database = egraph.database
-    database.run("waiting")
+    database.run("apply/waiting")
     unions, complete = 0, True
     for number in range(1, batch.applications + 1):
-        if not database.change("next_waiting", number=number):
+        if not database.change("apply/next_waiting", number=number):
             continue  # its two roots became one class in the meantime
-        database.run("descendants")
-        if database.run("is_descendant")[0][0]:
+        database.run("cycles/descendants")
+        if database.run("cycles/is_descendant")[0][0]:
             continue
         applied = apply_all(egraph, [replace(batch, applications=1)], iteration)
         unions += applied.unions

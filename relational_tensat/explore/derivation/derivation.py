@@ -186,7 +186,7 @@ class _Attempt:
 
 def _unproven(sides: Sides, egraph: EGraph) -> list[int]:
     """Return the numbers of the configurations of which some pair is not one class."""
-    class_of = dict(egraph.database.run("output_classes"))
+    class_of = dict(egraph.database.run("egraph/output_classes"))
     return [
         number
         for number, pairs in enumerate(sides.pairs)

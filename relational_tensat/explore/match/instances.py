@@ -63,7 +63,7 @@ class Instances:
         """Go on with the tables that another process has filled."""
         ((last,),) = self._database.execute("SELECT max(id) FROM instance", name="instance")
         self._count = max(self._count, int(last or 0))
-        sizes = self._database.run("instance_sizes")
+        sizes = self._database.run("match/instance_sizes")
         self._sizes = {int(rule): int(nodes) for rule, nodes, _ in sizes}
         self._operands = max((int(operands) for _, _, operands in sizes), default=1)
 

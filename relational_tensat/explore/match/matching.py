@@ -91,7 +91,7 @@ class Matcher:
             return 0
         self._judge(self._database.execute(self._unjudged_pairs, name="unjudged_pairs"))
         if pairs > 2 * most:
-            self._has_rest = self._database.change("pair_cut", most=most) > 0
+            self._has_rest = self._database.change("match/pair_cut", most=most) > 0
         text = self._first_text if self._has_rest else self._multi_text
         return self._fill("application", text) or self.rest()
 
@@ -154,7 +154,7 @@ class Matcher:
             self.rule_seconds[number] = self.rule_seconds.get(number, 0.0) + seconds / len(rules)
 
     def _create_tables(self) -> None:
-        self._database.script("rule_tables")
+        self._database.script("match/rule_tables")
         self._insert_joins()
         self._write_texts([f"g{i}" for i in range(2 * self.compiled.node_columns)])
 

@@ -58,7 +58,7 @@ class AnytimeExtractor:
 
     def go_on(self) -> None:
         """Take up what the extractor of another process, which was killed, left in the tables."""
-        self._egraph.database.script("forget_final")
+        self._egraph.database.script("extract/forget_final")
         columns = ", ".join(field.name for field in fields(ExtractionEntry))
         text = f"-- extractions\nSELECT {columns} FROM extraction_log ORDER BY rowid"
         for row in self._egraph.database.execute(text):

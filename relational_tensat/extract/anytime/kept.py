@@ -37,8 +37,8 @@ class KeptChoice:
     ) -> KeptChoice:
         """Keep what an extraction found, in place of what was kept before."""
         order = topological_order(table.problem, found.choice)
-        egraph.database.run("forget_choice")
-        egraph.database.run("keep_choice", ids=table.enodes[found.choice[order]].tolist())
+        egraph.database.run("extract/forget_choice")
+        egraph.database.run("extract/keep_choice", ids=table.enodes[found.choice[order]].tolist())
         return cls(egraph, found.cost_us, iteration)
 
     def start(self, table: TableProblem) -> Ints:
@@ -47,7 +47,7 @@ class KeptChoice:
         It costs no more than this one, unless the cycle filter has taken an e-node of this one out
         of the problem: then that is derived from others.
         """
-        ids = [row[0] for row in self._egraph.database.run("kept_choice")]
+        ids = [row[0] for row in self._egraph.database.run("extract/kept_choice")]
         kept = np.isin(table.enodes, ids)
         problem = table.problem
         return DagDeriver(problem).derive(np.where(kept, 0.0, problem.cost_us))
@@ -55,7 +55,7 @@ class KeptChoice:
     def restore(self) -> None:
         """Write the choice into the table ``chosen``, filtered e-nodes included."""
         nodes: dict[int, tuple[int, list[int]]] = {}
-        for enode, klass, children in self._egraph.database.run("kept_choice"):
+        for enode, klass, children in self._egraph.database.run("extract/kept_choice"):
             nodes.setdefault(klass, (enode, [child for child in children if child]))
         chosen: dict[int, int] = {}
         stack = [self._egraph.find(self._egraph.root)]

@@ -56,7 +56,7 @@ class InTables:
 
 def load_problems(database: Database, problems: Sequence[ExtractionProblem]) -> None:
     """Make the input tables from arrays; e-graphs are numbered from 0."""
-    database.script("greedy_tables")
+    database.script("greedy/tables")
     arities = [np.diff(problem.child_ptr) for problem in problems]
     _insert(
         database,
@@ -78,19 +78,19 @@ def load_problems(database: Database, problems: Sequence[ExtractionProblem]) -> 
 
 def load_own_tables(database: Database) -> None:
     """Make the input tables from the e-graph of the same database, as number 0."""
-    database.script("greedy_tables")
-    rows = sql("extraction_nodes")
+    database.script("greedy/tables")
+    rows = sql("extract/extraction_nodes")
     database.execute(
-        f"-- extraction_nodes.sql, kept for greedy_own_tables.sql\n"
+        f"-- extract/extraction_nodes.sql, kept for greedy/own_tables.sql\n"
         f"CREATE OR REPLACE TEMP TABLE extraction_node AS {rows}",
-        name="extraction_nodes",
+        name="extract/extraction_nodes",
     )
-    database.script("greedy_own_tables")
+    database.script("greedy/own_tables")
 
 
 def tree_greedy_sql(database: Database) -> None:
     """Fill ``tree_choice``: per e-graph and derivable class, e-node, cost and rank. One statement."""
-    database.run("tree_greedy", ceiling=TREE_COST_CEILING)
+    database.run("greedy/tree", ceiling=TREE_COST_CEILING)
 
 
 def greedy_dag_sql(database: Database, most_members: int | None = None) -> int:
@@ -102,16 +102,16 @@ def greedy_dag_sql(database: Database, most_members: int | None = None) -> int:
         Outgrown: the sets of classes have more than so many rows; by default ``MOST_MEMBERS``.
     """
     limit = MOST_MEMBERS if most_members is None else most_members
-    database.run("dag_bound")
-    database.script("greedy_dag_tables")
+    database.run("greedy/dag_bound")
+    database.script("greedy/dag_tables")
     wave = members = 0
-    while database.change("greedy_dag_settle", wave=wave):
-        members += database.change("greedy_dag_members", wave=wave)
+    while database.change("greedy/dag_settle", wave=wave):
+        members += database.change("greedy/dag_members", wave=wave)
         if members > limit:
             raise Outgrown(f"the sets of classes outgrew {limit:,} rows of SQL")
-        database.run("greedy_dag_evaluate", wave=wave)
-        database.run("greedy_dag_wait", wave=wave)
-        database.run("greedy_dag_ready")
+        database.run("greedy/dag_evaluate", wave=wave)
+        database.run("greedy/dag_wait", wave=wave)
+        database.run("greedy/dag_ready")
         wave += 1
     return wave
 
@@ -130,10 +130,10 @@ def class_costs(
 
     Args:
         database: where ``method`` has been run.
-        method: ``tree_greedy`` or ``greedy_dag``.
+        method: ``tree`` or ``dag``.
         problems: those that were loaded.
     """
-    found = database.columns(f"{method}_chosen")
+    found = database.columns(f"greedy/{method}_chosen")
     starts = np.searchsorted(found["egraph"], np.arange(len(problems) + 1))
     answers = []
     for number, problem in enumerate(problems):
@@ -197,16 +197,16 @@ def _choices_in_sql(
             else:
                 load_own_tables(database)
             tree_greedy_sql(database)
-            found = {"tree-greedy": _choice(problem, tables, database, "tree_greedy")}
+            found = {"tree-greedy": _choice(problem, tables, database, "tree")}
             if shared:
                 greedy_dag_sql(database)
-                found["bottom-up"] = _choice(problem, tables, database, "greedy_dag")
+                found["bottom-up"] = _choice(problem, tables, database, "dag")
             return found
     finally:
         if tables is None:
             database.close()
         else:
-            database.script("drop_greedy_tables")
+            database.script("greedy/drop_tables")
 
 
 _MEMORY_LIMIT = "2GiB"
@@ -216,7 +216,7 @@ _MEMORY_LIMIT = "2GiB"
 def _choice(
     problem: ExtractionProblem, tables: InTables | None, database: Database, method: str
 ) -> Ints:
-    nodes = enodes = database.columns(f"{method}_chosen")["enode"]
+    nodes = enodes = database.columns(f"greedy/{method}_chosen")["enode"]
     if tables is not None:
         nodes = np.searchsorted(tables.enodes, enodes)
         if not np.array_equal(tables.enodes[np.minimum(nodes, problem.n_nodes - 1)], enodes):

@@ -30,10 +30,10 @@ def egraph_json(database: Database) -> dict[str, Any]:
     Raises:
         InputError: nothing was extracted yet: there are no costs.
     """
-    rows = database.named("extraction_nodes").as_objects()
+    rows = database.named("extract/extraction_nodes").as_objects()
     if not rows:
         raise InputError("no extraction was made in this database: its e-nodes have no costs")
-    described = {row["id"]: row for row in database.named("enode_operators").as_objects()}
+    described = {row["id"]: row for row in database.named("egraph/enode_operators").as_objects()}
     oldest: dict[int, int] = {}
     types: dict[str, dict[str, str]] = {}
     for row in rows:
@@ -48,7 +48,7 @@ def egraph_json(database: Database) -> dict[str, Any]:
         }
         for row in rows
     }
-    roots = [str(output) for _, output in database.named("output_classes").rows]
+    roots = [str(output) for _, output in database.named("egraph/output_classes").rows]
     return {
         "nodes": nodes,
         "root_eclasses": list(dict.fromkeys(roots)),

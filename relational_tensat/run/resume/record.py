@@ -106,7 +106,7 @@ def remember_kept_original(path: Path, why: str) -> None:
     """
     database = Database(path, keep=True)
     try:
-        database.run("set_kept_original", why=why)
+        database.run("run/set_kept_original", why=why)
     finally:
         database.close()
 

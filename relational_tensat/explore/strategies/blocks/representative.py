@@ -160,7 +160,7 @@ class _Builder:
         types = [egraph.catalogue.signatures[s - 1].type for s in self._signatures]
         no = [False] * count
         database.begin()
-        database.script("schema")
+        database.script("egraph/schema")
         egraph.catalogue.flush(database)
         children = list(map(list, zip(*padded, strict=True)))
         database.insert(

@@ -53,9 +53,9 @@ class RowWriter:
                 weight_only=np.zeros(len(numbers), dtype=bool),
             )
         known = np.flatnonzero(images.labels[: self._first])
-        database.run("blocks_label")
+        database.run("blocks/label")
         self._insert("label", id=known, height=images.labels[known])
-        database.run("blocks_heights")
+        database.run("blocks/heights")
 
     def nodes(self, signatures: Signatures, heads: Sequence[int], stamp: int) -> None:
         """Write the e-nodes that copying makes.

@@ -1,0 +1,1 @@
+"""How early a good graph is known: extraction while exploration goes on."""

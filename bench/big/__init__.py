@@ -1,0 +1,1 @@
+"""Extraction from very large e-graph files."""

@@ -1,0 +1,166 @@
+"""``python -m bench big``: reading and extracting e-graph files of a million e-nodes.
+
+Every measurement has a process of its own, so that its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from bench.big.egraphs import SHAPES, write_egraph
+from bench.common.saving import save_result
+from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.run.options import EXTRACTORS
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+_READ = "read"
+"""Stands among the extractors for reading the file and nothing else."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """What one process took. The attributes are keys of the results that the bench writes.
+
+    Attributes:
+        shape: of the e-graph, see ``big_egraphs``.
+        what: ``read``, or an extractor.
+        cpu_s, wall_s: seconds of reading or, without reading, of extraction.
+        peak_mib: the most memory that the process had, Python and its packages included.
+        cost: of the extracted graph, in the file's unit; None for reading.
+        note: what made it.
+    """
+
+    shape: str
+    what: str
+    e_nodes: int
+    file_mib: float
+    cpu_s: float
+    wall_s: float
+    peak_mib: float
+    cost: float | None = None
+    note: str = ""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command to argparse."""
+    parser = commands.add_parser("big", help="read and extract e-graph files of a million e-nodes")
+    add = parser.add_argument
+    add(
+        "--shapes", nargs="+", default=list(SHAPES), metavar="SHAPE", help=f"of {', '.join(SHAPES)}"
+    )
+    add("--e-nodes", type=int, default=1_000_000, metavar="N", help="of a file (1000000)")
+    add("--extractors", nargs="*", default=["greedy", "greedy-sql", "greedy-dag"], metavar="NAME",
+        help=f"of {', '.join(EXTRACTORS)} (greedy greedy-sql greedy-dag)")  # fmt: skip
+    add("--time-limit", type=float, default=60.0, metavar="S", help="of one extraction (60)")
+    add("--folder", type=Path, help="where the files are kept; by default they are not")
+    add("--json", action="store_true", help="print JSON in place of the table")
+    add("--save", action="store_true", help="keep the rows in bench/results/")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the files, measure, print.
+
+    Raises:
+        UsageError: a shape or extractor that does not exist.
+        RelationalTensatError: a measurement ended without an answer.
+    """
+    for shape in options.shapes:
+        check_choice("shape", shape, SHAPES)
+    for extractor in options.extractors:
+        check_choice("extractor", extractor, EXTRACTORS)
+    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as temporary:
+        rows = _measure_all(options, options.folder or Path(temporary))
+    if options.json:
+        print(json.dumps({"rows": [dataclasses.asdict(row) for row in rows]}, indent=2))
+    else:
+        print(table(rows))
+    if options.save:
+        print(f"saved {save(rows, options, RESULTS)}", file=sys.stderr)
+    return 0
+
+
+def table(rows: list[Row]) -> str:
+    """Return the rows for people."""
+    lines = [
+        f"{'shape':6} {'what':15} {'CPU s':>8} {'wall s':>8} {'peak MiB':>9} {'cost':>14}  note"
+    ]
+    for row in rows:
+        cost = "" if row.cost is None else f"{row.cost:,.1f}"
+        lines.append(
+            f"{row.shape:6} {row.what:15} {row.cpu_s:8.1f} {row.wall_s:8.1f} {row.peak_mib:9,.0f} "
+            f"{cost:>14}  {row.note}".rstrip()
+        )
+    return "\n".join(lines)
+
+
+def save(rows: list[Row], options: argparse.Namespace, directory: Path) -> Path:
+    """Write the rows with their settings, machine, versions and commit; return the file."""
+    path = directory / f"big-{date.today().isoformat()}.json"
+    content = {
+        "settings": {"e_nodes": options.e_nodes, "time_limit_s": options.time_limit},
+        "rows": [dataclasses.asdict(row) for row in rows],
+    }
+    return save_result(path, content)
+
+
+def _measure_all(options: argparse.Namespace, folder: Path) -> list[Row]:
+    rows = []
+    for shape in options.shapes:
+        path = folder / f"{shape}-{options.e_nodes}.json"
+        if not path.exists():
+            print(f"{path} ...", file=sys.stderr, flush=True)
+            write_egraph(path, shape, options.e_nodes)
+        for what in (_READ, *options.extractors):
+            print(f"{shape}, {what} ...", file=sys.stderr, flush=True)
+            found = _in_a_process(path, what, options.time_limit)
+            rows.append(Row(shape, what, options.e_nodes, path.stat().st_size / 2**20, **found))
+    return rows
+
+
+def _in_a_process(path: Path, what: str, time_limit_s: float) -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.big.command", str(path), what, str(time_limit_s)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        reason = (done.stderr.splitlines() or ["no message"])[-1]
+        raise RelationalTensatError(f"{path}: {what}: exit code {done.returncode}: {reason}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def measure_here(path: Path, what: str, time_limit_s: float) -> dict[str, Any]:
+    """Read or extract in this process; return the values of a row."""
+    from relational_tensat.extract import extract
+    from relational_tensat.extract.interchange import read_egraph_json
+
+    cpu_s, wall_s = time.process_time(), time.perf_counter()
+    egraph = read_egraph_json(path)
+    found: dict[str, Any] = {}
+    if what != _READ:
+        cpu_s, wall_s = time.process_time(), time.perf_counter()
+        extraction = extract(egraph.problem, what, time_limit_s=time_limit_s)
+        found = {"cost": extraction.cost_us, "note": extraction.note}
+    peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "cpu_s": time.process_time() - cpu_s,
+        "wall_s": time.perf_counter() - wall_s,
+        "peak_mib": peak_kib / 1024,
+        **found,
+    }
+
+
+if __name__ == "__main__":
+    _file, _what, _limit = sys.argv[1:]
+    print(json.dumps(measure_here(Path(_file), _what, float(_limit))))

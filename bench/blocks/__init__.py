@@ -1,0 +1,1 @@
+"""What exploring recurring blocks once gains."""

@@ -1,0 +1,1 @@
+"""What every experiment needs: where it ran, a reference for its speed, keeping results."""

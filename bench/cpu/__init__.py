@@ -1,0 +1,1 @@
+"""Costs measured on the processor: modelled against whole graphs."""

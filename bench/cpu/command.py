@@ -1,0 +1,86 @@
+"""``python -m bench cpu``: what measured costs bring on this machine's processor, in onnxruntime."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.common.saving import save_result
+from bench.onnx.model_files import BLOCKS, LIGHT, model_files
+
+if TYPE_CHECKING:
+    from bench.cpu.measure import CpuRun
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command to argparse."""
+    parser = commands.add_parser("cpu", help="time original and optimized models in onnxruntime")
+    parser.add_argument(
+        "models",
+        metavar="MODEL",
+        nargs="*",
+        help=f"of {', '.join((*BLOCKS, *LIGHT))}, or an .onnx file; default: all",
+    )
+    parser.add_argument("--cost-cache", metavar="FILE", type=Path, help="(the user's own)")
+    parser.add_argument(
+        "--rounds", metavar="N", type=int, default=40, help="samples of each graph (40)"
+    )
+    parser.add_argument(
+        "--seconds", metavar="S", type=float, default=40.0, help="of timing one model (40)"
+    )
+    parser.add_argument(
+        "--extract-time-limit", metavar="S", type=float, default=60.0, help="of one model (60)"
+    )
+    parser.add_argument("--save", action="store_true", help="keep the runs in bench/results/")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure the models and print the table; 4 if one is slower than before, beyond the noise.
+
+    Raises:
+        UsageError: a model that does not exist.
+        MissingDependencyError: onnx, onnxruntime or (to save) matplotlib is not installed.
+        VerificationError: an optimized graph computes something else.
+    """
+    files = model_files(options.models)
+    # Only now: the other commands do without onnx and onnxruntime.
+    from bench.cpu.measure import cpu_options, measure_model
+    from bench.cpu.plot import check_plotting
+    from bench.cpu.report import losses, print_runs
+    from relational_tensat.base.errors import VerificationError
+    from relational_tensat.cli.console import stdout_console
+
+    if options.save:
+        check_plotting()
+    settings = cpu_options(options.cost_cache, options.extract_time_limit)
+    runs = []
+    for name, path in files.items():
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        runs.append(measure_model(name, path, settings, options.rounds, options.seconds))
+    print_runs(runs, stdout_console())
+    if options.save:
+        print(f"saved {save(runs, RESULTS)}", file=sys.stderr)
+    return VerificationError.exit_code if losses(runs) else 0
+
+
+def save(runs: Sequence[CpuRun], directory: Path) -> Path:
+    """Write the runs with machine, versions and commit, the points as CSV and the plot; return the JSON.
+
+    A second save on the same day replaces the first.
+    """
+    from bench.cpu.plot import plot, write_points
+    from bench.onnx.tools import tool_versions
+
+    path = directory / f"cpu-{date.today().isoformat()}.json"
+    save_result(path, {"runs": [dataclasses.asdict(each) for each in runs]}, tool_versions())
+    write_points(runs, path.with_suffix(".csv"))
+    plot(runs, path.with_suffix(".png"))
+    return path

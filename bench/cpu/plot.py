@@ -1,0 +1,103 @@
+"""Modelled against measured speed-ups: as a table of points, and as a picture."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.cpu.measure import CpuRun
+from relational_tensat.base.errors import MissingDependencyError
+
+#: A label's extent in the plot, in units of speed-up.
+_LABEL_WIDTH, _LABEL_HEIGHT = 0.12, 0.022
+
+_COLUMNS = ("model", "optimizations", "modelled", "measured", "p10", "p90")
+
+
+def check_plotting() -> None:
+    """Refuse to go on without matplotlib, before anything is measured.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingDependencyError(
+            "the scatter plot needs matplotlib: pip install 'relational-tensat[bench]'"
+        )
+
+
+def points(runs: Sequence[CpuRun]) -> list[tuple[str, str, float, float, float, float]]:
+    """Return a point per model and mode of onnxruntime; the columns are those of the CSV file."""
+    return [
+        (
+            run.model,
+            mode,
+            run.modelled_speedup,
+            timing.speedup,
+            timing.speedup_p10,
+            timing.speedup_p90,
+        )
+        for run in runs
+        for mode, timing in run.timings.items()
+    ]
+
+
+def write_points(runs: Sequence[CpuRun], path: Path) -> None:
+    """Write the points as CSV: model, optimizations, modelled and measured speed-up, its spread."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        for model, mode, *numbers in points(runs):
+            writer.writerow([model, mode, *(f"{number:.4f}" for number in numbers)])
+
+
+def label_heights(places: Sequence[tuple[float, float]]) -> list[float]:
+    """Return where labels to the right of points are written, so that none covers another.
+
+    From the lowest upwards, each at its point's height, or as much higher as those near it make it.
+    """
+    heights = [0.0] * len(places)
+    done: list[int] = []
+    for index in sorted(range(len(places)), key=lambda each: places[each][1]):
+        x, height = places[index]
+        for other in done:  # these rise
+            is_near = abs(places[other][0] - x) < _LABEL_WIDTH
+            if is_near and abs(heights[other] - height) < _LABEL_HEIGHT:
+                height = heights[other] + _LABEL_HEIGHT
+        heights[index] = height
+        done.append(index)
+        done.sort(key=heights.__getitem__)
+    return heights
+
+
+def plot(runs: Sequence[CpuRun], path: Path) -> None:
+    """Draw the points with their spread; on the diagonal, the model is right."""
+    from matplotlib.figure import Figure  # heavy, and needed here only
+
+    figure = Figure(figsize=(7, 7), layout="constrained")
+    axes = figure.add_subplot()
+    found = points(runs)
+    for mode, marker in (("off", "o"), ("all", "s")):
+        chosen = [each for each in found if each[1] == mode]
+        modelled, measured = [each[2] for each in chosen], [each[3] for each in chosen]
+        spread = [
+            [max(each[3] - each[4], 0.0) for each in chosen],
+            [max(each[5] - each[3], 0.0) for each in chosen],
+        ]
+        axes.errorbar(
+            modelled, measured, yerr=spread, fmt=marker, capsize=2, label=f"optimizations {mode}"
+        )
+    axes.margins(x=0.2)
+    off = [(each[2], each[3]) for each in found if each[1] == "off"]
+    names = [each[0] for each in found if each[1] == "off"]
+    for name, place, height in zip(names, off, label_heights(off), strict=True):
+        text = (place[0] + 0.1 * _LABEL_WIDTH, height)
+        axes.annotate(name, place, text, size=7, arrowprops={"arrowstyle": "-", "lw": 0.3})
+    axes.axline((1, 1), slope=1, color="grey", linewidth=0.8)
+    axes.axhline(1, color="grey", linewidth=0.5, linestyle=":")
+    axes.set_xlabel("modelled speed-up (sums of single operators)")
+    axes.set_ylabel("measured speed-up in onnxruntime (median, p10 to p90)")
+    axes.legend()
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,1 @@
+"""The transformer blocks under inputs/, exported from PyTorch."""

@@ -1,0 +1,1 @@
+"""Every extractor on kept, explored, cyclic and planted e-graphs."""

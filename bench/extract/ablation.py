@@ -1,0 +1,83 @@
+"""What each reduction and cut is worth: it is left out, and time, gap and size are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bench.extract.instances import Instance
+from bench.extract.methods import Answer, contradictions, ours_without
+from bench.extract.report import format_table
+from relational_tensat.extract import TECHNIQUES
+
+_ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """One e-graph solved with all techniques and without each in turn.
+
+    Attributes:
+        instance: name of the e-graph.
+        answers: the first with all techniques (``method`` is ``all``), the others by the name of
+            what was left out.
+        contradictions: answers that cannot all be true, in words.
+    """
+
+    instance: str
+    answers: tuple[Answer, ...]
+    contradictions: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the keys of the documented schema."""
+        return asdict(self)
+
+
+def ablate(
+    instance: Instance,
+    time_limit_s: float,
+    *,
+    threads: int = 1,
+    techniques: Sequence[str] = TECHNIQUES,
+) -> Ablation:
+    """Solve an e-graph with all techniques, and without each of them in turn."""
+    answers = [
+        ours_without(instance.problem, technique, time_limit_s, threads=threads)
+        for technique in (None, *techniques)
+    ]
+    return Ablation(instance.name, tuple(answers), tuple(contradictions(answers, instance.optimum)))
+
+
+def ablation_tables(ablations: Sequence[Ablation]) -> str:
+    """Return a table per e-graph: seconds, gap, cost and size after reduction, relative to all."""
+    header = ("left out", "CPU s", "of all", "gap", "cost above all's", "e-nodes left", "of all")
+    blocks = []
+    for ablation in ablations:
+        base, *others = ablation.answers
+        rows = [_row(each, base) for each in (base, *others)]
+        blocks.append(f"ablation: {ablation.instance}\n{format_table(header, rows)}")
+    return "\n\n".join(blocks)
+
+
+def _row(answer: Answer, base: Answer) -> tuple[str, ...]:
+    left, base_left = answer.reduced, base.reduced
+    return (
+        "(nothing)" if answer.method == _ALL else answer.method,
+        f"{answer.cpu_s:.2f}",
+        _ratio(answer.cpu_s, base.cpu_s),
+        "optimal" if answer.status == "optimal" else f"{answer.gap or 0.0:.2%} t/o",
+        _difference(answer.cost, base.cost),
+        "-" if left is None else f"{left[0]:,}",
+        "-" if left is None or base_left is None else _ratio(left[0], base_left[0]),
+    )
+
+
+def _ratio(value: float, base: float) -> str:
+    return f"{value / base:.2f}x" if base > 0 else "-"
+
+
+def _difference(cost: float | None, base: float | None) -> str:
+    if cost is None or base is None:
+        return "-"
+    return "=" if abs(cost - base) <= 1e-6 * max(1.0, base) else f"{cost / base - 1:+.2%}"

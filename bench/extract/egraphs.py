@@ -1,0 +1,197 @@
+"""The e-graphs of the 13 models, explored once and kept as egraph-serialize files.
+
+A folder holds ``egraphs/SET/MODEL-kK.json``, the layout of extraction-gym (sub-folders of ``.json``
+files), so that other extractors can be run on the same e-graphs; and ``notes/SET/MODEL-kK.json``,
+how each was explored and which of its e-nodes are the original graph.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.tensat.measure import stopwatch
+from relational_tensat.base.errors import InputError
+from relational_tensat.base.files import write_aside
+from relational_tensat.base.resources import sql
+from relational_tensat.cli.database import Rows
+from relational_tensat.cost import load_profile
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import Limits, explore
+from relational_tensat.extract.interchange import egraph_json, read_egraph_json, save_egraph_json
+from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
+from relational_tensat.extract.tables import extraction_problem
+from relational_tensat.models import MODELS
+from relational_tensat.rules.library import load_rules, taso_rules
+from relational_tensat.rules.model import Rule
+from relational_tensat.rules.soundness.content import content_hash
+
+#: Named rule sets: ours, and TASO's taken as they are (the papers', unsound ones included).
+RULE_SETS = ("shipped", "taso")
+CYCLE_FILTERS = ("efficient", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """How an e-graph is explored; with other values it is another e-graph.
+
+    Attributes:
+        model: one of ``MODELS``.
+        k_multi: in how many iterations the multi-pattern rules take part.
+        rules: one of ``RULE_SETS``.
+        cycle_filter: ``efficient``, or ``none``: then the e-graph is cyclic.
+        cost: name of a cost profile.
+        iterations, node_limit, time_limit_s: limits; a limit in seconds makes the e-graph depend
+            on the machine, which the notes then say.
+    """
+
+    model: str
+    k_multi: int
+    rules: str = "shipped"
+    cycle_filter: str = "efficient"
+    cost: str = "tensat_t4"
+    iterations: int = 15
+    node_limit: int = 50_000
+    time_limit_s: float = 60.0
+
+    @property
+    def set_name(self) -> str:
+        """The sub-folder: what the e-graphs in it share."""
+        return self.rules if self.cycle_filter == "efficient" else f"{self.rules}-cyclic"
+
+    @property
+    def file_name(self) -> str:
+        """The file within the sub-folder."""
+        return f"{self.model}-k{self.k_multi}.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Explored:
+    """An e-graph of a model.
+
+    Attributes:
+        problem: what to extract, costs in µs, with the original graph.
+        notes: the settings and how exploration ended: ``stop_reason``, ``iterations``,
+            ``explore_cpu_s``, ``explore_wall_s``.
+    """
+
+    problem: ExtractionProblem
+    notes: dict[str, Any]
+
+
+def explored(what: Exploration, folder: Path, *, fresh: bool = False) -> Explored:
+    """Return an e-graph of a model: from the folder if it was explored before, in the same way.
+
+    Args:
+        what: the model and the settings.
+        folder: where e-graphs are kept; made where it is not.
+        fresh: explore again in any case (the code has changed).
+
+    Raises:
+        InputError: the folder cannot be written, or a file in it is broken.
+    """
+    rules = _rules(what.rules)
+    settings = {**asdict(what), "rules_hash": _hash_of(rules)}
+    kept = folder / "egraphs" / what.set_name / what.file_name
+    noted = folder / "notes" / what.set_name / what.file_name
+    if fresh or not kept.exists() or not _same(noted, settings):
+        _explore(what, rules, settings, kept, noted)
+    notes = _read_notes(noted)
+    original = notes.pop("original")
+    return Explored(_with_original(kept, original), notes)
+
+
+def _explore(
+    what: Exploration, rules: Sequence[Rule], settings: dict[str, Any], kept: Path, noted: Path
+) -> None:
+    """Explore, and write the e-graph and then the notes: a file without notes counts as none."""
+    limits = Limits(
+        iterations=what.iterations,
+        multi_iterations=what.k_multi,
+        multi_schedule="first",  # TENSAT's
+        e_nodes=what.node_limit,
+        seconds=what.time_limit_s,
+    )
+    for path in (kept, noted):
+        _make_folder(path.parent)
+    noted.unlink(missing_ok=True)
+    with closing(EGraph.create(MODELS[what.model]())) as egraph:
+        with stopwatch() as watch:
+            done = explore(egraph, rules, limits, cycle_filter=what.cycle_filter)
+        table = extraction_problem(egraph, load_profile(what.cost))
+        save_egraph_json(egraph_json(_Named(egraph)), kept)
+    chosen = table.problem.original[table.problem.original != UNUSED]
+    notes = {
+        "settings": settings,
+        "stop_reason": done.stop_reason,
+        "iterations": done.iterations,
+        "explore_cpu_s": round(watch.cpu_s, 3),
+        "explore_wall_s": round(watch.wall_s, 3),
+        "original": table.enodes[chosen].tolist(),
+    }
+    with write_aside(noted) as aside:
+        (aside / noted.name).write_text(json.dumps(notes) + "\n", encoding="utf-8")
+
+
+class _Named:
+    """An open e-graph's database, in the form that ``egraph_json`` asks for."""
+
+    def __init__(self, egraph: EGraph) -> None:
+        self._connection = egraph.connection
+
+    def named(self, name: str, **params: Any) -> Rows:
+        """Run ``sql/NAME.sql``."""
+        result = self._connection.execute(sql(name), params or None)
+        columns = tuple(str(column[0]) for column in result.description or ())
+        return Rows(columns, result.fetchall())
+
+
+def _with_original(file: Path, original: Sequence[int]) -> ExtractionProblem:
+    """Read an e-graph and mark the e-nodes of the original graph in it."""
+    egraph = read_egraph_json(file)
+    problem = egraph.problem
+    number = {name: node for node, name in enumerate(egraph.nodes)}
+    nodes = np.array([number[str(each)] for each in original], dtype=np.int32)
+    choice: Ints = np.full(problem.n_classes, UNUSED, dtype=np.int32)
+    choice[problem.node_class[nodes]] = nodes
+    if problem.n_classes > len(egraph.classes):  # several roots: the free e-node above them
+        choice[problem.root] = problem.n_nodes - 1
+    return replace(problem, original=choice)
+
+
+def _same(noted: Path, settings: dict[str, Any]) -> bool:
+    return noted.exists() and _read_notes(noted).get("settings") == settings
+
+
+def _read_notes(noted: Path) -> dict[str, Any]:
+    try:
+        notes = json.loads(noted.read_bytes())
+    except ValueError as error:
+        raise InputError(f"{noted}: not JSON: {error}; expected notes on an e-graph") from None
+    if not isinstance(notes, dict):
+        raise InputError(f"{noted}: expected an object with notes on an e-graph")
+    return notes
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made a folder: {error.strerror}") from None
+
+
+def _rules(name: str) -> Sequence[Rule]:
+    return taso_rules() if name == "taso" else load_rules()
+
+
+def _hash_of(rules: Sequence[Rule]) -> str:
+    """Return a short text that differs where the rules say something else."""
+    text = "\n".join(content_hash(rule) + repr(rule.worth) for rule in rules)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,218 @@
+"""The extractors that are compared, each run on one e-graph and its answer checked."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from bench.extract.algorithm2 import algorithm_2
+from bench.extract.check import chosen_cost
+from bench.extract.papers import solve_paper_form
+from bench.tensat.measure import stopwatch
+from relational_tensat.base.errors import NoSolutionError, RelationalTensatError
+from relational_tensat.extract import extract
+from relational_tensat.extract.problem import ExtractionProblem, Ints, relative_gap
+
+_AGREE = 1e-6
+"""Costs and bounds that differ by less than this fraction agree: solvers have tolerances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an extractor came to. The attributes are keys of the results that the bench writes.
+
+    Attributes:
+        method: one of ``METHODS``.
+        status: ``done`` (nothing was to be proven), ``optimal``, ``time-out`` (with the best so
+            far), ``no solution`` (a time-out before any), ``cyclic`` (the answer is no graph) or
+            ``skipped``.
+        cost: of the choice, re-computed from it by other code; None where there is no graph.
+        bound: no choice is cheaper than this (0 where nothing was proven).
+        gap: (cost - bound) / cost; None where there is no cost, or nothing to be proven.
+        cpu_s, wall_s: seconds of the extraction alone; CPU of all threads.
+        reduced: e-nodes, e-classes and edges after the reductions; only of ours.
+        dropped: e-nodes that each reduction took away; only of ours.
+        note: what the extractor said.
+    """
+
+    method: str
+    status: str
+    cost: float | None = None
+    bound: float = 0.0
+    gap: float | None = None
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    reduced: tuple[int, int, int] | None = None
+    dropped: dict[str, int] = field(default_factory=dict)
+    note: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the keys of the documented schema."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    """An answer before it is checked."""
+
+    choice: Ints | None
+    bound: float
+    status: str
+    reduced: tuple[int, int, int] | None = None
+    dropped: dict[str, int] = field(default_factory=dict)
+    note: str = ""
+
+
+def run_method(
+    problem: ExtractionProblem, method: str, time_limit_s: float, *, threads: int = 1
+) -> Answer:
+    """Run one of ``METHODS`` and check its answer.
+
+    Args:
+        problem: the e-graph.
+        method: its name.
+        time_limit_s: wall seconds of the extraction.
+        threads: HiGHS threads.
+    """
+    gc.collect()  # what earlier runs left behind is not this one's
+    with stopwatch() as watch:
+        try:
+            raw = METHODS[method](problem, time_limit_s, threads)
+        except NoSolutionError as error:
+            raw = _Raw(None, 0.0, "no solution", note=str(error))
+    return _checked(problem, method, raw, watch.cpu_s, watch.wall_s)
+
+
+def ours_without(
+    problem: ExtractionProblem, technique: str | None, time_limit_s: float, *, threads: int = 1
+) -> Answer:
+    """Run our exact extractor without one of its techniques (None: with all)."""
+    left_out = () if technique is None else (technique,)
+    with stopwatch() as watch:
+        raw = _ours(problem, time_limit_s, threads, left_out)
+    return _checked(problem, technique or "all", raw, watch.cpu_s, watch.wall_s)
+
+
+def contradictions(answers: list[Answer], optimum: float | None) -> list[str]:
+    """Return, in words, where answers to one e-graph cannot all be true.
+
+    A bound above a cost that was reached, a cost below a known optimum, or an optimal cost above it.
+    """
+    reached = [(each.cost, each.method) for each in answers if each.cost is not None]
+    said = []
+    if optimum is not None:
+        said = [
+            f"{method} costs {cost:.6f}, less than the planted {optimum:.6f}"
+            for cost, method in reached
+            if cost < optimum * (1 - _AGREE) - _AGREE
+        ]
+        reached.append((optimum, "the planted graph"))
+    said += [
+        f"{answer.method} bounds by {answer.bound:.6f} what {method} has at {cost:.6f}"
+        for answer in answers
+        for cost, method in reached
+        if answer.bound > cost * (1 + _AGREE) + _AGREE
+    ]
+    return said
+
+
+def _checked(
+    problem: ExtractionProblem, method: str, raw: _Raw, cpu_s: float, wall_s: float
+) -> Answer:
+    cost = None if raw.choice is None else chosen_cost(problem, raw.choice)
+    status = raw.status
+    if raw.choice is not None and cost is None:
+        status = "cyclic"
+    proves = method not in _HEURISTICS and cost is not None
+    return Answer(
+        method=method,
+        status=status,
+        cost=cost,
+        bound=raw.bound,
+        gap=relative_gap(cost, raw.bound) if proves and cost is not None else None,
+        cpu_s=cpu_s,
+        wall_s=wall_s,
+        reduced=raw.reduced,
+        dropped=raw.dropped,
+        note=raw.note,
+    )
+
+
+def _heuristic(name: str) -> Callable[[ExtractionProblem, float, int], _Raw]:
+    def run(problem: ExtractionProblem, time_limit_s: float, threads: int) -> _Raw:
+        return _Raw(extract(problem, name).choice, 0.0, "done")
+
+    return run
+
+
+def _algorithm_2(problem: ExtractionProblem, time_limit_s: float, threads: int) -> _Raw:
+    found = algorithm_2(problem, time_limit_s)
+    status = "done" if found.finished else "time-out"
+    return _Raw(found.choice, 0.0, status, note=f"{found.passes} passes")
+
+
+def _paper(form: str) -> Callable[[ExtractionProblem, float, int], _Raw]:
+    def run(problem: ExtractionProblem, time_limit_s: float, threads: int) -> _Raw:
+        found = solve_paper_form(problem, form, time_limit_s, threads=threads)
+        status = "optimal" if found.proven else "time-out"
+        if found.choice is None:
+            status = "no solution"
+        return _Raw(found.choice, found.bound, status, note=f"HiGHS: {found.status}")
+
+    return run
+
+
+def _ours(
+    problem: ExtractionProblem,
+    time_limit_s: float,
+    threads: int,
+    left_out: tuple[str, ...] = (),
+    cycles: str = "auto",
+) -> _Raw:
+    found = extract(
+        problem,
+        "ilp",
+        cycles=cycles,
+        time_limit_s=time_limit_s,
+        threads=threads,
+        without=left_out,
+    )
+    recomputed = chosen_cost(problem, found.choice)
+    if recomputed is None or abs(recomputed - found.cost_us) > _AGREE * max(1.0, found.cost_us):
+        raise RelationalTensatError(
+            f"the extractor says its choice costs {found.cost_us}, the choice itself {recomputed}"
+        )
+    status = "optimal" if found.optimal else "time-out"
+    return _Raw(
+        found.choice,
+        found.bound_us,
+        status,
+        found.reduced_size if any(found.size) else None,
+        dict(found.reductions),
+        found.note,
+    )
+
+
+def _package_form(cycles: str) -> Callable[[ExtractionProblem, float, int], _Raw]:
+    def run(problem: ExtractionProblem, time_limit_s: float, threads: int) -> _Raw:
+        return _ours(problem, time_limit_s, threads, cycles=cycles)
+
+    return run
+
+
+_HEURISTICS = ("greedy", "algorithm-2", "greedy-dag")
+#: The papers' integer programs, as the papers write them.
+PAPER_METHODS = ("paper-real", "paper-int", "paper-none")
+#: What runs without being asked for; the others are the papers' forms as the package has them: begun
+#: from greedy-dag, with stronger rows, and ``ilp-none`` with cuts against the circles it finds.
+DEFAULT_METHODS = (*_HEURISTICS, *PAPER_METHODS, "ours")
+METHODS: dict[str, Callable[[ExtractionProblem, float, int], _Raw]] = {
+    "greedy": _heuristic("greedy"),
+    "algorithm-2": _algorithm_2,
+    "greedy-dag": _heuristic("greedy-dag"),
+    **{f"paper-{form}": _paper(form) for form in ("real", "int", "none")},
+    **{f"ilp-{form}": _package_form(form) for form in ("real", "int", "none")},
+    "ours": _ours,
+}

@@ -1,0 +1,1 @@
+"""Costs measured on a GPU, and what they lead to."""

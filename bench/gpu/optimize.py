@@ -1,0 +1,84 @@
+"""One model of ``python -m bench gpu``, optimized for the GPU by one set of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+
+from bench.record import configurations as record
+from relational_tensat.cost import graph_cost_us
+from relational_tensat.cost.device import Configuration
+from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import Limits, explore
+from relational_tensat.extract import extract
+from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
+from relational_tensat.rules.library import load_rules, taso_rules
+from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
+
+#: Sets of rules by name: TENSAT's as they are, unsound ones included, and those that ship.
+RULE_SETS: dict[str, Callable[[], Sequence[Rule]]] = {
+    "tensat": cache(taso_rules),
+    "ours": cache(load_rules),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Optimized:
+    """What became of a model.
+
+    Attributes:
+        modelled_us: sum of its kernels' measured times.
+        optimal: whether no graph of the e-graph is cheaper.
+    """
+
+    graph: Graph
+    modelled_us: float
+    e_nodes: int
+    optimal: bool
+
+
+def optimize_for(
+    graph: Graph,
+    rules: str,
+    source: MeasuredSource,
+    *,
+    k_multi: int,
+    until_s: float,
+    extract_time_limit_s: float,
+) -> Optimized | None:
+    """Explore a model's rewritings, measure their kernels, extract the cheapest graph.
+
+    Args:
+        rules: one of ``RULE_SETS``.
+        until_s: the time of ``time.perf_counter`` until which kernels are measured.
+
+    Returns:
+        None where time was up before all kernels were measured; those that were are in the cache.
+    """
+    chosen, limits = RULE_SETS[rules](), Limits(multi_iterations=k_multi)
+    asked = record.egraph_configurations(graph, chosen, limits)
+    if not measure_all(source, asked, until_s):
+        return None
+    with closing(EGraph.create(graph)) as egraph:
+        explore(egraph, chosen, limits)
+        table = extraction_problem(egraph, source)
+        found = extract(table.problem, "ilp", time_limit_s=extract_time_limit_s)
+        choose(egraph, table, found.choice)
+        result = chosen_graph(egraph)
+        e_nodes, _ = egraph.counts()
+    return Optimized(result, graph_cost_us(result, source), e_nodes, found.optimal)
+
+
+def measure_all(
+    source: MeasuredSource, configurations: Sequence[Configuration], until_s: float
+) -> bool:
+    """Measure configurations until a time; return whether all of them have been."""
+    timed = [each for each in configurations if not source.is_free(each)]
+    done = 0
+    for asked in record.record(source, timed, until_s):
+        done = asked
+    return done == len(timed)

@@ -1,0 +1,1 @@
+"""The 13 models as they are."""

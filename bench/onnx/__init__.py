@@ -1,0 +1,1 @@
+"""Real ONNX files: nodes and modelled times beside other optimizers."""

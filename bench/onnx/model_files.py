@@ -1,0 +1,51 @@
+"""The models of ``python -m bench onnx``: where their files are."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import MissingDependencyError
+
+#: Exported from PyTorch with seeded weights, see ``export_blocks`` and ``export_transformer``.
+BLOCKS = ("encoder_block", "decoder_block", "vit_block", "gated_mlp", "transformer_block")
+#: Inside the onnx package: real architectures with constant weights, so that the files are small.
+LIGHT = (
+    "squeezenet", "shufflenet", "resnet50", "inception_v1", "inception_v2", "densenet121",
+    "bvlc_alexnet", "zfnet512", "vgg19",
+)  # fmt: skip
+_INPUTS = Path(__file__).parents[1] / "inputs"
+_LIGHT_FOLDER = Path("backend", "test", "data", "light")
+
+
+def model_files(names: Sequence[str]) -> dict[str, Path]:
+    """Return the file of each model; of all if none is named.
+
+    Args:
+        names: of ``BLOCKS`` and ``LIGHT``, or paths of ``.onnx`` files.
+
+    Raises:
+        UsageError: one is neither; names the nearest.
+        MissingDependencyError: onnx is not installed.
+    """
+    found = {}
+    for name in names or (*BLOCKS, *LIGHT):
+        path = Path(name)
+        if path.suffix == ".onnx":
+            found[path.stem] = path
+            continue
+        check_choice("model", name, (*BLOCKS, *LIGHT))
+        if name in BLOCKS:
+            found[name] = _INPUTS / f"{name}.onnx"
+        else:
+            found[name] = _onnx_package() / _LIGHT_FOLDER / f"light_{name}.onnx"
+    return found
+
+
+def _onnx_package() -> Path:
+    spec = importlib.util.find_spec("onnx")
+    if spec is None or spec.origin is None:
+        raise MissingDependencyError("the models are ONNX files: pip install onnx onnxruntime")
+    return Path(spec.origin).parent

@@ -1,0 +1,155 @@
+"""What a recorded table should have: the configurations of models, and of what they can become."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.onnx.model_files import model_files
+from relational_tensat.base.errors import InputError
+from relational_tensat.cost.cache import CostCache
+from relational_tensat.cost.device import Configuration, Device, Sample
+from relational_tensat.cost.key import configuration_of
+from relational_tensat.cost.measured import MeasuredSource
+from relational_tensat.cost.profile_file import load_profile
+from relational_tensat.cost.source import Answer, CostSource
+from relational_tensat.cost.table import write_table
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import Limits, explore
+from relational_tensat.extract.tables import extraction_problem
+from relational_tensat.formats import load_model
+from relational_tensat.models import MODELS, GraphBuilder
+from relational_tensat.rules.library import load_rules
+from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
+from relational_tensat.tensor.inference import inference_nodes
+from relational_tensat.tensor.sharing import share_equal_weights
+
+#: Asked for at once: the clock is looked at in between.
+_BATCH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """How much of a model a recording has.
+
+    Attributes:
+        wanted: configurations of its graph, or of its e-graph, that take time.
+        known: those of them that have been measured.
+    """
+
+    model: str
+    wanted: int
+    known: int
+
+
+def two_products() -> Graph:
+    """Return two products that share their left factor: what merging is worth, in the smallest model."""
+    builder = GraphBuilder("two_products")
+    x = builder.input("x", 64, 512)
+    weights = [builder.weight(name, 512, 512) for name in ("left", "right")]
+    return builder.build(*(builder.op("matmul", x, weight) for weight in weights))
+
+
+#: The graphs that are built, by name.
+BUILT: Mapping[str, Callable[[], Graph]] = {**MODELS, "two_products": two_products}
+
+
+def all_models() -> dict[str, Path | None]:
+    """Return what is recorded: graphs that are built, and the ONNX files of the bench."""
+    files = {f"{name}.onnx": path for name, path in model_files([]).items()}
+    return {**dict.fromkeys(BUILT), **files}
+
+
+def load(name: str, path: Path | None) -> Graph:
+    """Return one of ``all_models``, as a run optimizes it."""
+    return share_equal_weights(BUILT[name]() if path is None else load_model(path))
+
+
+def graph_configurations(graph: Graph) -> list[Configuration]:
+    """Return the distinct configurations that run at inference."""
+    found = (
+        configuration_of(node.op, inputs, output, node.attrs)
+        for node, inputs, output in inference_nodes(graph)
+    )
+    return list(dict.fromkeys(found))
+
+
+def egraph_configurations(
+    graph: Graph, rules: Sequence[Rule] | None = None, limits: Limits | None = None
+) -> list[Configuration]:
+    """Return what a run asks for, with the shipped rules and default limits unless others are given."""
+    collector = _Collector()
+    with closing(EGraph.create(graph)) as egraph:
+        explore(egraph, load_rules() if rules is None else rules, limits or Limits())
+        extraction_problem(egraph, collector)
+    return collector.asked
+
+
+def record(
+    source: MeasuredSource, configurations: Sequence[Configuration], until_s: float
+) -> Iterator[int]:
+    """Measure configurations batch by batch, until a time of ``time.perf_counter``.
+
+    Yields:
+        how many have been asked for.
+    """
+    for start in range(0, len(configurations), _BATCH):
+        if time.perf_counter() > until_s:
+            return
+        source.ask(configurations[start : start + _BATCH])
+        yield min(start + _BATCH, len(configurations))
+
+
+def coverage(
+    device: Device, cache: CostCache, wanted: Mapping[str, Sequence[Configuration]]
+) -> list[Recorded]:
+    """Return how much of each model a cache has."""
+    found = []
+    for model, configurations in wanted.items():
+        results = cache.find(device.key, configurations)
+        known = sum(isinstance(result, Sample) for result in results.values())
+        found.append(Recorded(model, len(configurations), known))
+    return found
+
+
+def export(device: Device, cache: CostCache, path: Path) -> int:
+    """Write all that a cache has measured on a device as a table; return how many rows.
+
+    Raises:
+        InputError: there is nothing, or the file cannot be written.
+    """
+    rows = [
+        each for each in cache.rows() if each.key == device.key and isinstance(each.result, Sample)
+    ]
+    if not rows:
+        raise InputError(f"{cache.path}: nothing has been measured on {device.key.name}")
+    write_table(path, rows)
+    return len(rows)
+
+
+class _Collector(CostSource):
+    """Writes down what it is asked; its answers are the profile's."""
+
+    def __init__(self) -> None:
+        self._profile = load_profile("cpu")
+        super().__init__(self._profile.name)
+        self.asked: list[Configuration] = []
+
+    def is_free(self, configuration: Configuration) -> bool:
+        """Say no: which kernels are free is the device's to say."""
+        return False
+
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+        """Answer, and remember."""
+        self.asked += configurations
+        return {each: Answer(self.estimate_us(each), "estimated") for each in configurations}
+
+    def estimate_us(self, configuration: Configuration) -> float:
+        """Return what the profile says."""
+        return self._profile.cost_us(
+            configuration.op, configuration.inputs, configuration.output, dict(configuration.attrs)
+        )

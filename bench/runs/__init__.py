@@ -1,0 +1,1 @@
+"""Whole runs as processes, within their limits."""

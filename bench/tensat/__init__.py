@@ -1,0 +1,1 @@
+"""TENSAT's models with TASO's rules, beside TENSAT's own figures."""

@@ -1,0 +1,134 @@
+"""``python -m bench tensat``: the nine models of TENSAT, beside TENSAT's own figures."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import TypeVar
+
+from bench.common.saving import save_result
+from bench.tensat.comparison import compare
+from bench.tensat.measure import Run, Settings, measure
+from bench.tensat.peer import load_peer_runs
+from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import UsageError
+from relational_tensat.cost import load_profile
+from relational_tensat.models import TENSAT_MODELS
+from relational_tensat.rules.library import load_rules, taso_rules
+from relational_tensat.rules.model import Rule
+from relational_tensat.run.options import EXTRACTORS
+
+RESULTS = Path(__file__).parents[1] / "results"
+#: Named rule sets: TASO's taken as they are (the peer's, unsound ones included), and ours.
+RULE_SETS = ("taso", "shipped")
+
+Number = TypeVar("Number", int, float)
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command to argparse."""
+    parser = commands.add_parser("tensat", help="optimize TENSAT's nine models")
+    parser.add_argument("--models", metavar="A,B", help="only these; default: all nine")
+    parser.add_argument("--k", metavar="K,L", default="1,2", help="values of k_multi (1,2)")
+    parser.add_argument("--rules", choices=RULE_SETS, default="taso", help="rule set (taso)")
+    parser.add_argument("--cost", metavar="PROFILE", default="tensat_t4", help="(tensat_t4)")
+    parser.add_argument("--iterations", type=int, default=15, help="limit (15)")
+    parser.add_argument("--node-limit", type=int, default=50_000, help="limit (50000)")
+    parser.add_argument("--extractor", choices=EXTRACTORS, default="ilp", help="(ilp)")
+    parser.add_argument(
+        "--extract-time-limit", metavar="S", type=float, default=60.0, help="of one run (60)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON in place of the tables")
+    parser.add_argument("--save", action="store_true", help="keep the runs in bench/results/")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure every model at every k_multi and print the runs.
+
+    Raises:
+        UsageError: a model, profile or number that does not exist or cannot be.
+    """
+    models = parse_models(options.models)
+    k_values = parse_k_values(options.k)
+    settings = Settings(
+        rules=_rules(options.rules),
+        profile=load_profile(options.cost),
+        iterations=_positive(options.iterations, "--iterations"),
+        node_limit=_positive(options.node_limit, "--node-limit"),
+        extractor=options.extractor,
+        extract_time_limit_s=_positive(options.extract_time_limit, "--extract-time-limit"),
+    )
+    runs = _measure_all(models, k_values, settings)
+    if options.json:
+        print(json.dumps({"runs": [run.as_json() for run in runs]}, indent=2))
+    else:
+        print(compare(runs, load_peer_runs()))
+    if options.save:
+        print(f"saved {save(runs, options, RESULTS)}", file=sys.stderr)
+    return 0
+
+
+def parse_models(text: str | None) -> list[str]:
+    """Return the names in a comma-separated list, all nine for None.
+
+    Raises:
+        UsageError: one is not a model of TENSAT's; names the nearest.
+    """
+    if text is None:
+        return list(TENSAT_MODELS)
+    return [check_choice("model", name.strip(), TENSAT_MODELS) for name in text.split(",")]
+
+
+def parse_k_values(text: str) -> list[int]:
+    """Return the numbers in a comma-separated list.
+
+    Raises:
+        UsageError: one is not a whole number, or negative.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise UsageError(f"--k {text!r}, expected whole numbers separated by commas")
+    return [int(part) for part in parts]
+
+
+def save(runs: Sequence[Run], options: argparse.Namespace, directory: Path) -> Path:
+    """Write the runs with their settings, machine, versions and commit; return the file.
+
+    A second save of the same rules on the same day replaces the first.
+    """
+    path = directory / f"tensat-{date.today().isoformat()}-{options.rules}.json"
+    content = {
+        "settings": {
+            key: value
+            for key, value in sorted(vars(options).items())
+            if key not in ("command", "run", "json", "save")
+        },
+        "runs": [dataclasses.asdict(run) for run in runs],
+    }
+    return save_result(path, content)
+
+
+def _measure_all(models: Sequence[str], k_values: Sequence[int], settings: Settings) -> list[Run]:
+    runs = []
+    for model in models:
+        graph = TENSAT_MODELS[model]()
+        for k_multi in k_values:
+            print(f"{model}, k_multi={k_multi} ...", file=sys.stderr, flush=True)
+            runs.append(measure(graph, k_multi, settings))
+    return runs
+
+
+def _rules(name: str) -> Sequence[Rule]:
+    return taso_rules() if name == "taso" else load_rules()
+
+
+def _positive(value: Number, flag: str) -> Number:
+    if not value > 0:
+        raise UsageError(f"{flag} {value}, expected a number above 0")
+    return value

@@ -1,0 +1,73 @@
+"""The rooms of the package: imports go one way, and no module is part of a circle."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import networkx as nx
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "relational_tensat"
+
+
+def modules() -> dict[str, Path]:
+    """Return the files of the package by module name."""
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def import_graph() -> nx.DiGraph:
+    """Return an edge for each import of a module of the package by another, wherever it stands."""
+    known = modules()
+    graph = nx.DiGraph()
+    for name, path in known.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                graph.add_edges_from(
+                    (name, alias.name) for alias in node.names if alias.name in known
+                )
+            elif isinstance(node, ast.ImportFrom) and node.module in known:
+                for alias in node.names:
+                    inner = f"{node.module}.{alias.name}"
+                    graph.add_edge(name, inner if inner in known else node.module)
+    return graph
+
+
+def rooms() -> list[str]:
+    """Return the rooms in the order of ``docs/architecture.md``."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)
+
+
+def test_no_module_is_part_of_a_circle_of_imports() -> None:
+    circles = [
+        sorted(part) for part in nx.strongly_connected_components(import_graph()) if len(part) > 1
+    ]
+    assert circles == []
+
+
+def test_every_room_stands_in_the_table_and_there_are_at_most_16() -> None:
+    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert folders == set(rooms())
+    assert len(folders) <= 16
+
+
+def test_rooms_import_only_from_rooms_above_them_in_the_table() -> None:
+    order = {room: place for place, room in enumerate(rooms())}
+    wrong = []
+    for source, target in import_graph().edges:
+        one, other = (name.split(".")[1:2] for name in (source, target))
+        if one and other and order.get(one[0], len(order)) < order.get(other[0], -1):
+            wrong.append((source, target))
+    assert wrong == []
+
+
+def test_no_module_name_stands_three_times() -> None:
+    names = Counter(path.stem for path in modules().values() if path.stem != "__init__")
+    assert {name: count for name, count in names.items() if count > 2} == {}
