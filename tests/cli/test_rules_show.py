@@ -5,22 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import duckdb
-import pytest
 
 from relational_tensat.cli.rules_show_text import rule_sql
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules, taso_rules
-from relational_tensat.rules.model import Rule
 from relational_tensat.rules.text import rule_text
 
 ALL = [*load_rules(), *taso_rules()]
 
 
-@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.name)
-def test_a_printed_rule_reads_back_the_same(rule: Rule) -> None:
-    plain = replace(rule, name=rule.name.partition("[")[0])
-    (again,) = parse_rules(rule_text(plain), "printed")
-    assert replace(again, file=plain.file, line=plain.line) == plain
+def test_a_printed_rule_reads_back_the_same() -> None:
+    for rule in ALL:
+        plain = replace(rule, name=rule.name.partition("[")[0])
+        (again,) = parse_rules(rule_text(plain), "printed")
+        assert replace(again, file=plain.file, line=plain.line) == plain, rule.name
 
 
 def test_the_sql_names_the_rule_and_parses() -> None:

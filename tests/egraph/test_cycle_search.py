@@ -53,12 +53,12 @@ def breakers_by_age(edges: list[Edge]) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_an_enode_goes_if_it_closes_a_cycle_with_older_ones(seed: int) -> None:
-    edges, height = random_edges(seed)
-    expected = breakers_by_age(edges)
-    random.Random(seed).shuffle(edges)  # what is filtered depends on ages alone
-    assert break_cycles(columns(edges, height), never).enodes == expected
+def test_an_enode_goes_if_it_closes_a_cycle_with_older_ones() -> None:
+    for seed in range(300):
+        edges, height = random_edges(seed)
+        expected = breakers_by_age(edges)
+        random.Random(seed).shuffle(edges)  # what is filtered depends on ages alone
+        assert break_cycles(columns(edges, height), never).enodes == expected, seed
 
 
 def test_the_oldest_enode_of_each_class_stays() -> None:
@@ -77,29 +77,29 @@ def test_the_oldest_enode_of_each_class_stays() -> None:
         )
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_labels_are_the_lowest_that_what_is_kept_needs(seed: int) -> None:
-    edges, height = random_edges(seed)
-    broken = break_cycles(columns(edges, height), never)
-    labels = dict(zip(broken.classes.tolist(), broken.labels.tolist(), strict=True))
-    lowest = {each: height[each] for each in labels}
-    kept = [(c, d) for e, c, d in edges if e not in broken.enodes and {c, d} <= labels.keys()]
-    for owner in reversed(list(nx.topological_sort(nx.DiGraph(kept)))):
-        lowest[owner] = max([lowest[owner], *(lowest[d] + 1 for c, d in kept if c == owner)])
-    assert labels == lowest
+def test_labels_are_the_lowest_that_what_is_kept_needs() -> None:
+    for seed in range(300):
+        edges, height = random_edges(seed)
+        broken = break_cycles(columns(edges, height), never)
+        labels = dict(zip(broken.classes.tolist(), broken.labels.tolist(), strict=True))
+        lowest = {each: height[each] for each in labels}
+        kept = [(c, d) for e, c, d in edges if e not in broken.enodes and {c, d} <= labels.keys()]
+        for owner in reversed(list(nx.topological_sort(nx.DiGraph(kept)))):
+            lowest[owner] = max([lowest[owner], *(lowest[d] + 1 for c, d in kept if c == owner)])
+        assert labels == lowest, seed
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_the_core_has_all_cycles_and_no_ends(seed: int) -> None:
-    edges, height = random_edges(seed)
-    arrays = columns(edges, height)
-    suspect = arrays["child_height"] >= arrays["height"]
-    found = set(cyclic_core(arrays["class"], arrays["child"], suspect, never).tolist())
-    graph = nx.DiGraph((c, d) for _, c, d in edges)
-    of = {c: n for n, each in enumerate(nx.strongly_connected_components(graph)) for c in each}
-    assert found >= {place for place, (_, c, d) in enumerate(edges) if of[c] == of[d]}
-    core = nx.DiGraph(edges[place][1:] for place in found)
-    assert all(core.out_degree(each) and core.in_degree(each) for each in core)
+def test_the_core_has_all_cycles_and_no_ends() -> None:
+    for seed in range(100):
+        edges, height = random_edges(seed)
+        arrays = columns(edges, height)
+        suspect = arrays["child_height"] >= arrays["height"]
+        found = set(cyclic_core(arrays["class"], arrays["child"], suspect, never).tolist())
+        graph = nx.DiGraph((c, d) for _, c, d in edges)
+        of = {c: n for n, each in enumerate(nx.strongly_connected_components(graph)) for c in each}
+        assert found >= {place for place, (_, c, d) in enumerate(edges) if of[c] == of[d]}, seed
+        core = nx.DiGraph(edges[place][1:] for place in found)
+        assert all(core.out_degree(each) and core.in_degree(each) for each in core), seed
 
 
 def test_a_search_can_be_ended() -> None:
