@@ -62,13 +62,13 @@ def _conclusion(trace: Trace) -> str:
         case "pair":
             return f"no match: no pair where {last.asked}"
         case "attribute":
-            return f"the last were turned away: {last.asked} stands for two values: {instead}"
+            return f"the last were rejected: {last.asked} stands for two values: {instead}"
         case "target":
-            return f"the last were turned away by shapes, at {last.asked} in the target: {instead}"
+            return f"the last were rejected by shapes, at {last.asked} in the target: {instead}"
         case "type":
-            return f"the last were turned away: the result would be another type: {instead}"
+            return f"the last were rejected: the result would be another type: {instead}"
         case stage:
-            return f"the last were turned away by ({stage} {last.asked}): {instead}"
+            return f"the last were rejected by ({stage} {last.asked}): {instead}"
 
 
 def _failed(trace: Trace) -> Step:
@@ -87,7 +87,7 @@ def _work(answer: WhyNot) -> str:
 
 
 def _print_steps(answer: WhyNot, trace: Trace, console: Console) -> None:
-    rows = table("left", "step", "turned away", numbers=("left",))
+    rows = table("left", "step", "rejected", numbers=("left",))
     for title, steps in _sections(answer, trace):
         rows.add_row("", title)
         for step in steps:

@@ -36,10 +36,13 @@ class Checker:
         self._check_types()
         if not step.forward:
             found, built = built, found
-        for each in step.replaced:
-            if (found[each.output], built[each.output]) != (each.before, each.after):
+        for replaced in step.replaced:
+            if (found[replaced.output], built[replaced.output]) != (
+                replaced.before,
+                replaced.after,
+            ):
                 raise _wrong(step, "its rule says something else")
-        pairs = {(each.before, each.after) for each in step.replaced}
+        pairs = {(replaced.before, replaced.after) for replaced in step.replaced}
         if not self._only_replaced(step.before, step.after, pairs):
             raise _wrong(step, "more has changed than what its rule replaces")
 
@@ -91,7 +94,7 @@ class Checker:
     ) -> bool:
         """Whether two graphs are the same but for replaced terms, at some or all of their uses."""
         pending = list(zip(before, after, strict=True))
-        seen = set(pending)
+        visited = set(pending)
         while pending:
             one, other = pending.pop()
             if one == other or (one, other) in pairs:
@@ -99,8 +102,8 @@ class Checker:
             a, b = self._terms[one], self._terms[other]
             if a.signature != b.signature:
                 return False
-            fresh = set(zip(a.children, b.children, strict=True)) - seen
-            seen |= fresh
+            fresh = set(zip(a.children, b.children, strict=True)) - visited
+            visited |= fresh
             pending += fresh
         return True
 

@@ -51,10 +51,10 @@ class TermCosts:
         for number in range(len(self._constant), term + 1):
             signature, children = self._terms[number]
             symbol = self._signatures[signature].symbol
-            known = bool(children) or symbol.op in ("weight", "fill")
+            is_constant = bool(children) or symbol.op in ("weight", "fill")
             random = symbol.op == "opaque" and bool(dict(symbol.attrs)["key"])
             self._constant.append(
-                known and not random and all(self._constant[child] for child in children)
+                is_constant and not random and all(self._constant[child] for child in children)
             )
         return self._constant[term]
 

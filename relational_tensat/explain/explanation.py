@@ -182,7 +182,7 @@ class _Explainer:
             cost_original_us=sum(self._costs.term_us(term) for term in numbers.values()),
             cost_before_us=before_us,
             operators_before=operators,
-            steps=tuple(self._step(n, each) for n, each in enumerate(rewrites, start=1)),
+            steps=tuple(self._step(n, rewrite) for n, rewrite in enumerate(rewrites, start=1)),
             rewrites=tuple(rewrites),
             terms=self._terms,
             original=original,
@@ -224,20 +224,20 @@ class _Explainer:
 
     def _extracted(self) -> Outputs:
         """Return the extracted graph, read off the tables."""
-        made: dict[int, int] = {}
+        term_of: dict[int, int] = {}
         begun: set[int] = set()
         rows = self._stored.connection.execute(sql("egraph/output_classes")).fetchall()
         outputs = [owner for _, owner in rows]
         stack = list(outputs)
         while stack:
             owner = stack[-1]
-            if owner in made:
+            if owner in term_of:
                 stack.pop()
                 continue
             if owner not in self._chosen:
                 raise InputError("the extracted graph is not complete: an e-class has no e-node")
             node = self._graph.nodes[self._chosen[owner]]
-            waiting = [child for child in node.children if child not in made]
+            waiting = [child for child in node.children if child not in term_of]
             if not begun.isdisjoint(waiting):
                 raise InputError("the extracted graph is cyclic")
             if waiting:
@@ -245,8 +245,8 @@ class _Explainer:
                 stack.extend(waiting)
                 continue
             stack.pop()
-            made[owner] = self._terms.number(node.signature, [made[c] for c in node.children])
-        return tuple([made[owner] for owner in outputs])
+            term_of[owner] = self._terms.number(node.signature, [term_of[c] for c in node.children])
+        return tuple([term_of[owner] for owner in outputs])
 
     def _step(self, number: int, rewrite: Rewrite) -> Step:
         law = rewrite.law
@@ -258,7 +258,7 @@ class _Explainer:
             rule=law.rule.name,
             law=law.rule.law,
             backward=not rewrite.forward,
-            at=tuple(self._place(each) for each in rewrite.replaced),
+            at=tuple(self._place(replaced) for replaced in rewrite.replaced),
             found=found,
             built=built,
             cost_us=cost_us,
@@ -276,7 +276,7 @@ class _Explainer:
         values = list(rewrite.operands)
         for signature, operands in side.nodes:
             values.append(self._terms.number(signature, [values[number] for number in operands]))
-        roots = [side.roots[each.output] for each in rewrite.replaced]
+        roots = [side.roots[replaced.output] for replaced in rewrite.replaced]
         needed = {value for root in roots for value in (root, *side.below(root))}
         terms = dict.fromkeys(values[v] for v in sorted(needed) if v >= side.variables)
         ops = [self._stored.signatures[self._terms[term].signature].symbol.op for term in terms]

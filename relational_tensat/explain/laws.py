@@ -21,7 +21,7 @@ class Side:
         variables: how many tensor variables the rule has; they are the first values.
         nodes: (signature, operands) of each operator, operands before what is computed from them. An
             operand below ``variables`` is that variable, another one the node of that many places on.
-        roots: the values that the rule speaks of, one per source.
+        roots: the values that the rule names, one per source.
     """
 
     variables: int
@@ -34,13 +34,13 @@ class Side:
 
     def below(self, value: int) -> frozenset[int]:
         """Return the operators, as values, that a value is computed from."""
-        found: set[int] = set()
+        variables: set[int] = set()
         pending = [value]
         while pending:
-            fresh = {v for v in self.operands(pending.pop()) if v >= self.variables} - found
-            found |= fresh
+            fresh = {v for v in self.operands(pending.pop()) if v >= self.variables} - variables
+            variables |= fresh
             pending += fresh
-        return frozenset(found)
+        return frozenset(variables)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""An edge that is about to be walked: which nodes are what its rule speaks of."""
+"""An edge that is about to be walked: which nodes are what its rule names."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ class Match:
         """
         side, enodes = self.built if built else self.found
         base = side.variables
-        values = {number: each.now() for number, each in self.bound.items() if number < base}
+        values = {
+            number: variable.now() for number, variable in self.bound.items() if number < base
+        }
         pending = [(node, side.roots[output])]
         while pending:
             current, value = pending.pop()
@@ -72,4 +74,4 @@ class Match:
                 if current.enode != enodes[value - base]:
                     return None
                 pending += zip(current.operands(), side.operands(value), strict=True)
-        return {number: each for number, each in values.items() if number < base}
+        return {number: variable for number, variable in values.items() if number < base}

@@ -110,7 +110,7 @@ class _Values:
         """Return the relative error between a term and what replaces it; 0 for one that is rounding.
 
         Args:
-            tolerance: smaller errors are not looked into.
+            tolerance: smaller errors are not localized.
         """
         old, new = self._value(self._original(before)), self._value(after)
         errors = [relative_error(a, b) for a, b in zip(old, new, strict=True)]
@@ -126,7 +126,7 @@ class _Values:
         """Take note of the terms that a step made equal: what it replaced, and all that uses it."""
         replaced = {(each.before, each.after) for each in rewrite.replaced}
         pending = list(zip(rewrite.before, rewrite.after, strict=True))
-        seen = set(pending)
+        visited = set(pending)
         while pending:
             pair = old, new = pending.pop()
             if old == new:
@@ -135,8 +135,8 @@ class _Values:
                 self._first.setdefault(new, self._original(old))
             if pair not in replaced:
                 below = zip(self._terms[old].children, self._terms[new].children, strict=True)
-                fresh = set(below) - seen
-                seen |= fresh
+                fresh = set(below) - visited
+                visited |= fresh
                 pending += fresh
 
     def _original(self, term: int) -> int:
@@ -173,11 +173,11 @@ class _Values:
             kind = tensors_of(stored.type)[0]
             value = np.asarray(self._leaf(symbol.op, str(attrs["name"])))
             return (value.astype("float64" if kind.is_float else numpy_dtype(kind.dtype)),)
-        given = [
+        operand_types = [
             parts if isinstance(kind, tuple) else parts[0]
             for parts, kind in zip(operands, stored.operands, strict=True)
         ]
-        result: Any = get_operator(symbol.op).evaluate_typed(given, stored.operands, attrs)
+        result: Any = get_operator(symbol.op).evaluate_typed(operand_types, stored.operands, attrs)
         parts = result if isinstance(stored.type, tuple) else (result,)
         return tuple(np.asarray(part) for part in parts)
 

@@ -1,7 +1,7 @@
 """The proof graph: all e-nodes of a run, and every union that a rule asked for as an edge.
 
 Two e-nodes are in one class because a chain of such unions connects them. Congruence needs no edges,
-since here e-nodes are told apart by the classes that their operands have *in the end*.
+since here e-nodes are distinguished by the classes that their operands have *in the end*.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Edge:
         return (self.law.source, self.source) if forward else (self.law.target, self.target)
 
     def root(self, forward: bool, output: int) -> int | None:
-        """Return the e-node of a root of the side that is walked from; None where it is a variable."""
+        """Return the e-node of a root of the side where the walk begins; None where it is a variable."""
         side, enodes = self.side(forward)
         number = side.roots[output] - side.variables
         return enodes[number] if number >= 0 else None
@@ -117,45 +117,45 @@ class ProofGraph:
         Raises:
             InputError: there is none, so the database is not what a run wrote.
         """
-        found = self._enode_of.get((signature, children))
-        if found is None:
-            raise InputError("an e-node that the log speaks of is not in the database")
-        return found
+        enode = self._enode_of.get((signature, children))
+        if enode is None:
+            raise InputError("an e-node that the log names is not in the database")
+        return enode
 
-    def next_walk(self, enode: int, wanted: int, banned: Collection[Walk] = ()) -> Walk | None:
+    def next_walk(self, enode: int, goal: int, banned: Collection[Walk] = ()) -> Walk | None:
         """Return the first edge on the shortest way to another e-node of the class; None without one.
 
         Args:
             banned: edges (and the way to walk them) not to be used.
         """
         if banned:
-            return self._route(wanted, banned).get(enode)
-        route = self._routes.get(wanted)
+            return self._route(goal, banned).get(enode)
+        route = self._routes.get(goal)
         if route is None:
-            route = self._routes[wanted] = self._route(wanted, ())
+            route = self._routes[goal] = self._route(goal, ())
         return route.get(enode)
 
-    def _route(self, wanted: int, banned: Collection[Walk]) -> dict[int, Walk]:
+    def _route(self, goal: int, banned: Collection[Walk]) -> dict[int, Walk]:
         """Return, per e-node of the class, the first edge on the shortest way to one of them (Dijkstra)."""
         first: dict[int, Walk] = {}
-        steps = {wanted: 0}
-        queue = [(0, wanted)]
+        steps = {goal: 0}
+        queue = [(0, goal)]
         while queue:
             count, at = heapq.heappop(queue)
             if count > steps[at]:
                 continue
-            for before, walk in self._arriving(at, wanted):
+            for before, walk in self._arriving(at, goal):
                 total = count + walk[0].steps[walk[1]]
                 if walk not in banned and total < steps.get(before, total + 1):
                     steps[before], first[before] = total, walk
                     heapq.heappush(queue, (total, before))
         return first
 
-    def _arriving(self, enode: int, wanted: int) -> Iterator[tuple[int, Walk]]:
+    def _arriving(self, enode: int, goal: int) -> Iterator[tuple[int, Walk]]:
         """Yield the walks that end at an e-node and where they start."""
         for edge, forward in self._leaving[enode]:
             yield (edge.end if forward else edge.start), (edge, not forward)
-            if forward and enode == wanted and edge.root(False, edge.output) is None:
+            if forward and enode == goal and edge.root(False, edge.output) is None:
                 for member in self.members[
                     self.owner(enode)
                 ]:  # any form may stand for the variable
@@ -176,15 +176,15 @@ class ProofGraph:
         }
         signatures = dict(connection.execute("SELECT id, signatures FROM instance_log").fetchall())
         laws = Laws(self.stored.signatures)
-        made: dict[int, Law] = {}
+        laws_by_instance: dict[int, Law] = {}
         for rule, instance, output, bindings in connection.execute(
             sql("explain/reasons")
         ).fetchall():
             written, places, leaves = rules[rule]
-            if instance not in made:
-                made[instance] = laws.law(written, signatures[instance])
+            if instance not in laws_by_instance:
+                laws_by_instance[instance] = laws.law(written, signatures[instance])
             operands = [bindings[place] for place in places]
-            yield self._edge(made[instance], output, operands, bindings[leaves:])
+            yield self._edge(laws_by_instance[instance], output, operands, bindings[leaves:])
 
     def _edge(self, law: Law, output: int, operands: list[int], built: list[int]) -> Edge:
         """Return the edge of a union.

@@ -63,43 +63,43 @@ class Replay:
     def _settle_next(self) -> bool:
         """Give one more node the form that was extracted, all its users having theirs; False at the end."""
         for node in reversed(self._state.nodes()):
-            wanted = self._chosen[self._graph.owner(node.enode)]
-            if node.enode == wanted:
+            goal = self._chosen[self._graph.owner(node.enode)]
+            if node.enode == goal:
                 node.final = True
             else:
-                self._reach(node, wanted)
+                self._reach(node, goal)
                 node.now().final = True
                 return True
         return False
 
-    def _reach(self, node: Node, wanted: int) -> None:
+    def _reach(self, node: Node, goal: int) -> None:
         """Rewrite a node, which is not fixed, until it has the form that is wanted."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise _given_up("rewrites that need each other too deeply")
-        tried: set[tuple[tuple[int, ...], Walk]] = set()
+        attempts: set[tuple[tuple[int, ...], Walk]] = set()
         banned: set[Walk] = set()
-        while node.enode != wanted:
-            walk = self._graph.next_walk(node.enode, wanted, banned)
+        while node.enode != goal:
+            walk = self._graph.next_walk(node.enode, goal, banned)
             if walk is None:
                 raise _given_up("no way from one e-node of a class to another")
             form = (node.enode, *[operand.enode for operand in node.operands()])
-            if (form, walk) in tried:
+            if (form, walk) in attempts:
                 banned.add(walk)
                 continue
-            tried.add((form, walk))
+            attempts.add((form, walk))
             with pinned([node]):
                 self._walk(node, walk)
-            node = _own(node, wanted)
+            node = _own(node, goal)
         self._depth -= 1
 
-    def _require(self, parent: Node, index: int, wanted: int) -> Node:
+    def _require(self, parent: Node, index: int, goal: int) -> Node:
         """Return an operand, rewritten to the form that is wanted."""
         node = parent.child(index)
-        if node.enode != wanted:
+        if node.enode != goal:
             if node.fixed:
                 node = parent.children[index] = node.copy()
-            self._reach(node, wanted)
+            self._reach(node, goal)
         return parent.child(index)
 
     def _walk(self, node: Node, walk: Walk) -> None:
@@ -208,18 +208,18 @@ class Replay:
         if node.names:
             return tuple(node.names), ""
         users: dict[Node, list[Node]] = {}
-        for each in self._state.nodes():
-            for operand in each.operands():
-                users.setdefault(operand, []).append(each)
-        ring, seen = [node], {node}
+        for other in self._state.nodes():
+            for operand in other.operands():
+                users.setdefault(operand, []).append(other)
+        ring, visited = [node], {node}
         while ring:
-            named = [each.names[0] for each in ring if each.names]
+            named = [other.names[0] for other in ring if other.names]
             if named:
                 return (), named[0]
             ring = list(
-                dict.fromkeys(u for each in ring for u in users.get(each, ()) if u not in seen)
+                dict.fromkeys(u for other in ring for u in users.get(other, ()) if u not in visited)
             )
-            seen.update(ring)
+            visited.update(ring)
         return (), ""
 
     def _build(self, match: Match) -> None:
@@ -260,10 +260,10 @@ class Replay:
         return {t: n for n, t in self._known.items() if n.became is None and n not in avoided}
 
 
-def _own(node: Node, wanted: int) -> Node:
+def _own(node: Node, goal: int) -> Node:
     """Return the node that stands for one now, or a copy of it if it is fixed and must change again."""
     current = node.now()
-    if current is not node and current.fixed and current.enode != wanted:
+    if current is not node and current.fixed and current.enode != goal:
         node.became = current.copy()
     return node.now()
 

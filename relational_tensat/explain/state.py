@@ -104,32 +104,32 @@ class State:
 
     def above(self, nodes: Iterable[Node]) -> set[Node]:
         """Return nodes and all that depend on them."""
-        found = set(nodes)
+        members = set(nodes)
         for node in self.nodes():
-            if not found.isdisjoint(node.operands()):
-                found.add(node)
-        return found
+            if not members.isdisjoint(node.operands()):
+                members.add(node)
+        return members
 
     def terms(self, terms: Terms) -> dict[Node, int]:
         """Return the term of each node."""
-        known: dict[Node, int] = {}
-        self.add_terms(known, terms, self.outputs)
-        return known
+        term_of: dict[Node, int] = {}
+        self.add_terms(term_of, terms, self.outputs)
+        return term_of
 
-    def add_terms(self, known: dict[Node, int], terms: Terms, start: Iterable[Node]) -> None:
+    def add_terms(self, term_of: dict[Node, int], terms: Terms, start: Iterable[Node]) -> None:
         """Add the terms of nodes, and of what they depend on, to those that are known."""
-        for node in self._order(start, set(known)):
-            children = [known[child] for child in node.operands()]
-            known[node] = terms.number(self._signature_of(node.enode), children)
+        for node in self._order(start, set(term_of)):
+            children = [term_of[child] for child in node.operands()]
+            term_of[node] = terms.number(self._signature_of(node.enode), children)
 
-    def merge(self, known: Mapping[Node, int]) -> None:
+    def merge(self, term_of: Mapping[Node, int]) -> None:
         """Make equal nodes one, but for those that are about to change.
 
         Args:
-            known: the term of each node.
+            term_of: the term of each node.
         """
         first: dict[int, Node] = {}
-        for node, term in known.items():
+        for node, term in term_of.items():
             if node.pins or node.became is not None:
                 continue
             other = first.setdefault(term, node)
@@ -138,19 +138,21 @@ class State:
                 node.become(other)
 
     @staticmethod
-    def _order(start: Iterable[Node], seen: set[Node]) -> Iterator[Node]:
+    def _order(start: Iterable[Node], visited: set[Node]) -> Iterator[Node]:
         """Yield nodes that have not been seen, operands first."""
         for output in start:
             stack = [output.now()]
             while stack:
                 node = stack[-1]
-                waiting = [] if node in seen else [c for c in node.operands() if c not in seen]
+                waiting = (
+                    [] if node in visited else [c for c in node.operands() if c not in visited]
+                )
                 if waiting:
                     stack.extend(reversed(waiting))
                     if len(stack) > _MOST_WAITING:
                         raise NoSolutionError("no explanation found: a value depends on itself")
                     continue
                 stack.pop()
-                if node not in seen:
-                    seen.add(node)
+                if node not in visited:
+                    visited.add(node)
                     yield node

@@ -41,7 +41,9 @@ class Supply:
                 if output in match.places or root < match.law.variables:
                     continue
                 fitting = (match.fits(node, output, built=built) for node in nodes)
-                match.bound.update(next((known for known in fitting if known is not None), {}))
+                match.bound.update(
+                    next((binding for binding in fitting if binding is not None), {})
+                )
         by_class = {self._graph.owner(node.enode): node for node in nodes}
         by_class.update({self._graph.owner(node.enode): node for node in nodes if node.final})
         for number in missing:
@@ -69,19 +71,19 @@ class Supply:
 
     def _node(self, owner: int, by_class: Mapping[int, Node]) -> Node:
         """Return a node of a class: one of the graph, or a new one in the form that the result has."""
-        made: dict[int, Node] = dict(by_class)
+        node_of: dict[int, Node] = dict(by_class)
         stack = [owner]
         while stack:
             current = stack[-1]
             children = self._graph.nodes[self._form[current]].children
-            waiting = [child for child in children if child not in made]
-            if current in made or not waiting:
+            waiting = [child for child in children if child not in node_of]
+            if current in node_of or not waiting:
                 stack.pop()
-                if current not in made:
-                    made[current] = Node(self._form[current], [made[c] for c in children])
+                if current not in node_of:
+                    node_of[current] = Node(self._form[current], [node_of[c] for c in children])
             else:
                 stack.extend(waiting)
-        return made[owner]
+        return node_of[owner]
 
 
 def _smallest(graph: ProofGraph) -> dict[int, int]:

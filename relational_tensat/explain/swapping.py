@@ -79,14 +79,14 @@ class Swaps:
     def depends(self, owner: int, on: int) -> bool:
         """Whether a class is another one or can depend on it, by e-nodes that are not filtered."""
         if owner not in self._below:
-            found: set[int] = set()
+            reachable: set[int] = set()
             waiting = [owner]
             while waiting:
-                each = waiting.pop()
-                if each not in found:
-                    found.add(each)
-                    waiting += self._children.get(each, ())
-            self._below[owner] = found
+                current = waiting.pop()
+                if current not in reachable:
+                    reachable.add(current)
+                    waiting += self._children.get(current, ())
+            self._below[owner] = reachable
         return on in self._below[owner]
 
     def _cheapest_trees(self) -> dict[int, int]:

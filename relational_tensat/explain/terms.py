@@ -32,17 +32,17 @@ class Terms:
     def number(self, signature: int, children: Sequence[int]) -> int:
         """Return the number of a term."""
         term = Term(signature, tuple(children))
-        found = self._numbers.setdefault(term, len(self._terms))
-        if found == len(self._terms):
+        term_id = self._numbers.setdefault(term, len(self._terms))
+        if term_id == len(self._terms):
             self._terms.append(term)
-        return found
+        return term_id
 
     def of(self, outputs: Iterable[int]) -> list[int]:
         """Return the terms of a graph, operands first."""
-        found = set(outputs)
-        pending = list(found)
+        reachable = set(outputs)
+        pending = list(reachable)
         while pending:
-            fresh = [c for c in self._terms[pending.pop()].children if c not in found]
-            found.update(fresh)
+            fresh = [c for c in self._terms[pending.pop()].children if c not in reachable]
+            reachable.update(fresh)
             pending.extend(fresh)
-        return sorted(found)
+        return sorted(reachable)

@@ -44,7 +44,7 @@ def graph_of_nodes(nodes: list[Node], outputs: list[str]) -> Graph:
     return build_graph("g", dict.fromkeys("xyz", f32(2, 2)), {}, nodes, outputs)
 
 
-def told(explanation: Explanation) -> list[tuple[str, ...]]:
+def printed_steps(explanation: Explanation) -> list[tuple[str, ...]]:
     return [(step.rule, *(place.tensor for place in step.at)) for step in explanation.steps]
 
 
@@ -73,7 +73,7 @@ def test_a_chain_of_steps() -> None:
         FlatCost(by_operator={"sub": 9.0}),
     )
     assert explanation.model == "g"
-    assert told(explanation) == [("negate", "d"), ("twice", "c"), ("same", "a")]
+    assert printed_steps(explanation) == [("negate", "d"), ("twice", "c"), ("same", "a")]
     negate, twice, same = explanation.steps
     assert (negate.found, negate.built) == (("sub",), ("neg", "add"))
     assert (twice.found, twice.built) == (("relu", "relu"), ("relu",))
@@ -94,7 +94,7 @@ def test_nothing_to_explain() -> None:
 def test_two_sources_are_replaced_in_one_step() -> None:
     cost = FlatCost(0.1, by_operator={"matmul": 9.0})
     explanation = explained(shared_matmuls(), example_rules("join-products"), cost)
-    assert told(explanation) == [("join-products", "a", "b")]
+    assert printed_steps(explanation) == [("join-products", "a", "b")]
     (step,) = explanation.steps
     assert step.found == ("matmul", "matmul")
     assert step.built == ("concat", "matmul", "split")
@@ -155,7 +155,7 @@ def test_more_outputs_than_an_e_node_has_children() -> None:
     egraph = explored(graph_of_nodes(nodes, outputs), example_rules("same"))
     cheapest_graph(egraph)
     explanation = explain(egraph.connection)
-    assert told(explanation) == [("same", "a")]
+    assert printed_steps(explanation) == [("same", "a")]
     assert_replays(egraph, explanation)
 
 
@@ -168,7 +168,7 @@ def test_an_exploration_that_was_continued_keeps_its_reasons() -> None:
     egraph = explored(graph_of_nodes(nodes, ["c"]), example_rules("same", "swap"))
     explore(egraph, example_rules("negate", "twice"))
     cheapest_graph(egraph)
-    assert told(explain(egraph.connection)) == [("twice", "c"), ("same", "a")]
+    assert printed_steps(explain(egraph.connection)) == [("twice", "c"), ("same", "a")]
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -131,7 +131,7 @@ def test_leaves_that_are_not_one_class() -> None:
     assert (last.left, last.instead) == (0, ("y and x (1)",))
 
 
-def test_filtered_e_nodes_are_told() -> None:
+def test_filtered_e_nodes_are_reported() -> None:
     ran = Ran(sums())
     ran.egraph.connection.execute(
         "UPDATE enode SET filtered = true WHERE id IN (SELECT id FROM enode_text WHERE op = 'neg')"

@@ -22,9 +22,7 @@ def ran() -> Ran:
 def test_the_last_condition_is_named_in_one_line() -> None:
     text = printed(Ran(convolutions()).ask("one-group"))
     assert "the run did not have this rule" in text
-    assert (
-        "the last were turned away by (where (= (groups ?x ?w) 1)): (groups ?x ?w) = 32 (2)" in text
-    )
+    assert "the last were rejected by (where (= (groups ?x ?w) 1)): (groups ?x ?w) = 32 (2)" in text
 
 
 def test_places_are_the_names_of_the_models_tensors(ran: Ran) -> None:

@@ -13,7 +13,7 @@ from relational_tensat.rules.instance import Instance, source_nodes, tensor_vars
 from relational_tensat.rules.model import Apply, Rule, Var
 from relational_tensat.tensor.types import Attrs, ValueType
 
-#: Stages that are always told, whether or not they turned anything away.
+#: Stages that are always reported, whether or not they rejected anything.
 _ALWAYS = frozenset({"attribute", "where", "worth"})
 
 
@@ -38,23 +38,23 @@ def judge(
     Args:
         configurations: how many matches each has.
     """
-    turned_away: dict[Check, Counter[str]] = {}
+    rejected: dict[Check, Counter[str]] = {}
     valid: dict[tuple[int, ...], Instance] = {}
     judge_one = _Configurations(stored, rule)
     for configuration, count in sorted(configurations.items()):
         outcome = judge_one(configuration)
         if isinstance(outcome, Refusal):
-            turned_away.setdefault(outcome.check, Counter())[outcome.found] += count
+            rejected.setdefault(outcome.check, Counter())[outcome.found] += count
         else:
             valid[configuration] = outcome
     steps = []
-    left = sum(configurations.values())
+    remaining = sum(configurations.values())
     for check in checks(rule):
-        found = turned_away.get(check, Counter())
-        left -= found.total()
-        if found or (check.stage in _ALWAYS and check != OPERATORS):
-            steps.append(Step(check.stage, check.asked, left, 0, tuple(most_frequent(found))))
-        if not left:
+        counts = rejected.get(check, Counter())
+        remaining -= counts.total()
+        if counts or (check.stage in _ALWAYS and check != OPERATORS):
+            steps.append(Step(check.stage, check.asked, remaining, 0, tuple(most_frequent(counts))))
+        if not remaining:
             break
     return Judgement(tuple(steps), valid)
 
@@ -80,12 +80,12 @@ class _Configurations:
 
 def _variable_sites(rule: Rule) -> list[tuple[int, int]]:
     """Return, per tensor variable, a node of the sources and which operand of it the variable is."""
-    found: dict[str, tuple[int, int]] = {}
+    sites: dict[str, tuple[int, int]] = {}
     for number, node in enumerate(source_nodes(rule)):
         for position, child in enumerate(node.children):
             if isinstance(child, Var):
-                found.setdefault(child.name, (number, position))
-    return [found[name] for name in tensor_vars(rule)]
+                sites.setdefault(child.name, (number, position))
+    return [sites[name] for name in tensor_vars(rule)]
 
 
 def _size(term: Apply) -> int:

@@ -42,8 +42,8 @@ class Trace:
     @property
     def counts(self) -> dict[str, int]:
         """How many matches that passed have which status; see ``Outcome``."""
-        found = Counter(outcome.status for outcome in self.outcomes)
-        return {status: found[status] for status in STATUSES if found[status]}
+        counts = Counter(outcome.status for outcome in self.outcomes)
+        return {status: counts[status] for status in STATUSES if counts[status]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +113,16 @@ def why_not(
     stored = StoredEGraph(connection)
     at = stored.class_of(tensor) if tensor else 0
     own = _run_rules(stored)
-    known = list(own.values()) if rules is None else list(rules)
-    meant = _meant(name, known)
-    if not meant and rules is None:
-        known += load_rules()
-        meant = _meant(name, known)
-    if not meant:
-        raise UsageError(f"unknown rule {name!r}{nearest(name, [rule.name for rule in known])}")
-    return [_explain(stored, rule, tensor, at, own.get(rule.name)) for rule in meant]
+    known_rules = list(own.values()) if rules is None else list(rules)
+    candidates = _meant(name, known_rules)
+    if not candidates and rules is None:
+        known_rules += load_rules()
+        candidates = _meant(name, known_rules)
+    if not candidates:
+        raise UsageError(
+            f"unknown rule {name!r}{nearest(name, [rule.name for rule in known_rules])}"
+        )
+    return [_explain(stored, rule, tensor, at, own.get(rule.name)) for rule in candidates]
 
 
 def _meant(name: str, rules: Sequence[Rule]) -> list[Rule]:
@@ -151,11 +153,11 @@ def _traces(stored: StoredEGraph, rule: Rule, at: int, outcomes: Outcomes) -> It
     for place in places if at else [0]:
         search = Search(stored, rule, at, place)
         search.run()
-        steps, found = list(search.steps), []
+        steps, judged = list(search.steps), []
         if search.matches:
             judgement = judge(stored, rule, search.configurations())
             steps += judgement.steps
             if judgement.valid:
                 matches = search.full_matches(set(judgement.valid))
-                found = outcomes.all(matches, judgement.valid)
-        yield Trace(place, tuple(steps), search.matches, search.is_cut, tuple(found))
+                judged = outcomes.all(matches, judgement.valid)
+        yield Trace(place, tuple(steps), search.matches, search.is_cut, tuple(judged))

@@ -31,7 +31,7 @@ class Outcome:
         made_by: the rule that made the target's root; "original" for the original graph, "" where
             there is no such e-node.
         iteration: when that was; -1 where there is no such e-node.
-        cost_us: modelled cost of the result with this put in; None where it cannot be told.
+        cost_us: modelled cost of the result with this put in; None where it is unknown.
         detail: what was chosen instead, or what stands in the way.
     """
 
@@ -55,7 +55,8 @@ class Outcomes:
         ).fetchall()
         self._last = int(last)
         self._numbers = {
-            (each.symbol, each.operands): number for number, each in stored.signatures.items()
+            (signature.symbol, signature.operands): number
+            for number, signature in stored.signatures.items()
         }
         self._by_content: dict[tuple[int, tuple[int, ...]], StoredNode] = {}
         for node in stored.nodes.values():
@@ -70,8 +71,8 @@ class Outcomes:
         self, matches: Sequence[FullMatch], valid: Mapping[tuple[int, ...], Instance]
     ) -> list[Outcome]:
         """Return what became of each match, best first."""
-        found = [self.of(match, valid[match.signatures]) for match in matches]
-        return sorted(found, key=lambda outcome: STATUSES.index(outcome.status))
+        outcomes = [self.of(match, valid[match.signatures]) for match in matches]
+        return sorted(outcomes, key=lambda outcome: STATUSES.index(outcome.status))
 
     def of(self, match: FullMatch, instance: Instance) -> Outcome:
         """Return what became of one match."""
@@ -108,7 +109,7 @@ class Outcomes:
         taken = [node for node in chosen if node is not None]
         if len(taken) < len(chosen):
             return Outcome(places, "not needed", made_by, iteration)
-        if all(node.id in {each.id for each in taken} for node in nodes):
+        if all(node.id in {chosen.id for chosen in taken} for node in nodes):
             return Outcome(places, "chosen", made_by, iteration, self.chosen_us)
         cost = self._swaps.cost_with(nodes)
         instead = ", ".join(self._node_text(node) for node in taken)
@@ -117,19 +118,19 @@ class Outcomes:
     def _targets(self, match: FullMatch, instance: Instance) -> dict[int, StoredNode]:
         """Return the e-nodes of a target as far as they exist, by the index of their value."""
         base = len(tensor_vars(self._rule))
-        found: dict[int, StoredNode] = {}
+        target_nodes: dict[int, StoredNode] = {}
         for number, target in enumerate(instance.nodes, start=base):
-            classes = [self._class(child, match, found) for child in target.children]
+            classes = [self._class(child, match, target_nodes) for child in target.children]
             signature = self._signature(target.op, target.attrs, target.operand_types)
             node = self._by_content.get((signature, tuple(classes)))
             if node is not None:
-                found[number] = node
-        return found
+                target_nodes[number] = node
+        return target_nodes
 
-    def _class(self, child: int, match: FullMatch, found: Mapping[int, StoredNode]) -> int:
+    def _class(self, child: int, match: FullMatch, target_nodes: Mapping[int, StoredNode]) -> int:
         if child < len(match.bindings):
             return match.bindings[child]
-        return found[child].owner if child in found else 0
+        return target_nodes[child].owner if child in target_nodes else 0
 
     def _signature(self, op: str, attrs: AttrItems, operands: tuple[ValueType, ...]) -> int:
         symbol = Symbol(op, attrs, len(operands))

@@ -147,7 +147,7 @@ class SourceSearch:
 
     def _signatures(self, node: PatternNode) -> list[int]:
         found = self.stored.signatures.items()
-        return [number for number, each in found if node.accepts(each.symbol)]
+        return [number for number, signature in found if node.accepts(signature.symbol)]
 
     def _visit(self, term: Apply, operand: str, place: str) -> None:
         """Add the joins of a term: its own, then those of its operands."""
@@ -158,8 +158,8 @@ class SourceSearch:
             condition += f" AND {table}.class = {operand}"
         elif self.at:
             condition += f" AND {table}.class = {self.at}"
-        wanted = node_text(self._pattern.nodes[number])
-        asked = f"{place} is {wanted}" if place else f"an e-node is {wanted}"
+        pattern = node_text(self._pattern.nodes[number])
+        asked = f"{place} is {pattern}" if place else f"an e-node is {pattern}"
         self.joins.append(_Join(asked, f"enode AS {table}", condition, operand, node=number))
         for position, child in enumerate(term.children):
             column = f"{table}.c{position}"
@@ -223,7 +223,7 @@ class SourceSearch:
         return found
 
     def _difference(self, node: PatternNode, signature: int) -> str:
-        """Describe an e-node by what tells it from what is wanted."""
+        """Describe an e-node by what distinguishes it from the pattern."""
         symbol = self.stored.signatures[signature].symbol
         if symbol.op != node.op:
             return symbol.op
@@ -231,8 +231,8 @@ class SourceSearch:
             return f"{symbol.op} of {symbol.arity} operands"
         attrs = dict(symbol.attrs)
         differing = [name for name, value in node.literals if attrs[name] != value]
-        shown = " ".join(f"{name}={constant_text(attrs[name])}" for name in differing)
-        return f"{symbol.op} with {shown}"
+        values = " ".join(f"{name}={constant_text(attrs[name])}" for name in differing)
+        return f"{symbol.op} with {values}"
 
     def _other_leaves(self, steps: int) -> Counter[str]:
         """Return the classes that stand where the last step wants one."""
@@ -252,13 +252,13 @@ def node_text(node: PatternNode) -> str:
     """Return what stands at a node of a pattern: ``conv with act=none``."""
     low, high = get_operator(node.op).arity
     operands = "" if low == high else f" of {node.arity} operands"
-    shown = " ".join(f"{name}={constant_text(value)}" for name, value in node.literals)
-    return f"{node.op}{operands}" + (f" with {shown}" if shown else "")
+    values = " ".join(f"{name}={constant_text(value)}" for name, value in node.literals)
+    return f"{node.op}{operands}" + (f" with {values}" if values else "")
 
 
-def most_frequent(found: Counter[str]) -> list[str]:
+def most_frequent(counts: Counter[str]) -> list[str]:
     """Return what was found with its counts, most frequent first, and how much is left out."""
-    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    shown = [f"{what} ({count})" for what, count in ordered[:_SHOWN]]
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    values = [f"{what} ({count})" for what, count in ordered[:_SHOWN]]
     rest = len(ordered) - _SHOWN
-    return shown + ([f"and {rest} more kinds"] if rest > 0 else [])
+    return values + ([f"and {rest} more kinds"] if rest > 0 else [])

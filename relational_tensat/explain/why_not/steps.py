@@ -77,30 +77,30 @@ class Search:
         columns = ", ".join(f"[{', '.join(part)}]" for part in parts)
         text = f"SELECT {columns} FROM ({self._matches_query()}) AS m"
         rows = [tuple(map(tuple, row)) for row in self._run("full matches", text)]
-        found = [FullMatch(*row) for row in rows if row[0] in configurations]
-        return sorted(found, key=lambda match: (match.roots, match.bindings, match.nodes))
+        matches = [FullMatch(*row) for row in rows if row[0] in configurations]
+        return sorted(matches, key=lambda match: (match.roots, match.bindings, match.nodes))
 
     def _pair(self) -> int:
         """Add the steps that pair the matches of two sources; return how many pairs are left."""
         first, second = (source.match_columns.variables for source in self.sources)
-        wanted = [
+        conditions = [
             (f"?{name} is one e-class in both", f"{named(column)} = {named(second[name])}")
             for name, column in first.items()
             if name in second
         ]
-        wanted.append(("the two are different e-classes", "a_root <> b_root"))
+        conditions.append(("the two are different e-classes", "a_root <> b_root"))
         if self._rule.symmetric and not self._at:
-            wanted.append(("each pair once", "a_root < b_root"))
+            conditions.append(("each pair once", "a_root < b_root"))
         self._conditions = []
-        left = 0
-        for asked, condition in wanted:
+        remaining = 0
+        for asked, condition in conditions:
             self._conditions.append(condition)
             text = f"SELECT count(*) FROM ({self._pairs_query()}) AS m"
-            left = int(self._run("pairs", text)[0][0])
-            self.steps.append(Step("pair", asked, left))
-            if not left:
+            remaining = int(self._run("pairs", text)[0][0])
+            self.steps.append(Step("pair", asked, remaining))
+            if not remaining:
                 break
-        return left
+        return remaining
 
     def _pairs_query(self) -> str:
         a, b = (source.query(source.match_columns.all) for source in self.sources)
