@@ -25,9 +25,9 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Delete the rows."""
     cache = cache_of(args)
-    found = holdings_of(cache, args.device)
-    count = sum(cache.forget(each.key) for each in found)
+    holdings = holdings_of(cache, args.device)
+    count = sum(cache.forget(holding.key) for holding in holdings)
     sys.stdout.write(
-        f"{count:,} configurations of {len(found)} devices forgotten in {cache.path}\n"
+        f"{count:,} configurations of {len(holdings)} devices forgotten in {cache.path}\n"
     )
     return 0

@@ -36,19 +36,19 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.cost.record import describe_device
     from relational_tensat.cost.table import write_table
 
-    found = only_one(holdings_of(cache_of(args), args.device))
-    if not found.measured:
+    holding = only_one(holdings_of(cache_of(args), args.device))
+    if not holding.measured:
         raise UsageError(
-            f"nothing could be measured on {found.key.name}: there is no table to write"
+            f"nothing could be measured on {holding.key.name}: there is no table to write"
         )
-    if found.key.protocol != PROTOCOLS[found.key.kind].version:
-        raise UsageError(f"{found.id}: {'; '.join(found.why)}: such a table would be refused")
-    write_table(args.file, found.measured)
+    if holding.key.protocol != PROTOCOLS[holding.key.kind].version:
+        raise UsageError(f"{holding.id}: {'; '.join(holding.why)}: such a table would be refused")
+    write_table(args.file, holding.measured)
     left_out = (
-        f"; {found.unmeasurable} that cannot be measured left out" if found.unmeasurable else ""
+        f"; {holding.unmeasurable} that cannot be measured left out" if holding.unmeasurable else ""
     )
     sys.stdout.write(
-        f"{len(found.measured):,} configurations of {describe_device(found.key)} "
+        f"{len(holding.measured):,} configurations of {describe_device(holding.key)} "
         f"written to {args.file}{left_out}\n"
     )
     return 0

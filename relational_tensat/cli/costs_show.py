@@ -40,23 +40,29 @@ def execute(args: argparse.Namespace) -> int:
     if args.op is not None:
         get_operator(args.op)
     cache = cache_of(args)
-    found = holdings_of(cache, args.device)
-    rows = [each.records if args.op is None else each.of_operator(args.op) for each in found]
+    holdings = holdings_of(cache, args.device)
+    rows = [
+        holding.records if args.op is None else holding.of_operator(args.op) for holding in holdings
+    ]
     if args.json:
-        devices = [holding_json(each, some) for each, some in zip(found, rows, strict=True)]
+        devices = [
+            holding_json(holding, some) for holding, some in zip(holdings, rows, strict=True)
+        ]
         content = {"cache": str(cache.path), "devices": devices, "tables": list(table_names())}
         sys.stdout.write(json.dumps(content, allow_nan=False) + "\n")
         return 0
     console = stdout_console()
-    console.print(f"{cache.path}: {sum(len(each.records) for each in found):,} configurations")
-    if found:
-        print_holdings(found, console)
+    console.print(
+        f"{cache.path}: {sum(len(holding.records) for holding in holdings):,} configurations"
+    )
+    if holdings:
+        print_holdings(holdings, console)
     if args.op is not None or args.device is not None:
-        for each, some in zip(found, rows, strict=True):
-            print_records(each, some, console)
+        for holding, some in zip(holdings, rows, strict=True):
+            print_records(holding, some, console)
     if args.device is not None:
-        for each in found:
-            print_calibration(each, console)
+        for holding in holdings:
+            print_calibration(holding, console)
     if table_names():
         names = ", ".join(f"table:{name}" for name in table_names())
         console.print(f"recorded tables that ship: {names}")

@@ -40,22 +40,22 @@ def print_holdings(holdings: Sequence[Holding], console: Console) -> None:
     rows = table(
         "id", "device", "driver", "libraries", "protocol", *columns, "last", "", numbers=columns
     )
-    for each in holdings:
+    for holding in holdings:
         libraries = ", ".join(
-            f"{name} {each.key.libraries[name]}" for name in sorted(each.key.libraries)
+            f"{name} {holding.key.libraries[name]}" for name in sorted(holding.key.libraries)
         )
-        why = f" ({'; '.join(each.why)})" if each.why else ""
+        why = f" ({'; '.join(holding.why)})" if holding.why else ""
         rows.add_row(
-            each.id,
-            f"{each.key.kind}: {each.key.name}",
-            each.key.driver,
+            holding.id,
+            f"{holding.key.kind}: {holding.key.name}",
+            holding.key.driver,
             libraries,
-            str(each.key.protocol),
-            f"{len(each.measured):,}",
-            f"{each.unmeasurable:,}",
-            max(record.date for record in each.records),
-            each.status + why,
-            style="yellow" if each.status == "stale" else None,
+            str(holding.key.protocol),
+            f"{len(holding.measured):,}",
+            f"{holding.unmeasurable:,}",
+            max(record.date for record in holding.records),
+            holding.status + why,
+            style="yellow" if holding.status == "stale" else None,
         )
     console.print(rows)
 
@@ -100,15 +100,15 @@ def _print_families(calibration: Calibration, console: Console) -> None:
 def _record_json(record: Record) -> dict[str, Any]:
     result = record.result
     if isinstance(result, Sample):
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "median_us": result.median_us,
             "p10_us": result.p10_us,
             "p90_us": result.p90_us,
             "samples": result.samples,
         }
     else:
-        found = {"reason": result.reason}
-    return {"configuration": record.configuration, **found, "date": record.date}
+        fields = {"reason": result.reason}
+    return {"configuration": record.configuration, **fields, "date": record.date}
 
 
 def _result_text(record: Record) -> tuple[str, str, str, str]:
@@ -127,12 +127,12 @@ def _median_us(record: Record) -> float:
 def _words(text: str) -> str:
     """Return a configuration's text in fewer signs; one that this version cannot read, as it is."""
     try:
-        found = parse_configuration(text)
+        configuration = parse_configuration(text)
     except InputError:
         return _shortened(text)
-    kinds = [type_text(kind) for kind in found.inputs]
-    attrs = [f"{name}={value}".replace(" ", "") for name, value in found.attrs]
-    return _shortened(" ".join([found.op, *kinds, *attrs]))
+    kinds = [type_text(kind) for kind in configuration.inputs]
+    attrs = [f"{name}={value}".replace(" ", "") for name, value in configuration.attrs]
+    return _shortened(" ".join([configuration.op, *kinds, *attrs]))
 
 
 def _shortened(text: str) -> str:

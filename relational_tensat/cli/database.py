@@ -82,10 +82,10 @@ class RunDatabase:
 
 def _one_line(error: Exception) -> str:
     """Return DuckDB's message without the lines that point into the query."""
-    kept: list[str] = []
+    words: list[str] = []
     for line in str(error).splitlines():
         if line.startswith("LINE "):
             break
         if line.strip():
-            kept.append(line.strip())
-    return " ".join(kept) or type(error).__name__
+            words.append(line.strip())
+    return " ".join(words) or type(error).__name__

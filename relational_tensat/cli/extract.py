@@ -63,7 +63,7 @@ def execute(args: argparse.Namespace) -> int:
 
     egraph = read_egraph_json(args.file)
     egraph.check_derivable(str(args.file))
-    found = extract(
+    extraction = extract(
         egraph.problem,
         args.extractor,
         cycles=args.ilp_cycles,
@@ -74,44 +74,44 @@ def execute(args: argparse.Namespace) -> int:
         without=args.without,
     )
     if args.output is not None:
-        _write(args.output, egraph, found)
+        _write(args.output, egraph, extraction)
     if args.json:
-        sys.stdout.write(json.dumps(to_json(found), allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(to_json(extraction), allow_nan=False) + "\n")
     else:
-        _print(args.file, egraph, found)
+        _print(args.file, egraph, extraction)
     return 0
 
 
-def to_json(found: Extraction) -> dict[str, Any]:
+def to_json(extraction: Extraction) -> dict[str, Any]:
     """Return the object that ``extract --json`` prints; costs are in the file's unit."""
     return {
-        "cost": found.cost_us,
-        "bound": found.bound_us,
-        "gap": found.gap,
-        "optimal": found.optimal,
-        "seconds": found.seconds,
+        "cost": extraction.cost_us,
+        "bound": extraction.bound_us,
+        "gap": extraction.gap,
+        "optimal": extraction.optimal,
+        "seconds": extraction.seconds,
         "reductions": {
-            "before": dict(zip(_SIZES, found.size, strict=True)),
-            "after": dict(zip(_SIZES, found.reduced_size, strict=True)),
-            "dropped": dict(found.reductions),
+            "before": dict(zip(_SIZES, extraction.size, strict=True)),
+            "after": dict(zip(_SIZES, extraction.reduced_size, strict=True)),
+            "dropped": dict(extraction.reductions),
         },
-        "method": found.method,
-        "note": found.note,
+        "method": extraction.method,
+        "note": extraction.note,
     }
 
 
 _SIZES = ("e_nodes", "e_classes", "edges")
 
 
-def _write(path: Path, egraph: SerializedEGraph, found: Extraction) -> None:
+def _write(path: Path, egraph: SerializedEGraph, extraction: Extraction) -> None:
     from relational_tensat.base.files import write_aside
 
-    content = {"cost": found.cost_us, "choices": egraph.named(found.choice)}
+    content = {"cost": extraction.cost_us, "choices": egraph.named(extraction.choice)}
     with write_aside(path) as folder:
         (folder / path.name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def _print(path: Path, egraph: SerializedEGraph, found: Extraction) -> None:
+def _print(path: Path, egraph: SerializedEGraph, extraction: Extraction) -> None:
     from relational_tensat.cli.console import stdout_console
     from relational_tensat.cli.run_reductions import print_reductions
 
@@ -120,8 +120,14 @@ def _print(path: Path, egraph: SerializedEGraph, found: Extraction) -> None:
         f"{path}: {len(egraph.nodes):,} e-nodes in {len(egraph.classes):,} e-classes, "
         f"{len(egraph.roots):,} to extract"
     )
-    print_reductions(found, console)
-    proof = "optimal" if found.optimal else f"bound {found.bound_us:,.6g}, gap {found.gap:.2%}"
-    console.print(f"cost {found.cost_us:,.6g} ({proof}), {found.method}, {found.seconds:.2f} s")
-    if found.note:
-        console.print(f"note: {found.note}")
+    print_reductions(extraction, console)
+    proof = (
+        "optimal"
+        if extraction.optimal
+        else f"bound {extraction.bound_us:,.6g}, gap {extraction.gap:.2%}"
+    )
+    console.print(
+        f"cost {extraction.cost_us:,.6g} ({proof}), {extraction.method}, {extraction.seconds:.2f} s"
+    )
+    if extraction.note:
+        console.print(f"note: {extraction.note}")

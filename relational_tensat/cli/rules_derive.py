@@ -59,8 +59,8 @@ def execute(args: argparse.Namespace) -> int:
     if args.rules:  # those that ship are known to be sound; what is not proves nothing
         check_trust(laws, verify=lambda unknown: verify_rules(unknown, shrink=False))
     effort = Effort(e_nodes=max(args.node_limit, 1), seconds=args.time_limit, seed=args.seed)
-    derived = derive_rules([each.rule for each in subjects], laws, effort)
-    found = list(
+    derived = derive_rules([subject.rule for subject in subjects], laws, effort)
+    derivations = list(
         derived
         if args.json
         else watched(
@@ -68,9 +68,9 @@ def execute(args: argparse.Namespace) -> int:
             lambda count, last: f"{count} of {len(subjects)} rules tried, the last one {last.rule}",
         )
     )
-    conditions = {each.rule.name: each.condition for each in subjects if each.condition}
+    conditions = {subject.rule.name: subject.condition for subject in subjects if subject.condition}
     if args.json:
-        sys.stdout.write(json.dumps(derivations_json(found, conditions)) + "\n")
+        sys.stdout.write(json.dumps(derivations_json(derivations, conditions)) + "\n")
     else:
-        print_derivations(found, conditions, len(laws), stdout_console())
-    return 0 if all(each.derived for each in found) else _MISSING
+        print_derivations(derivations, conditions, len(laws), stdout_console())
+    return 0 if all(subject.derived for subject in derivations) else _MISSING

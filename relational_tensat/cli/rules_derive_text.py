@@ -13,7 +13,7 @@ from relational_tensat.explore.derivation import Derivation
 
 
 def print_derivations(
-    found: Sequence[Derivation], conditions: Mapping[str, str], laws: int, console: Console
+    derivations: Sequence[Derivation], conditions: Mapping[str, str], laws: int, console: Console
 ) -> None:
     """Print the table and the list of the rules that are not derived.
 
@@ -24,37 +24,42 @@ def print_derivations(
     numbers = ("operands", "iterations", "e-nodes", "seconds")
     added = ("under",) if conditions else ()
     rows = table("rule", "derived", *numbers, "law", *added, numbers=numbers)
-    for each in found:
+    for derivation in derivations:
         rows.add_row(
-            each.rule,
-            "yes" if each.derived else "no",
-            str(each.configurations),
-            str(each.iterations),
-            f"{each.e_nodes:,}",
-            f"{each.seconds:.2f}",
-            each.law,
-            *(conditions.get(each.rule, "") for _ in added),
+            derivation.rule,
+            "yes" if derivation.derived else "no",
+            str(derivation.configurations),
+            str(derivation.iterations),
+            f"{derivation.e_nodes:,}",
+            f"{derivation.seconds:.2f}",
+            derivation.law,
+            *(conditions.get(derivation.rule, "") for _ in added),
         )
     console.print(rows)
-    missing = [each for each in found if not each.derived]
-    taken = sum(each.seconds for each in found)
+    missing = [derivation for derivation in derivations if not derivation.derived]
+    taken = sum(derivation.seconds for derivation in derivations)
     console.print(
-        f"{len(found) - len(missing)} of {_rules(len(found))} derived from {_rules(laws)}"
+        f"{len(derivations) - len(missing)} of {_rules(len(derivations))} derived from {_rules(laws)}"
         f" in {taken:.1f} s"
     )
     if missing:
         console.print("\nnot derived:")
-    for each in missing:
-        where = f", on {each.where}" if each.where else ""
-        console.print(f"  {each.rule}: {each.reason}{where}")
+    for derivation in missing:
+        where = f", on {derivation.where}" if derivation.where else ""
+        console.print(f"  {derivation.rule}: {derivation.reason}{where}")
 
 
-def derivations_json(found: Sequence[Derivation], conditions: Mapping[str, str]) -> dict[str, Any]:
+def derivations_json(
+    derivations: Sequence[Derivation], conditions: Mapping[str, str]
+) -> dict[str, Any]:
     """Return all of it as one object; see ``print_derivations``."""
     return {
-        "derived": sum(each.derived for each in found),
-        "not_derived": [each.rule for each in found if not each.derived],
-        "rules": [{**asdict(each), "under": conditions.get(each.rule, "")} for each in found],
+        "derived": sum(derivation.derived for derivation in derivations),
+        "not_derived": [derivation.rule for derivation in derivations if not derivation.derived],
+        "rules": [
+            {**asdict(derivation), "under": conditions.get(derivation.rule, "")}
+            for derivation in derivations
+        ],
     }
 
 

@@ -50,7 +50,7 @@ def execute(args: argparse.Namespace) -> int:
     trials = DEFAULT_TRIALS if args.trials is None else args.trials
     begin = time.monotonic()
     judged = import_rules(args.file, seed=args.seed, trials=trials)
-    found = list(
+    judgements = list(
         judged
         if args.json
         else watched(
@@ -59,11 +59,11 @@ def execute(args: argparse.Namespace) -> int:
     )
     seconds = time.monotonic() - begin
     if output is not None:
-        write_judged(output, found, args.file.name)
+        write_judged(output, judgements, args.file.name)
     if args.json:
-        sys.stdout.write(json.dumps(imports_json(found, args.file, output, seconds)) + "\n")
+        sys.stdout.write(json.dumps(imports_json(judgements, args.file, output, seconds)) + "\n")
     else:
-        print_imports(found, seconds, stdout_console())
+        print_imports(judgements, seconds, stdout_console())
         if output is not None:
             stdout_console().print(f"written to {output}")
     return 0

@@ -13,31 +13,31 @@ from relational_tensat.rules.taso import Judgement, counts, finding
 from relational_tensat.rules.text import expr_text, rule_text
 
 
-def print_imports(found: Sequence[Judgement], seconds: float, console: Console) -> None:
+def print_imports(judgements: Sequence[Judgement], seconds: float, console: Console) -> None:
     """Print the table of verdicts and the totals.
 
     Args:
         seconds: that the judging took.
     """
     rows = table("rule", "verdict", "law", "condition or counterexample")
-    for each in found:
-        rows.add_row(each.rule.name, each.status, each.rule.law, finding(each))
+    for judgement in judgements:
+        rows.add_row(judgement.rule.name, judgement.status, judgement.rule.law, finding(judgement))
     console.print(rows)
-    totals = ", ".join(f"{count} {status}" for status, count in counts(found).items() if count)
-    amount = "1 rule" if len(found) == 1 else f"{len(found)} rules"
+    totals = ", ".join(f"{count} {status}" for status, count in counts(judgements).items() if count)
+    amount = "1 rule" if len(judgements) == 1 else f"{len(judgements)} rules"
     console.print(f"{amount}: {totals}; judged in {seconds:.1f} s")
 
 
 def imports_json(
-    found: Sequence[Judgement], source: Path, output: Path | None, seconds: float
+    judgements: Sequence[Judgement], source: Path, output: Path | None, seconds: float
 ) -> dict[str, Any]:
     """Return all of it as one object."""
     return {
         "file": str(source),
         "output": None if output is None else str(output),
         "seconds": round(seconds, 3),
-        "totals": counts(found),
-        "rules": [_rule_json(each) for each in found],
+        "totals": counts(judgements),
+        "rules": [_rule_json(judgement) for judgement in judgements],
     }
 
 

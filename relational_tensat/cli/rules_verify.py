@@ -71,7 +71,9 @@ def execute(args: argparse.Namespace) -> int:
         )
     )
     seconds = time.monotonic() - begin
-    verdicts = {content_hash(rule): each.verdict for rule, each in zip(rules, found, strict=True)}
+    verdicts = {
+        content_hash(rule): result.verdict for rule, result in zip(rules, found, strict=True)
+    }
     if args.record is not None:
         write_verdicts(args.record, verdicts)
     if args.trials is None or args.trials >= DEFAULT_TRIALS:
@@ -80,4 +82,4 @@ def execute(args: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(verdicts_json(found, seconds)) + "\n")
     else:
         print_verdicts(found, seconds, stdout_console())
-    return 0 if all(each.verdict.status == "sound" for each in found) else _FAILED
+    return 0 if all(result.verdict.status == "sound" for result in found) else _FAILED

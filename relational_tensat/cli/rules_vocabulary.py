@@ -16,14 +16,14 @@ from relational_tensat.tensor.operators.base import REQUIRED
 
 def rule_operators() -> dict[str, Operator]:
     """Return the operators that rules may speak of, by name."""
-    return {name: each for name, each in operators().items() if name not in EXCLUDED}
+    return {name: operator for name, operator in operators().items() if name not in EXCLUDED}
 
 
 def functions_json() -> list[dict[str, Any]]:
     """Return the functions as objects: name, params, meaning."""
     return [
-        {"name": each.name, "params": list(each.params), "meaning": each.meaning}
-        for each in functions().values()
+        {"name": function.name, "params": list(function.params), "meaning": function.meaning}
+        for function in functions().values()
     ]
 
 
@@ -36,7 +36,7 @@ def operators_json() -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "operands": list(each.arity),
+            "operands": list(operator.arity),
             "attributes": [
                 {
                     "name": attr.name,
@@ -45,20 +45,20 @@ def operators_json() -> list[dict[str, Any]]:
                     "default": None if attr.default is REQUIRED else attr.default,
                     "choices": list(attr.choices),
                 }
-                for attr in each.attrs
+                for attr in operator.attrs
             ],
-            "kernel": each.kernel,
-            "meaning": _meaning(each),
+            "kernel": operator.kernel,
+            "meaning": _meaning(operator),
         }
-        for name, each in rule_operators().items()
+        for name, operator in rule_operators().items()
     ]
 
 
 def print_functions(console: Console) -> None:
     """Print every function: how it is called, and what it means."""
     rows = table("function", "meaning")
-    for each in functions().values():
-        rows.add_row(each.signature, each.meaning)
+    for function in functions().values():
+        rows.add_row(function.signature, function.meaning)
     console.print(rows)
     console.print(f"{len(functions())} functions")
 
@@ -67,9 +67,9 @@ def print_operators(console: Console) -> None:
     """Print every operator: operands, attributes with their defaults, what runs for it, meaning."""
     rows = table("operator", "operands", "attributes", "runs", "meaning")
     known = rule_operators()
-    for name, each in known.items():
-        attributes = " ".join(_attribute(attr) for attr in each.attrs)
-        rows.add_row(name, _operands(each), attributes, each.kernel, _meaning(each))
+    for name, operator in known.items():
+        attributes = " ".join(_attribute(attr) for attr in operator.attrs)
+        rows.add_row(name, _operands(operator), attributes, operator.kernel, _meaning(operator))
     console.print(rows)
     console.print(f"{len(known)} operators; an attribute without a default has to be written")
 

@@ -19,8 +19,8 @@ def watched(results: Iterable[_Result], say: Callable[[int, _Result], str]) -> I
         say: what to write, given how many there are and the last one.
     """
     shown = time.monotonic()
-    for count, each in enumerate(results, start=1):
+    for count, result in enumerate(results, start=1):
         if time.monotonic() - shown > _SHOWN_EVERY_S:
             shown = time.monotonic()
-            sys.stderr.write(f"{say(count, each)}\n")
-        yield each
+            sys.stderr.write(f"{say(count, result)}\n")
+        yield result

@@ -33,8 +33,8 @@ def print_why_not(answer: WhyNot, console: Console) -> None:
     for trace in answer.traces:
         console.print()
         if answer.tensor:
-            which = f"source {trace.at} of the rule" if rule.is_multi else "the rule"
-            console.print(f"at {answer.tensor}, as what {which} replaces:")
+            subject = f"source {trace.at} of the rule" if rule.is_multi else "the rule"
+            console.print(f"at {answer.tensor}, as what {subject} replaces:")
         _print_steps(answer, trace, console)
         console.print(conclusion(answer, trace))
         _print_outcomes(answer, trace, console)
@@ -42,12 +42,12 @@ def print_why_not(answer: WhyNot, console: Console) -> None:
 
 def conclusion(answer: WhyNot, trace: Trace) -> str:
     """Return what came of a search, in one line."""
-    found = _conclusion(trace)
+    text = _conclusion(trace)
     matched = sum(work.matches for work in answer.work)
     if trace.outcomes or not matched or answer.tensor:
-        return found
+        return text
     gone = "what it matched in the run is not there any more: united with it, or a cycle"
-    return f"{found} ({gone})"
+    return f"{text} ({gone})"
 
 
 def _conclusion(trace: Trace) -> str:

@@ -50,9 +50,9 @@ class Launch:
     def refs(self) -> Iterator[Ref]:
         """Yield the buffers that it reads or writes."""
         for value in self.arguments.values():
-            for each in value if isinstance(value, tuple) else (value,):
-                if isinstance(each, Ref):
-                    yield each
+            for ref in value if isinstance(value, tuple) else (value,):
+                if isinstance(ref, Ref):
+                    yield ref
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class Signature:
     @property
     def format(self) -> str:
         """All parameters as ``struct`` packs them; each is of 8 bytes, so nothing is padded."""
-        return "".join(each.format * (each.count or 1) for each in self.parameters)
+        return "".join(parameter.format * (parameter.count or 1) for parameter in self.parameters)
 
 
 def read_source(file: str) -> str:
@@ -87,12 +87,12 @@ def read_source(file: str) -> str:
 @cache
 def signatures() -> Mapping[str, Signature]:
     """Return the signature of every kernel in ``UNITS``, by name without its type."""
-    found = {}
+    by_name = {}
     for unit in UNITS:
         for name, parameters in _KERNEL.findall(read_source(unit)):
             texts = re.sub(r"\s+", " ", parameters).split(",")
-            found[name] = Signature(name, unit, tuple(_parameter(text) for text in texts))
-    return MappingProxyType(found)
+            by_name[name] = Signature(name, unit, tuple(_parameter(text) for text in texts))
+    return MappingProxyType(by_name)
 
 
 def signature_of(kernel: str) -> Signature:
@@ -101,12 +101,12 @@ def signature_of(kernel: str) -> Signature:
     Raises:
         UsageError: there is no such kernel; names the nearest.
     """
-    known = signatures()
+    by_name = signatures()
     name = kernel.partition("<")[0]
-    if name not in known or kernel not in instances(known[name].unit):
-        every = [each for unit in UNITS for each in instances(unit)]
+    if name not in by_name or kernel not in instances(by_name[name].unit):
+        every = [instance for unit in UNITS for instance in instances(unit)]
         raise UsageError(f"there is no kernel {kernel!r}{nearest(kernel, every)}")
-    return known[name]
+    return by_name[name]
 
 
 @cache

@@ -69,8 +69,8 @@ class Executor:
     def read_outputs(self) -> list[Array]:
         """Wait, and return the tensors that the graph returns (bfloat16 as float32)."""
         return [
-            decode(self._library.read(self._address(each.ref), each.type.nbytes), each.type)
-            for each in self._plan.outputs
+            decode(self._library.read(self._address(output.ref), output.type.nbytes), output.type)
+            for output in self._plan.outputs
         ]
 
     def run(self, inputs: Mapping[str, Any]) -> list[Array]:

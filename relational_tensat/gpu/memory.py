@@ -35,8 +35,8 @@ class Placement:
 def place(lifetimes: Sequence[Lifetime]) -> Placement:
     """Place buffers so that no two that live at the same time overlap."""
     placed: list[tuple[Lifetime, int]] = []
-    for each in sorted(lifetimes, key=lambda life: (-life.nbytes, life.first, life.name)):
-        placed.append((each, _lowest(each, placed)))
+    for lifetime in sorted(lifetimes, key=lambda life: (-life.nbytes, life.first, life.name)):
+        placed.append((lifetime, _lowest(lifetime, placed)))
     offsets = {life.name: offset for life, offset in placed}
     total = max((offset + aligned(life.nbytes) for life, offset in placed), default=0)
     return Placement(offsets, total)
@@ -58,13 +58,13 @@ def least_bytes(lifetimes: Sequence[Lifetime]) -> int:
 
 def _lowest(buffer: Lifetime, placed: Sequence[tuple[Lifetime, int]]) -> int:
     """Return the lowest offset at which a buffer meets none that lives when it does."""
-    taken = sorted(
+    occupied = sorted(
         (offset, offset + aligned(other.nbytes))
         for other, offset in placed
         if other.first <= buffer.last and buffer.first <= other.last
     )
     offset = 0
-    for start, end in taken:
+    for start, end in occupied:
         if start - offset >= aligned(buffer.nbytes):
             break
         offset = max(offset, end)

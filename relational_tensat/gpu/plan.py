@@ -109,7 +109,7 @@ class _Planner:
                 self.weights[name] = self._given(name, weight.type)
         for node in self.graph.nodes:
             self._add(node)
-        outputs = tuple(each for name in self.graph.outputs for each in self.values[name])
+        outputs = tuple(tensor for name in self.graph.outputs for tensor in self.values[name])
         placement, least = self._place(outputs)
         steps = tuple(
             Step(call, node) for call, node in zip(self.emitter.calls, self.nodes, strict=True)

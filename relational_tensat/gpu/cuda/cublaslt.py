@@ -108,7 +108,7 @@ class CublasLt:
             self._layout(objects, dtype, depth, columns, count, product.a_stride),
             self._layout(objects, dtype, rows, columns, count, product.c_stride),
         )
-        found = self._choose(description, layouts)
+        heuristic = self._choose(description, layouts)
         rest = None if product.rest is None else self._modules.bind(product.rest, resolve)
         return BoundProduct(
             library=self.library,
@@ -118,7 +118,7 @@ class CublasLt:
             description=description,
             layouts=layouts,
             addresses=(resolve(call.b), resolve(call.a), resolve(call.c)),
-            heuristic=found,
+            heuristic=heuristic,
             rest=rest,
         )
 
@@ -158,18 +158,18 @@ class CublasLt:
         preference = objects.create("cublasLtMatmulPreferenceCreate")
         setter = "cublasLtMatmulPreferenceSetAttribute"
         self._set(setter, preference, _PREFERENCE_WORKSPACE, ctypes.c_uint64(_WORKSPACE_BYTES))
-        found, count = _Heuristic(), ctypes.c_int()
+        heuristic, count = _Heuristic(), ctypes.c_int()
         b, a, c = layouts
         try:
             self.library.call(
                 "cublasLtMatmulAlgoGetHeuristic", self._handle, description, b, a, c, c,
-                preference, 1, ctypes.byref(found), ctypes.byref(count),
+                preference, 1, ctypes.byref(heuristic), ctypes.byref(count),
             )  # fmt: skip
         finally:
             objects.close()
-        if not count.value or found.state:
+        if not count.value or heuristic.state:
             raise InputError("cuBLASLt has no algorithm for this product")
-        return found
+        return heuristic
 
     def _set(self, function: str, target: int, attribute: int, value: Any) -> None:
         size = ctypes.sizeof(value)

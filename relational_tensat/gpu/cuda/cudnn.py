@@ -104,14 +104,14 @@ class Cudnn:
         if not even_padding(call.windows):
             pad, bare = with_padded_operand(call, WORKSPACE)
         relu = call.act == "relu"
-        made = self._descriptors(bare, objects)
-        algorithm, needed = self._choose(made, any_algorithm=relu or not fused)
+        descriptors = self._descriptors(bare, objects)
+        algorithm, needed = self._choose(descriptors, any_algorithm=relu or not fused)
         left = None if fused else convolution_epilogue(call)
         return BoundConvolution(
             library=self.library,
             objects=objects,
             handle=self._handle,
-            descriptors=made,
+            descriptors=descriptors,
             algorithm=algorithm,
             x=0 if pad is not None else resolve(call.x),
             w=resolve(call.w),
@@ -189,12 +189,12 @@ class Cudnn:
         for size in reversed(shape):
             strides.append(step)
             step *= size
-        made = objects.create("cudnnCreateTensorDescriptor")
+        descriptor = objects.create("cudnnCreateTensorDescriptor")
         self.library.call(
-            "cudnnSetTensorNdDescriptor", made, DTYPES[dtype], len(shape), int_array(shape),
+            "cudnnSetTensorNdDescriptor", descriptor, DTYPES[dtype], len(shape), int_array(shape),
             int_array(strides[::-1]),
         )  # fmt: skip
-        return made
+        return descriptor
 
     def _bias(self, call: Convolution, resolve: Resolve) -> int:
         """Return the address of the bias; where there is none, of zeros: cuDNN wants one with relu."""
@@ -209,12 +209,12 @@ class Cudnn:
         return int(self._zeros)
 
     def _activation(self, act: str, objects: Objects) -> int:
-        made = objects.create("cudnnCreateActivationDescriptor")
+        descriptor = objects.create("cudnnCreateActivationDescriptor")
         mode = RELU if act == "relu" else IDENTITY
-        self.library.call("cudnnSetActivationDescriptor", made, mode, PROPAGATE_NAN, 0.0)
-        return made
+        self.library.call("cudnnSetActivationDescriptor", descriptor, mode, PROPAGATE_NAN, 0.0)
+        return descriptor
 
-    def _choose(self, made: Descriptors, *, any_algorithm: bool) -> tuple[int, int]:
+    def _choose(self, descriptors: Descriptors, *, any_algorithm: bool) -> tuple[int, int]:
         """Return the algorithm and the bytes that it needs.
 
         Fused with bias alone, cuDNN has the one of precomputed indices only.
@@ -222,15 +222,15 @@ class Cudnn:
         Raises:
             InputError: there is none.
         """
-        found, count = (AlgorithmPerformance * ALGORITHM_COUNT)(), ctypes.c_int()
+        performances, count = (AlgorithmPerformance * ALGORITHM_COUNT)(), ctypes.c_int()
         self.library.call(
-            "cudnnGetConvolutionForwardAlgorithm_v7", self._handle, made.x, made.w,
-            made.convolution, made.y, ALGORITHM_COUNT, ctypes.byref(count), found,
+            "cudnnGetConvolutionForwardAlgorithm_v7", self._handle, descriptors.x, descriptors.w,
+            descriptors.convolution, descriptors.y, ALGORITHM_COUNT, ctypes.byref(count), performances,
         )  # fmt: skip
-        for each in found[: count.value]:
-            fits = each.status == 0 and each.memory <= _MOST_WORKSPACE_BYTES
-            if fits and (any_algorithm or each.algorithm == ALGORITHM_PRECOMPUTED):
-                return each.algorithm, each.memory
+        for performance in performances[: count.value]:
+            fits = performance.status == 0 and performance.memory <= _MOST_WORKSPACE_BYTES
+            if fits and (any_algorithm or performance.algorithm == ALGORITHM_PRECOMPUTED):
+                return performance.algorithm, performance.memory
         raise InputError("cuDNN has no algorithm for this convolution")
 
 

@@ -88,16 +88,18 @@ class BoundConvolution:
             x = workspace
             self.pad.start(workspace)
         scratch = workspace + self.padded_bytes
-        one, zero, made = ctypes.byref(self.one), ctypes.byref(self.zero), self.descriptors
-        head = (self.handle, one, made.x, x, made.w, self.w, made.convolution, self.algorithm,
-                scratch, self.own_bytes, zero)  # fmt: skip
+        one, zero, descriptors = ctypes.byref(self.one), ctypes.byref(self.zero), self.descriptors
+        head = (
+            self.handle, one, descriptors.x, x, descriptors.w, self.w, descriptors.convolution,
+            self.algorithm, scratch, self.own_bytes, zero,
+        )  # fmt: skip
         if self.activation:
             self.library.call(
-                "cudnnConvolutionBiasActivationForward", *head, made.y, self.y, made.bias,
-                self.bias, self.activation, made.y, self.y,
+                "cudnnConvolutionBiasActivationForward", *head, descriptors.y, self.y, descriptors.bias,
+                self.bias, self.activation, descriptors.y, self.y,
             )  # fmt: skip
         else:
-            self.library.call("cudnnConvolutionForward", *head, made.y, self.y)
+            self.library.call("cudnnConvolutionForward", *head, descriptors.y, self.y)
         if self.rest is not None:
             self.rest.start(workspace)
 

@@ -48,8 +48,8 @@ def record_launches(gpu: Gpu, enqueue: Callable[[], None]) -> RecordedLaunches:
     try:
         enqueue()
     finally:  # the capture must end, whatever happened in it
-        ended = driver.cuStreamEndCapture(stream)
-    (graph,) = _checked(ended, "cuStreamEndCapture")
+        capture = driver.cuStreamEndCapture(stream)
+    (graph,) = _checked(capture, "cuStreamEndCapture")
     try:
         (executable,) = _checked(driver.cuGraphInstantiate(graph, 0), "cuGraphInstantiate")
     finally:

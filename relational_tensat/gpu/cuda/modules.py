@@ -59,16 +59,16 @@ def packed(signature: Signature, launch: Launch, resolve: Resolve) -> tuple[int 
     Raises:
         InputError: one is missing, too many, or of the wrong number of elements.
     """
-    names = {each.name for each in signature.parameters}
+    names = {parameter.name for parameter in signature.parameters}
     if names != set(launch.arguments):
         odd = ", ".join(sorted(names ^ set(launch.arguments)))
         raise InputError(f"{launch.kernel}: the arguments do not fit the parameters: {odd}")
     values: list[int | float] = []
-    for each in signature.parameters:
-        given = launch.arguments[each.name]
-        numbers = given if isinstance(given, tuple) else (given,)
-        if len(numbers) != (each.count or 1):
-            raise InputError(f"{launch.kernel}: {each.name} has {len(numbers)} elements")
+    for parameter in signature.parameters:
+        argument = launch.arguments[parameter.name]
+        numbers = argument if isinstance(argument, tuple) else (argument,)
+        if len(numbers) != (parameter.count or 1):
+            raise InputError(f"{launch.kernel}: {parameter.name} has {len(numbers)} elements")
         values += [_number(number, resolve) for number in numbers]
     return tuple(values)
 

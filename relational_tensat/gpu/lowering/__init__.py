@@ -83,4 +83,4 @@ def lower(
     result = _LOWERINGS[op](emitter, op, inputs, output, attrs)
     tensors: tuple[Tensor, ...] = (result,) if isinstance(result, Tensor) else tuple(result)
     expected = tensors_of(output)
-    return tuple(Tensor(kind, each.ref) for kind, each in zip(expected, tensors, strict=True))
+    return tuple(Tensor(kind, tensor.ref) for kind, tensor in zip(expected, tensors, strict=True))

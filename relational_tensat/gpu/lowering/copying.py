@@ -36,11 +36,11 @@ def copy_strided(
     """
     sizes, to, start = collapse(sizes, dst[1], src[1])
     if sizes and to[-1] == start[-1] == 1:  # whole runs: move them as larger elements
-        places = [each.offset_bytes // item_bytes for each in (dst[0], src[0])]
+        places = [tensor.offset_bytes // item_bytes for tensor in (dst[0], src[0])]
         width = widest(item_bytes, [sizes[-1], *to[:-1], *start[:-1], *places])
         factor, item_bytes = width // item_bytes, width
         sizes = (*sizes[:-1], sizes[-1] // factor)
-        to, start = ((*(s // factor for s in each[:-1]), 1) for each in (to, start))
+        to, start = ((*(s // factor for s in tensor[:-1]), 1) for tensor in (to, start))
     count = 1
     for size in sizes:
         count *= size

@@ -56,7 +56,7 @@ def lower_binary(
 def emit_binary(emitter: Emitter, op: str, result: Tensor, a: Tensor, b: Tensor, act: str) -> None:
     """Add act(a op b), broadcast to the result; the result may be an operand of its own shape."""
     shape = result.type.shape
-    views = [broadcast(each.type.shape, shape) for each in (a, b)]
+    views = [broadcast(operand.type.shape, shape) for operand in (a, b)]
     sizes, left, right = collapse(shape, *views)
     emitter.launch(
         f"binary<{float_type(op, result.type)}>",

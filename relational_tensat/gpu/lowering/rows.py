@@ -26,8 +26,8 @@ def lower_reduction(
     if True not in flags:  # nothing but axes of size 1
         return Tensor(output, x.ref)
     if flags not in ((True,), (False, True), (True, False), (False, True, False)):
-        kept = tuple(axis for axis in range(x.type.rank) if axis not in reduced)
-        perm = (*kept, *sorted(reduced))
+        kept_axes = tuple(axis for axis in range(x.type.rank) if axis not in reduced)
+        perm = (*kept_axes, *sorted(reduced))
         x = transposed(emitter, x, perm, x.type.with_shape(tuple(shape[axis] for axis in perm)))
         runs = [(False, output.size), (True, x.type.size // output.size)]
     width = next(size for flag, size in runs if flag)
