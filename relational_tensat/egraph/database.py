@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
 import time
@@ -70,7 +71,9 @@ class OutOfMemory(NoSolutionError):  # noqa: N818
 
 
 class Database:
-    """One e-graph's tables. Not thread-safe, except for ``interrupt``.
+    """The tables of one e-graph (a world), and what it shares with others in the same database.
+
+    Not thread-safe, except for ``interrupt``.
 
     Attributes:
         is_file: whether the tables outlive the process: what is committed is on the disk.
@@ -124,6 +127,29 @@ class Database:
         self.statements = 0
         self.stopwatch = Stopwatch()
         self._stopped = False
+
+    def world(self, name: str) -> Database:
+        """Return the same database with room for the tables of another e-graph: a schema of that name.
+
+        It has a connection of its own: temporary tables, the search path and the open transaction are
+        DuckDB's per connection, and so this e-graph's alone. All statements are the same; what is not in
+        its schema (the catalogue, rules, costs) they find in ``main``.
+
+        Raises:
+            UsageError: there is a schema of that name.
+        """
+        schema = '"' + name.replace('"', '""') + '"'
+        try:
+            self.connection.execute(f"CREATE SCHEMA {schema}")
+        except duckdb.CatalogException as error:
+            raise UsageError(f"world {name!r}: the database has one of that name") from error
+        other = copy.copy(self)
+        other.connection = self.connection.cursor()
+        other.connection.execute("SET search_path = $path", {"path": f"{schema},main"})
+        other.statements = 0
+        other.stopwatch = Stopwatch()
+        other._stopped = False
+        return other
 
     def execute(
         self, text: str, params: Mapping[str, Any] | None = None, name: str = "generated"

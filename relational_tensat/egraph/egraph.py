@@ -28,11 +28,13 @@ class Counters:
 
 
 class EGraph:
-    """The tables of one e-graph, with the counters that spare asking them.
+    """The tables of one e-graph (a world), with the counters that spare asking them.
+
+    A database may hold any number of e-graphs; see ``beside``.
 
     Attributes:
         database: the connection; ``connection`` is DuckDB's own, for any SQL of one's own.
-        catalogue: interned symbols, types and signatures.
+        catalogue: interned symbols, types and signatures, of all e-graphs of the database.
         graph: the original graph.
         root: the class that extraction starts from (as first numbered; see ``find``).
         next_id: the id of the next e-node and class.
@@ -40,10 +42,12 @@ class EGraph:
         e_nodes, e_classes: current sizes.
     """
 
-    def __init__(self, graph: Graph, database: Database) -> None:
+    def __init__(
+        self, graph: Graph, database: Database, catalogue: Catalogue | None = None
+    ) -> None:
         self.graph = graph
         self.database = database
-        self.catalogue = Catalogue()
+        self.catalogue = Catalogue() if catalogue is None else catalogue
         self.root = 0
         self.next_id = 1
         self.clock = 0
@@ -78,8 +82,23 @@ class EGraph:
         with egraph.database.stopwatch.phase("tables"):
             egraph.database.begin()
             egraph.database.script("egraph/schema")
+            egraph.database.script("egraph/world")
             egraph._load()
             egraph.database.commit()
+        return egraph
+
+    def beside(self, graph: Graph, name: str) -> EGraph:
+        """Put another graph into this e-graph's database: tables of its own, in a schema of that name.
+
+        The two share the catalogue of symbols and signatures, the rules and the costs.
+
+        Raises:
+            UsageError: the database has an e-graph of that name.
+        """
+        egraph = EGraph(graph, self.database.world(name), self.catalogue)
+        with egraph.database.stopwatch.phase("tables"), egraph.transaction():
+            egraph.database.script("egraph/world")
+            egraph._load()
         return egraph
 
     @property

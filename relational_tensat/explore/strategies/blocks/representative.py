@@ -161,6 +161,7 @@ class _Builder:
         no = [False] * count
         database.begin()
         database.script("egraph/schema")
+        database.script("egraph/world")
         egraph.catalogue.flush(database)
         children = list(map(list, zip(*padded, strict=True)))
         database.insert(
