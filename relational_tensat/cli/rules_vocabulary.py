@@ -8,7 +8,7 @@ from rich.console import Console
 
 from relational_tensat.cli.console import table
 from relational_tensat.rules.functions import functions
-from relational_tensat.rules.language import EXCLUDED
+from relational_tensat.rules.terms import EXCLUDED
 from relational_tensat.rules.text import constant_text
 from relational_tensat.tensor.operators import Attr, Operator, operators
 from relational_tensat.tensor.operators.base import REQUIRED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from relational_tensat.base.errors import RuleError, UsageError, nearest
@@ -66,7 +67,13 @@ def read_rule_file(path: Path) -> list[Rule]:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise RuleError(f"{path}:{line}: not UTF-8") from error
-    return parse_rules(text, str(path))
+    return list(_parsed(text, str(path)))
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, file: str) -> tuple[Rule, ...]:
+    """Return the rules of a text; each text is read once a process, whoever asks for it."""
+    return tuple(parse_rules(text, file))
 
 
 def _files(path: Path) -> list[Path]:

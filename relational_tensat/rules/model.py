@@ -7,6 +7,7 @@ own also looks for circles, which takes twice as long.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TypeAlias
 
 from relational_tensat.tensor.types import AttrValue
@@ -82,6 +83,7 @@ class Rule:
         symmetric: the two sources may be exchanged without changing the result's value, so each
             unordered pair of matches is rewritten once.
         unsound: the file says that the law does not hold everywhere; refused unless asked for.
+        rulesets: names that a schedule may call it by, beside its family's.
         file, line: where it was written.
     """
 
@@ -93,6 +95,7 @@ class Rule:
     worth: tuple[Expr, ...] = ()
     symmetric: bool = False
     unsound: bool = False
+    rulesets: tuple[str, ...] = ()
     file: str = ""
     line: int = 0
 
@@ -100,6 +103,11 @@ class Rule:
     def is_multi(self) -> bool:
         """Whether the rule has several sources (TENSAT section 4: multi-pattern rules)."""
         return len(self.sources) > 1
+
+    @property
+    def family(self) -> str:
+        """The name of the file that the rule stands in, without its ending: ``matmul``."""
+        return PurePath(self.file).stem
 
     @property
     def everywhere(self) -> Rule:

@@ -7,7 +7,7 @@ a space or bracket is an atom. ``;`` and ``#`` begin a comment that ends with th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
 from relational_tensat.base.errors import RuleError
@@ -118,3 +118,39 @@ def replace_atoms(form: Form, values: Mapping[str, Atom]) -> Form:
             items = list(form.items)
         items[index] = new
     return form if items is None else Form(items, form.line, form.square)
+
+
+def replace_forms(
+    form: Form, head: str, parts: Callable[[Form], Sequence[Syntax]]
+) -> Sequence[Syntax]:
+    """Return what stands in a list's place when each list that begins with ``head`` gives way.
+
+    Args:
+        parts: what stands in the place of such a list; lists in it are looked through, too.
+    """
+    if form.head == head and not form.square:
+        return [new for part in parts(form) for new in _replaced(part, head, parts)]
+    if not has_form(form, head):
+        return (form,)
+    items = [new for item in form.items for new in _replaced(item, head, parts)]
+    return (Form(items, form.line, form.square),)
+
+
+def _replaced(
+    syntax: Syntax, head: str, parts: Callable[[Form], Sequence[Syntax]]
+) -> Sequence[Syntax]:
+    return (syntax,) if isinstance(syntax, Atom) else replace_forms(syntax, head, parts)
+
+
+def has_form(form: Form, head: str) -> bool:
+    """Return whether a list, or one in it, begins with a word."""
+    if form.head == head and not form.square:
+        return True
+    return any(isinstance(item, Form) and has_form(item, head) for item in form.items)
+
+
+def mentions(syntax: Syntax, variable: str) -> bool:
+    """Return whether a variable, written ``?name``, stands somewhere."""
+    if isinstance(syntax, Atom):
+        return syntax.text == variable and not syntax.quoted
+    return any(mentions(item, variable) for item in syntax.items)

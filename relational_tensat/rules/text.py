@@ -10,8 +10,11 @@ from relational_tensat.tensor.types import AttrValue
 
 
 def rule_text(rule: Rule) -> str:
-    """Return a rule in the rule language; what ``each`` and ``let`` stood for is put in."""
+    """Return a rule in the rule language; what stood for several
+    rules, and ``let``, is put in."""
     clauses = [f'(law "{rule.law}")']
+    if rule.rulesets:
+        clauses.append(_clause("ruleset", [" ".join(rule.rulesets)]))
     clauses += [f"({flag})" for flag in ("symmetric", "unsound") if getattr(rule, flag)]
     clauses.append(_clause("from", [term_text(source) for source in rule.sources]))
     clauses.append(_clause("to", [term_text(target) for target in rule.targets]))
@@ -23,7 +26,7 @@ def rule_text(rule: Rule) -> str:
 
 
 def written_rule(text: str, name: str, file: str, line: int) -> Rule:
-    """Return the rule that ``rule_text`` wrote, with the name that ``each`` gave it: ``NAME[…]``.
+    """Return the rule that ``rule_text`` wrote, with its own name: ``NAME[…]``.
 
     Raises:
         RuleError: the text is something else.
