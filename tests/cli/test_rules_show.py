@@ -22,7 +22,7 @@ def test_a_printed_rule_reads_back_the_same() -> None:
 
 
 def test_the_sql_names_the_rule_and_parses() -> None:
-    for rule in (next(r for r in ALL if not r.is_multi), next(r for r in ALL if r.is_multi)):
+    for rule in load_rules(only=["reassociate-right", "merge-products-sharing-left"]):
         text = rule_sql(rule)
         assert text.startswith(f"-- rule {rule.name} (")
         statements = duckdb.extract_statements(text)
