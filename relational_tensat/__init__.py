@@ -2,7 +2,7 @@
 
     from relational_tensat import Options, optimize
 
-    result = optimize("model.json", Options(cost="a100"), output="faster.json")
+    result = optimize("model.json", Options.of(cost="a100"), output="faster.json")
     print(result.cost_before_us, "->", result.cost_after_us, result.stop_reason)
 
 The names below are the public interface; they are imported when they are first used, so that

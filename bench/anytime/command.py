@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from relational_tensat.tensor import Graph
 
 RESULTS = Path(__file__).parents[1] / "results"
 DEFAULT_MODELS = ("bert", "nasrnn", "squeezenet_onnx", "transformer_block")
-#: (``--extract-every``, ``--stop-unmoved``) of the runs of each model.
+#: (``--extract-every``, ``--patience``) of the runs of each model.
 VARIANTS = ((0, 0), (1, 0), (1, 1), (1, 2), (2, 1))
 _ONNX = "_onnx"
 
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     """
     graphs = {name: _load(name) for name in _names(options)}
     k_values, profile, rules = parse_k_values(options.k), load_profile(options.cost), load_rules()
-    settings = Options(
+    settings = Options.of(
         cost=options.cost,
         node_limit=options.node_limit,
         time_limit_s=600.0,
@@ -69,8 +69,8 @@ def run(options: argparse.Namespace) -> int:
                 found.append(measure_first(graph, k_multi, rules, profile, settings))
                 _print_row(name, found[-1])
                 continue
-            for every, unmoved in VARIANTS:
-                variant = replace(settings, extract_every=every, stop_unmoved=unmoved)
+            for every, patience in VARIANTS:
+                variant = settings.replace(extract_every=every, patience=patience)
                 found.append(measure_run(graph, k_multi, rules, profile, variant))
                 _print_row(name, found[-1])
     if options.save:

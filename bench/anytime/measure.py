@@ -6,11 +6,11 @@ import gc
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from relational_tensat.cost import Profile
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.rules.model import Rule
 from relational_tensat.run.options import Options
@@ -23,7 +23,7 @@ class AnytimeRun:
     """What was measured, CPU seconds of this process.
 
     Attributes:
-        every, unmoved: ``--extract-every`` and ``--stop-unmoved``; 0 where not used.
+        every, patience: ``--extract-every`` and ``--stop-patience``; 0 where not used.
         optimum_after: the iteration whose extraction first found the final cost; of a run without
             extractions in between, the last.
         explore_s: without the extractions in between.
@@ -34,7 +34,7 @@ class AnytimeRun:
     model: str
     k_multi: int
     every: int
-    unmoved: int
+    patience: int
     iterations: int
     optimum_after: int
     e_nodes: int
@@ -85,7 +85,7 @@ def measure_run(
     """Explore and extract as the options say, with one thread."""
     gc.collect()
     with closing(EGraph.create(graph, None, threads=1)) as egraph:
-        extractor = _Timed(egraph, profile, options, Silent())
+        extractor = _Timed(egraph, profile, options.extraction, options.process, Silent())
         begun = time.process_time()
         explored = explore(egraph, rules, _limits(k_multi, options), after=extractor.after)
         explored_s = time.process_time() - begun
@@ -97,8 +97,8 @@ def measure_run(
         return AnytimeRun(
             graph.name,
             k_multi,
-            options.extract_every,
-            options.stop_unmoved,
+            options.extraction.extract_every,
+            options.extraction.patience,
             explored.iterations,
             reached[0],
             egraph.e_nodes,
@@ -119,7 +119,7 @@ def measure_first(
     with closing(EGraph.create(graph, None, threads=1)) as egraph:
         explored = explore(egraph, rules, _limits(k_multi, options))
         watch = _Watch()
-        extractor = AnytimeExtractor(egraph, profile, options, watch)
+        extractor = AnytimeExtractor(egraph, profile, options.extraction, options.process, watch)
         watch.begun = time.process_time()
         found = extractor.finish(explored.iterations)
         total_s = time.process_time() - watch.begun
@@ -142,8 +142,8 @@ def measure_first(
     )
 
 
-def _limits(k_multi: int, options: Options) -> Limits:
-    return Limits(options.iterations, k_multi, "first", options.node_limit, options.time_limit_s)
+def _limits(k_multi: int, options: Options) -> ExplorationOptions:
+    return replace(options.exploration, multi_iterations=k_multi)
 
 
 class _Timed(AnytimeExtractor):

@@ -21,7 +21,8 @@ from bench.big.egraphs import SHAPES, write_egraph
 from bench.common.saving import save_result
 from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import RelationalTensatError
-from relational_tensat.run.options import EXTRACTORS
+from relational_tensat.base.option import choices
+from relational_tensat.extract import ExtractionOptions
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -53,6 +54,9 @@ class Row:
     note: str = ""
 
 
+_EXTRACTORS = choices(ExtractionOptions, "extractor")
+
+
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command to argparse."""
     parser = commands.add_parser("big", help="read and extract e-graph files of a million e-nodes")
@@ -62,7 +66,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add("--e-nodes", type=int, default=1_000_000, metavar="N", help="of a file (1000000)")
     add("--extractors", nargs="*", default=["greedy", "greedy-sql", "greedy-dag"], metavar="NAME",
-        help=f"of {', '.join(EXTRACTORS)} (greedy greedy-sql greedy-dag)")  # fmt: skip
+        help=f"of {', '.join(_EXTRACTORS)} (greedy greedy-sql greedy-dag)")  # fmt: skip
     add("--time-limit", type=float, default=60.0, metavar="S", help="of one extraction (60)")
     add("--folder", type=Path, help="where the files are kept; by default they are not")
     add("--json", action="store_true", help="print JSON in place of the table")
@@ -80,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     for shape in options.shapes:
         check_choice("shape", shape, SHAPES)
     for extractor in options.extractors:
-        check_choice("extractor", extractor, EXTRACTORS)
+        check_choice("extractor", extractor, _EXTRACTORS)
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as temporary:
         rows = _measure_all(options, options.folder or Path(temporary))
     if options.json:
@@ -150,7 +154,7 @@ def measure_here(path: Path, what: str, time_limit_s: float) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if what != _READ:
         cpu_s, wall_s = time.process_time(), time.perf_counter()
-        extraction = extract(egraph.problem, what, time_limit_s=time_limit_s)
+        extraction = extract(egraph.problem, ExtractionOptions(what, time_limit_s=time_limit_s))
         found = {"cost": extraction.cost_us, "note": extraction.note}
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {

@@ -13,7 +13,7 @@ from bench.blocks.measure import BlocksRun, Case, as_json, measure
 from bench.common.saving import save_result
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import load_profile
-from relational_tensat.explore import Limits
+from relational_tensat.explore import ExplorationOptions
 from relational_tensat.rules.library import load_rules
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _times(case: Case, repeat: int) -> int:
-    return repeat if case.node_limit <= Limits().e_nodes else 1
+    return repeat if case.node_limit <= ExplorationOptions().node_limit else 1
 
 
 def fastest(runs: Sequence[BlocksRun]) -> BlocksRun:

@@ -11,9 +11,9 @@ from bench.scale.families import transformer
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import CostModel
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits
+from relational_tensat.explore import ExplorationOptions
 from relational_tensat.explore.strategies.blocks import BlocksReport, explore_blocks
-from relational_tensat.extract import extract
+from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.models import MODELS
 from relational_tensat.rules.model import Rule
@@ -96,16 +96,20 @@ def measure(
         extract_time_limit_s: 0 for no extraction.
     """
     graph = case.build()
-    limits = Limits(multi_iterations=case.k_multi, e_nodes=case.node_limit, seconds=time_limit_s)
-    load_s, egraph = _timed(lambda: EGraph.create(graph))
-    explore_s, (exploration, reused) = _timed(
-        lambda: explore_blocks(egraph, rules, limits, mode=blocks)
+    limits = ExplorationOptions(
+        multi_iterations=case.k_multi,
+        node_limit=case.node_limit,
+        time_limit_s=time_limit_s,
+        blocks=blocks,
     )
+    load_s, egraph = _timed(lambda: EGraph.create(graph))
+    explore_s, (exploration, reused) = _timed(lambda: explore_blocks(egraph, rules, limits))
     extract_s, found = 0.0, None
     if extract_time_limit_s:
         extract_s, found = _timed(
             lambda: extract(
-                extraction_problem(egraph, cost).problem, "ilp", time_limit_s=extract_time_limit_s
+                extraction_problem(egraph, cost).problem,
+                ExtractionOptions(time_limit_s=extract_time_limit_s),
             )
         )
     counts = egraph.counts()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cpu.additivity import Additivity, additivity, empty_session
@@ -85,11 +85,11 @@ def measure_model(name: str, path: Path, options: Options, rounds: int, seconds:
         VerificationError: the optimized graph computes something else.
     """
     model = load_model(path)
-    original = reseed(model, RandomWeights(model, options.seed))
+    original = reseed(model, RandomWeights(model, options.process.seed))
     result = optimize(original, options)
     graphs = (fold_weights(original), result.graph)
     device = OnnxRuntimeDevice().suited(weight_bytes(original))  # as the run has it
-    feeds = unmasked(draw_inputs(original, options.seed, 0, {}))
+    feeds = unmasked(draw_inputs(original, options.process.seed, 0, {}))
     return CpuRun(
         model=name,
         modelled_before_us=result.cost_before_us,
@@ -124,10 +124,9 @@ def cpu_options(cache: Path | None, extract_time_limit_s: float) -> Options:
 
     What is cheaper by the sums is wanted whether it is faster whole or not: that is what is measured.
     """
-    return replace(
-        Options(),
+    return Options.of(
         cost="cpu",
         cost_cache=cache,
         extract_time_limit_s=extract_time_limit_s,
-        whole=False,
+        end_to_end=False,
     )

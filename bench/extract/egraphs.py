@@ -24,7 +24,7 @@ from relational_tensat.base.resources import sql
 from relational_tensat.cli.database import Rows
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract.interchange import egraph_json, read_egraph_json, save_egraph_json
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 from relational_tensat.extract.tables import extraction_problem
@@ -112,19 +112,20 @@ def _explore(
     what: Exploration, rules: Sequence[Rule], settings: dict[str, Any], kept: Path, noted: Path
 ) -> None:
     """Explore, and write the e-graph and then the notes: a file without notes counts as none."""
-    limits = Limits(
+    limits = ExplorationOptions(
         iterations=what.iterations,
         multi_iterations=what.k_multi,
         multi_schedule="first",  # TENSAT's
-        e_nodes=what.node_limit,
-        seconds=what.time_limit_s,
+        node_limit=what.node_limit,
+        time_limit_s=what.time_limit_s,
+        cycle_filter=what.cycle_filter,
     )
     for path in (kept, noted):
         _make_folder(path.parent)
     noted.unlink(missing_ok=True)
     with closing(EGraph.create(MODELS[what.model]())) as egraph:
         with stopwatch() as watch:
-            done = explore(egraph, rules, limits, cycle_filter=what.cycle_filter)
+            done = explore(egraph, rules, limits)
         table = extraction_problem(egraph, load_profile(what.cost))
         save_egraph_json(egraph_json(_Named(egraph)), kept)
     chosen = table.problem.original[table.problem.original != UNUSED]

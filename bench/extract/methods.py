@@ -12,7 +12,8 @@ from bench.extract.check import chosen_cost
 from bench.extract.papers import solve_paper_form
 from bench.tensat.measure import stopwatch
 from relational_tensat.base.errors import NoSolutionError, RelationalTensatError
-from relational_tensat.extract import extract
+from relational_tensat.base.process import ProcessOptions
+from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.problem import ExtractionProblem, Ints, relative_gap
 
 _AGREE = 1e-6
@@ -142,7 +143,7 @@ def _checked(
 
 def _heuristic(name: str) -> Callable[[ExtractionProblem, float, int], _Raw]:
     def run(problem: ExtractionProblem, time_limit_s: float, threads: int) -> _Raw:
-        return _Raw(extract(problem, name).choice, 0.0, "done")
+        return _Raw(extract(problem, ExtractionOptions(name)).choice, 0.0, "done")
 
     return run
 
@@ -173,11 +174,8 @@ def _ours(
 ) -> _Raw:
     found = extract(
         problem,
-        "ilp",
-        cycles=cycles,
-        time_limit_s=time_limit_s,
-        threads=threads,
-        without=left_out,
+        ExtractionOptions(ilp_cycles=cycles, time_limit_s=time_limit_s, disable=tuple(left_out)),
+        ProcessOptions(threads=threads),
     )
     recomputed = chosen_cost(problem, found.choice)
     if recomputed is None or abs(recomputed - found.cost_us) > _AGREE * max(1.0, found.cost_us):

@@ -12,8 +12,8 @@ from relational_tensat.cost import graph_cost_us
 from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits, explore
-from relational_tensat.extract import extract
+from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
@@ -59,14 +59,17 @@ def optimize_for(
     Returns:
         None where time was up before all kernels were measured; those that were are in the cache.
     """
-    chosen, limits = RULE_SETS[rules](), Limits(multi_iterations=k_multi)
+    chosen, limits = (
+        RULE_SETS[rules](),
+        ExplorationOptions(multi_iterations=k_multi, time_limit_s=None),
+    )
     asked = record.egraph_configurations(graph, chosen, limits)
     if not measure_all(source, asked, until_s):
         return None
     with closing(EGraph.create(graph)) as egraph:
         explore(egraph, chosen, limits)
         table = extraction_problem(egraph, source)
-        found = extract(table.problem, "ilp", time_limit_s=extract_time_limit_s)
+        found = extract(table.problem, ExtractionOptions(time_limit_s=extract_time_limit_s))
         choose(egraph, table, found.choice)
         result = chosen_graph(egraph)
         e_nodes, _ = egraph.counts()

@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         VerificationError: a result of ours is wrong.
     """
     files = model_files(options.models)
-    settings = Options(cost=options.cost, extract_time_limit_s=options.extract_time_limit)
+    settings = Options.of(cost=options.cost, extract_time_limit_s=options.extract_time_limit)
     # Only now: the other commands do without onnx and onnxruntime.
     from bench.onnx.losses import losses
     from bench.onnx.measure import measure_model
@@ -72,11 +72,11 @@ def save(runs: Sequence[OnnxRun], settings: Options, directory: Path) -> Path:
     """
     from bench.onnx.tools import tool_versions
 
-    path = directory / f"onnx-{date.today().isoformat()}-{Path(settings.cost).stem}.json"
+    path = directory / f"onnx-{date.today().isoformat()}-{Path(settings.costs.source).stem}.json"
     content = {
         "settings": {
-            "cost": settings.cost,
-            "extract_time_limit_s": settings.extract_time_limit_s,
+            "cost": settings.costs.source,
+            "extract_time_limit_s": settings.extraction.time_limit_s,
         },
         "runs": [dataclasses.asdict(run) for run in runs],
     }

@@ -87,5 +87,5 @@ def _fuse(graph: Graph, cost: CostModel) -> Graph:
     with closing(EGraph.create(graph, None, threads=1)) as egraph:
         explore(egraph, load_rules(only=KERNEL_RULES))
         table = extraction_problem(egraph, cost)
-        choose(egraph, table, extract(table.problem, "ilp").choice)
+        choose(egraph, table, extract(table.problem).choice)
         return fold_weights(chosen_graph(egraph))

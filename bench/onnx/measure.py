@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -77,10 +77,10 @@ def measure_model(name: str, path: Path, options: Options) -> OnnxRun:
             not replay to it.
         NoSolutionError: nothing could be extracted, or explained, within the limits.
     """
-    cost = load_profile(options.cost)
+    cost = load_profile(options.costs.source)
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
         database = Path(folder) / "run.duckdb"
-        result = optimize(path, replace(options, db=database))
+        result = optimize(path, options.replace(db=database))
         steps = _explained(database)
     return OnnxRun(
         model=name,

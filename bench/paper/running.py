@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
 from bench.backtracking.search import search
@@ -15,7 +15,7 @@ from bench.paper.cells import BUDGETS, Cell
 from bench.tensat.measure import stopwatch
 from relational_tensat.cost import Profile, graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, Limits, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.extract.problem import ExtractionProblem
 from relational_tensat.extract.tables import extraction_problem
@@ -84,7 +84,7 @@ def _explore(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> 
 
 def _anytime(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> Result:
     """Extract after every iteration, and note when each cheaper graph comes."""
-    options = Options(
+    options = Options.of(
         extract_every=1,
         cost=settings.cost,
         time_limit_s=settings.time_limit_s,
@@ -92,7 +92,7 @@ def _anytime(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> 
     )
     watch = _Watch()
     with closing(EGraph.create(graph, None, threads=1)) as egraph:
-        extractor = AnytimeExtractor(egraph, profile, options, watch)
+        extractor = AnytimeExtractor(egraph, profile, options.extraction, options.process, watch)
         done = explore(egraph, rules_of(cell), _limits(cell, settings), after=extractor.after)
         found = extractor.finish(done.iterations)
         moments = [
@@ -144,7 +144,8 @@ def _explored(
 ) -> Iterator[tuple[EGraph, Result]]:
     with stopwatch() as watch:
         egraph = EGraph.create(graph, None, threads=1)
-        done = explore(egraph, rules_of(cell), _limits(cell, settings), cycle_filter=cycle_filter)
+        limits = replace(_limits(cell, settings), cycle_filter=cycle_filter)
+        done = explore(egraph, rules_of(cell), limits)
     try:
         seconds = {"explore_cpu_s": watch.cpu_s, "explore_wall_s": watch.wall_s}
         yield egraph, {**_sizes(egraph, done), **seconds}
@@ -178,13 +179,13 @@ def _answers(
     return found
 
 
-def _limits(cell: Cell, settings: Settings) -> Limits:
-    return Limits(
+def _limits(cell: Cell, settings: Settings) -> ExplorationOptions:
+    return ExplorationOptions(
         iterations=settings.iterations,
         multi_iterations=cell.k_multi,
         multi_schedule="first",  # TENSAT's
-        e_nodes=settings.node_limit,
-        seconds=settings.time_limit_s,
+        node_limit=settings.node_limit,
+        time_limit_s=settings.time_limit_s,
     )
 
 

@@ -18,7 +18,7 @@ from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.cost.source import Answer, CostSource
 from relational_tensat.cost.table import write_table
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.formats import load_model
 from relational_tensat.models import MODELS, GraphBuilder
@@ -79,12 +79,16 @@ def graph_configurations(graph: Graph) -> list[Configuration]:
 
 
 def egraph_configurations(
-    graph: Graph, rules: Sequence[Rule] | None = None, limits: Limits | None = None
+    graph: Graph, rules: Sequence[Rule] | None = None, limits: ExplorationOptions | None = None
 ) -> list[Configuration]:
     """Return what a run asks for, with the shipped rules and default limits unless others are given."""
     collector = _Collector()
     with closing(EGraph.create(graph)) as egraph:
-        explore(egraph, load_rules() if rules is None else rules, limits or Limits())
+        explore(
+            egraph,
+            load_rules() if rules is None else rules,
+            limits or ExplorationOptions(time_limit_s=None),
+        )
         extraction_problem(egraph, collector)
     return collector.asked
 

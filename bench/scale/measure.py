@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass, field
 from bench.scale.families import FAMILIES, Family
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, IterationReport, Limits, explore
-from relational_tensat.extract import extract
+from relational_tensat.explore import Exploration, ExplorationOptions, IterationReport, explore
+from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
 from relational_tensat.run.checking import check_result
 from relational_tensat.run.options import Options
@@ -109,8 +109,11 @@ def measure_here(task: Task) -> Row:
     with closing(EGraph.create(graph, memory_limit=task.memory_limit)) as egraph:
         watch.begun = time.perf_counter()
         stopwatch = egraph.database.stopwatch
-        limits = Limits(
-            ITERATIONS, family.multi_iterations, e_nodes=watch.node_limit, seconds=task.time_limit_s
+        limits = ExplorationOptions(
+            ITERATIONS,
+            family.multi_iterations,
+            node_limit=watch.node_limit,
+            time_limit_s=task.time_limit_s,
         )
         with watch.pressing(), stopwatch.phase(REST):
             found = explore(egraph, rules, limits, progress=lambda entry: watch.note(egraph, entry))
@@ -152,7 +155,7 @@ def _finish(egraph: EGraph, task: Task, seconds: dict[str, float]) -> str:
     """Extract and verify; add their CPU seconds, return the worst error."""
     begun = time.process_time()
     table = extraction_problem(egraph, load_profile("t4"))
-    found = extract(table.problem, "ilp", time_limit_s=task.time_limit_s)
+    found = extract(table.problem, ExtractionOptions(time_limit_s=task.time_limit_s))
     choose(egraph, table, found.choice)
     graph = chosen_graph(egraph)
     extracted = time.process_time()

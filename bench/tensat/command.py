@@ -17,11 +17,12 @@ from bench.tensat.measure import Run, Settings, measure
 from bench.tensat.peer import load_peer_runs
 from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import UsageError
+from relational_tensat.base.option import choices
 from relational_tensat.cost import load_profile
+from relational_tensat.extract import ExtractionOptions
 from relational_tensat.models import TENSAT_MODELS
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.run.options import EXTRACTORS
 
 RESULTS = Path(__file__).parents[1] / "results"
 #: Named rule sets: TASO's taken as they are (the peer's, unsound ones included), and ours.
@@ -39,7 +40,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--cost", metavar="PROFILE", default="tensat_t4", help="(tensat_t4)")
     parser.add_argument("--iterations", type=int, default=15, help="limit (15)")
     parser.add_argument("--node-limit", type=int, default=50_000, help="limit (50000)")
-    parser.add_argument("--extractor", choices=EXTRACTORS, default="ilp", help="(ilp)")
+    parser.add_argument(
+        "--extractor", choices=choices(ExtractionOptions, "extractor"), default="ilp", help="(ilp)"
+    )
     parser.add_argument(
         "--extract-time-limit", metavar="S", type=float, default=60.0, help="of one run (60)"
     )

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from bench.common.reference import join_ms
 from relational_tensat.cost import Profile, graph_cost_us
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits, explore
-from relational_tensat.extract import extract
+from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
@@ -100,24 +100,25 @@ def stopwatch() -> Iterator[Stopwatch]:
 
 def measure(graph: Graph, k_multi: int, settings: Settings) -> Run:
     """Explore and extract one model, with one thread."""
-    limits = Limits(
+    limits = ExplorationOptions(
         iterations=settings.iterations,
         multi_iterations=k_multi,
         multi_schedule="first",  # TENSAT's
-        e_nodes=settings.node_limit,
-        seconds=None,
+        node_limit=settings.node_limit,
+        time_limit_s=None,
     )
     reference_ms = join_ms()
     gc.collect()  # what earlier runs left behind is not this one's
     with ExitStack() as resources:
         with stopwatch() as exploring:
             egraph = resources.enter_context(closing(EGraph.create(graph, None, threads=1)))
-            exploration = explore(egraph, settings.rules, limits, cycle_filter="efficient")
+            exploration = explore(egraph, settings.rules, limits)
         e_nodes, e_classes = egraph.counts()
         with stopwatch() as extracting:
             problem = extraction_problem(egraph, settings.profile).problem
             extraction = extract(
-                problem, settings.extractor, time_limit_s=settings.extract_time_limit_s
+                problem,
+                ExtractionOptions(settings.extractor, time_limit_s=settings.extract_time_limit_s),
             )
     return Run(
         model=graph.name,

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from relational_tensat.cli.parser import Parser, one_of, seconds, whole_number
-from relational_tensat.run.options import EXTRACTORS, ILP_CYCLES
+from relational_tensat.base.option import options_in
+from relational_tensat.cli.option_flags import add_options, written_values
+from relational_tensat.cli.parser import Parser
+from relational_tensat.run.options import Options
 
 if TYPE_CHECKING:
     from relational_tensat.extract import Extraction
@@ -17,37 +19,23 @@ if TYPE_CHECKING:
 
 HELP = "choose the cheapest graph of an e-graph file (egraph-serialize JSON)"
 
+#: Options of a run that also hold for a file: all of extraction but those of extracting while exploring.
+_OPTIONS = tuple(
+    option
+    for group, option in options_in(Options)
+    if (group == "extraction" and option.field not in ("extract_every", "patience"))
+    or option.name in ("threads", "seed")
+)
+
 
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``extract``."""
-    default = "[%(default)s]"
     parser.add_argument("file", type=Path, metavar="EGRAPH.json", help="an e-graph file")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE",
         help="write the choice here: the e-node of each e-class that is needed",
     )  # fmt: skip
-    for flag, known, text in (
-        ("--extractor", EXTRACTORS, "how the graph is chosen"),
-        ("--ilp-cycles", ILP_CYCLES, "how the ILP is kept acyclic"),
-    ):
-        parser.add_argument(
-            flag, type=one_of(flag.lstrip("-").replace("-", " "), known), default=known[0],
-            metavar="NAME", help=f"{text}: {', '.join(known)} {default}",
-        )  # fmt: skip
-    parser.add_argument(
-        "--extract-time-limit", type=seconds, default=60.0, metavar="S",
-        help=f"seconds of extraction {default}",
-    )  # fmt: skip
-    parser.add_argument(
-        "--without", action="append", default=[], metavar="TECHNIQUE",
-        help="leave out a reduction or cut of the ILP, for comparison (repeatable)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--seed", type=whole_number, default=0, metavar="N", help=f"of the solver {default}"
-    )
-    parser.add_argument(
-        "--threads", type=whole_number, default=1, metavar="N", help=f"of the solver {default}"
-    )
+    add_options(parser, _OPTIONS)
     parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
     parser.add_argument(
         "--json-events", action="store_true",
@@ -61,17 +49,14 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.extract import extract
     from relational_tensat.extract.interchange import read_egraph_json
 
+    options = Options.of(**written_values(args, _OPTIONS))
     egraph = read_egraph_json(args.file)
     egraph.check_derivable(str(args.file))
     extraction = extract(
         egraph.problem,
-        args.extractor,
-        cycles=args.ilp_cycles,
-        time_limit_s=args.extract_time_limit,
-        threads=args.threads,
-        seed=args.seed,
+        options.extraction,
+        options.process,
         progress=ExtractionEvents(sys.stderr).extraction if args.json_events else None,
-        without=args.without,
     )
     if args.output is not None:
         _write(args.output, egraph, extraction)

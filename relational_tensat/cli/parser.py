@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -17,6 +18,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **kwargs: Any) -> None:
         self.flags: list[str] = []
+        self.former_flags: dict[str, str] = {}
         super().__init__(**{**kwargs, "allow_abbrev": False})
 
     def add_argument(self, *args: Any, **kwargs: Any) -> argparse.Action:
@@ -45,6 +47,7 @@ class Parser(argparse.ArgumentParser):
         Raises:
             UsageError: an argument is unknown.
         """
+        args = None if args is None else [self._current(text) for text in args]
         known, extra = super().parse_known_args(args, namespace)
         if extra:
             hint = nearest(extra[0].partition("=")[0], self.flags)
@@ -53,6 +56,15 @@ class Parser(argparse.ArgumentParser):
         of_command = getattr(known, "flags", [])
         known.flags = [*of_command, *(flag for flag in self.flags if flag in written)]
         return known, extra
+
+    def _current(self, text: str) -> str:
+        """Return an argument with the present name of its flag, and note that the former will go."""
+        flag, equals, value = text.partition("=")
+        current = self.former_flags.get(flag)
+        if current is None:
+            return text
+        sys.stderr.write(f"note: {flag} is called {current} now, its former name will go\n")
+        return f"{current}{equals}{value}"
 
 
 def one_of(what: str, known: Sequence[str]) -> Callable[[str], str]:
@@ -80,13 +92,13 @@ def whole_number(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """Convert a positive number of seconds."""
+    """Convert a number of seconds, not negative."""
     try:
         value = float(text)
     except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, 0 or more")
     return value
 
 

@@ -1,4 +1,4 @@
-"""``run --resume``: take up a run whose process was killed."""
+"""``run --resume``: bring a run to its end whose process was killed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import argparse
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
+from relational_tensat.base.option import options_in
+from relational_tensat.cli.option_flags import written_values
+from relational_tensat.run.options import Options
 
 if TYPE_CHECKING:
     from relational_tensat.run.progress import Progress
     from relational_tensat.run.result import Result
 
-#: The flags of ``run`` that may be given beside ``--resume``: what the e-graph does not depend on.
+#: The options that may be given beside ``--resume``: what the e-graph does not depend on.
+_MAY_CHANGE = tuple(option for _, option in options_in(Options) if option.about.may_change)
+
+#: The flags of ``run`` that may be given beside ``--resume``.
 WITH_RESUME = (
     "--output",
-    "--time-limit",
-    "--extract-time-limit",
-    "--memory-limit",
-    "--threads",
+    *(option.flag for option in _MAY_CHANGE),
     "--json",
     "--json-events",
     "--profile",
@@ -39,14 +42,5 @@ def resumed(args: argparse.Namespace, progress: Progress) -> Result:
         )
     from relational_tensat.run.pipeline import resume
 
-    chosen = {
-        name: getattr(args, dest)
-        for flag, dest, name in (
-            ("--time-limit", "time_limit", "time_limit_s"),
-            ("--extract-time-limit", "extract_time_limit", "extract_time_limit_s"),
-            ("--memory-limit", "memory_limit", "memory_limit"),
-            ("--threads", "threads", "threads"),
-        )
-        if flag in args.flags
-    }
-    return resume(args.resume, args.model, output=args.output, progress=progress, **chosen)
+    changes = written_values(args, _MAY_CHANGE)
+    return resume(args.resume, args.model, output=args.output, progress=progress, **changes)

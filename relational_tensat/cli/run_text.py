@@ -19,7 +19,7 @@ _STOP = {
     "time": "time limit reached",
     "memory": "memory limit reached",
     "interrupted": "interrupted; extracted from what was there",
-    "unmoved": "stopped, since the cheapest graph did not get cheaper any more",
+    "patience": "stopped, since the cheapest graph did not get cheaper any more",
 }
 _PHASES = ("load", "explore", "extract", "verify", "whole", "write")
 _RULES_SHOWN = 20

@@ -1,15 +1,26 @@
-"""Exploration: equality saturation over the e-graph's tables."""
+"""Exploration: equality saturation over the e-graph's tables.
 
-from relational_tensat.explore.limits import MULTI_SCHEDULES, Limits
-from relational_tensat.explore.outcome import Exploration, IterationReport, RuleStats
-from relational_tensat.explore.runner import CYCLE_FILTERS, explore
+The names below are imported when they are first used: whoever only reads options needs none of it.
+"""
 
-__all__ = [
-    "CYCLE_FILTERS",
-    "MULTI_SCHEDULES",
-    "Exploration",
-    "IterationReport",
-    "Limits",
-    "RuleStats",
-    "explore",
-]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from relational_tensat.base.lazy import names_on_first_use
+
+if TYPE_CHECKING:
+    from relational_tensat.explore.exploration_options import ExplorationOptions
+    from relational_tensat.explore.outcome import Exploration, IterationReport, RuleStats
+    from relational_tensat.explore.runner import explore
+
+__all__ = ["Exploration", "ExplorationOptions", "IterationReport", "RuleStats", "explore"]
+
+__getattr__ = names_on_first_use(
+    __name__,
+    {
+        "exploration_options": ("ExplorationOptions",),
+        "outcome": ("Exploration", "IterationReport", "RuleStats"),
+        "runner": ("explore",),
+    },
+)

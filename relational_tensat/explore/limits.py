@@ -1,4 +1,4 @@
-"""Limits of an exploration, and a guard that ends statements when one is reached."""
+"""Node budgets of an exploration, and a guard that ends statements when a limit is reached."""
 
 from __future__ import annotations
 
@@ -7,33 +7,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 
 from relational_tensat.egraph.database import Database
-
-MULTI_SCHEDULES = ("first", "saturated")
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What ends an exploration.
-
-    Attributes:
-        iterations: most iterations.
-        multi_iterations: in how many iterations multi-pattern rules take part (TENSAT's k_multi).
-        multi_schedule: which these are: the ``first``, as in TENSAT; or (``saturated``) the first and then
-            each time that single-pattern rules have nothing left to add, so that more of them only ever
-            add to the e-graph of fewer.
-        e_nodes: most e-nodes, at any moment.
-        seconds: wall seconds; None for no limit.
-    """
-
-    iterations: int = 15
-    multi_iterations: int = 1
-    multi_schedule: str = "first"
-    e_nodes: int = 50_000
-    seconds: float | None = None
 
 
 def multi_room(e_nodes: int, limit: int) -> int:

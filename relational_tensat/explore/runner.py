@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from relational_tensat.base.errors import UnsoundRuleError, UsageError, nearest
+from relational_tensat.base.errors import UnsoundRuleError
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
@@ -26,13 +26,12 @@ from relational_tensat.explore.apply.applying import FEWEST, Batch, apply_all
 from relational_tensat.explore.apply.vanilla import apply_one_by_one
 from relational_tensat.explore.checkpoint import Checkpoint, Tally, write_checkpoint
 from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
-from relational_tensat.explore.limits import MULTI_SCHEDULES, Guard, Limits, multi_room, scarce_room
+from relational_tensat.explore.limits import Guard, multi_room, scarce_room
 from relational_tensat.explore.match.matching import Matcher
 from relational_tensat.explore.outcome import Exploration, IterationReport, read_log, rule_stats
 from relational_tensat.rules.model import Rule
-
-CYCLE_FILTERS = ("efficient", "vanilla", "none")
 
 #: How many e-nodes an application of a multi-pattern rule builds, as far as others do not share them: at
 #: least, so that few searches have to be taken up again.
@@ -42,10 +41,8 @@ _LEAST_BUILT = 2
 def explore(
     egraph: EGraph,
     rules: Sequence[Rule],
-    limits: Limits | None = None,
+    options: ExplorationOptions | None = None,
     *,
-    cycle_filter: str = "efficient",
-    semi_naive: bool = True,
     progress: Callable[[IterationReport], None] | None = None,
     until: Callable[[EGraph], bool] | None = None,
     after: Callable[[int], str | None] | None = None,
@@ -54,11 +51,7 @@ def explore(
     """Grow an e-graph by rules until it is saturated, has what is looked for, or a limit is reached.
 
     Args:
-        cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
-            (TENSAT's first method: all descendants anew before each multi-pattern application) or
-            ``none``.
-        semi_naive: work only on matches that involve a row written since the last search; False
-            repeats the others, for comparison. The e-graph is the same.
+        options: the limits, and how it goes on until then; ``blocks`` is for ``explore_blocks``.
         progress: called after every iteration.
         until: asked after every iteration whether the e-graph has what is looked for (the stop reason
             ``goal``).
@@ -69,20 +62,9 @@ def explore(
             for the last complete iteration, too.
 
     Raises:
-        UsageError: there is no such cycle filter or schedule.
         UnsoundRuleError: a rule would unite classes of different types.
     """
-    if cycle_filter not in CYCLE_FILTERS:
-        known = ", ".join(CYCLE_FILTERS)
-        hint = nearest(cycle_filter, CYCLE_FILTERS)
-        raise UsageError(f"cycle filter {cycle_filter!r}, expected one of {known}{hint}")
-    limits = limits or Limits()
-    if limits.multi_schedule not in MULTI_SCHEDULES:
-        hint = nearest(limits.multi_schedule, MULTI_SCHEDULES)
-        raise UsageError(
-            f"multi schedule {limits.multi_schedule!r}, expected {' or '.join(MULTI_SCHEDULES)}{hint}"
-        )
-    runner = _Runner(egraph, rules, limits, cycle_filter, semi_naive, start)
+    runner = _Runner(egraph, rules, options or ExplorationOptions(), start)
     return runner.run(progress, until, after)
 
 
@@ -95,16 +77,12 @@ class _Runner:
         self,
         egraph: EGraph,
         rules: Sequence[Rule],
-        limits: Limits,
-        cycle_filter: str,
-        semi_naive: bool,
+        options: ExplorationOptions,
         start: Checkpoint | None,
     ) -> None:
         self._egraph = egraph
         self._database = egraph.database
-        self._limits = limits
-        self._filter = cycle_filter
-        self._semi_naive = semi_naive
+        self._options = options
         self._started = time.perf_counter()
         self._iteration_started, self._statements_before = self._started, 0
         self._tally = Tally()
@@ -144,13 +122,13 @@ class _Runner:
         until: Callable[[EGraph], bool] | None,
         after: Callable[[int], str | None] | None,
     ) -> Exploration:
-        guard = Guard(self._database, self._limits.seconds)
+        guard = Guard(self._database, self._options.time_limit_s)
         done = self._state.iteration
         reason = None
         with guard.watching():
             if done:
                 reason = self._follow(done, self._state.stopped or None, guard, until, after)
-            while reason is None and done < self._limits.iterations:
+            while reason is None and done < self._options.iterations:
                 done += 1
                 reason = self._iterate(done, guard)
                 if progress is not None:
@@ -170,7 +148,7 @@ class _Runner:
         """Do what follows an iteration; return the reason to stop, or None to go on."""
         if reason in (None, "saturated") and self._is_reached(until):
             return "goal"
-        if reason is not None or iteration >= self._limits.iterations:
+        if reason is not None or iteration >= self._options.iterations:
             return reason
         try:
             reason = None if after is None else after(iteration)
@@ -208,9 +186,9 @@ class _Runner:
         """Whether multi-pattern rules take part in an iteration."""
         if self._state.scarce and self._room("multi") <= self._egraph.e_nodes:
             return False
-        if self._limits.multi_schedule == "first":
-            return iteration <= self._limits.multi_iterations
-        left = self._state.multi_done < self._limits.multi_iterations
+        if self._options.multi_schedule == "first":
+            return iteration <= self._options.multi_iterations
+        left = self._state.multi_done < self._options.multi_iterations
         return left and (iteration == 1 or self._state.quiet)
 
     @contextmanager
@@ -235,7 +213,7 @@ class _Runner:
                 and these had more than their room where it is scarce.
         """
         state, begun_at = self._state, self._egraph.next_id
-        enough = max(scarce_room(state.original, self._limits.e_nodes), self._egraph.e_nodes)
+        enough = max(scarce_room(state.original, self._options.node_limit), self._egraph.e_nodes)
         self._tally = tally = Tally()
         if self._wants_multi(iteration):
             state.multi_done += 1
@@ -250,7 +228,7 @@ class _Runner:
 
     def _phase(self, phase: str, iteration: int) -> None:
         state, tally = self._state, self._tally
-        since = state.since(phase) if self._semi_naive else 0
+        since = state.since(phase) if self._options.semi_naive else 0
         with self._database.stopwatch.phase("match"):
             if phase == "multi":
                 applications = self._matcher.multi(since, self._most_at_first())
@@ -267,7 +245,7 @@ class _Runner:
 
     def _most_at_first(self) -> int:
         """Return how many applications of one multi-pattern rule may be wanted at first."""
-        if self._filter == "vanilla":  # goes through all of them
+        if self._options.cycle_filter == "vanilla":  # goes through all of them
             return sys.maxsize
         room = self._room("multi") - self._egraph.e_nodes
         return max(room // _LEAST_BUILT, FEWEST)
@@ -287,9 +265,9 @@ class _Runner:
 
     def _apply(self, phase: str, batches: Iterator[Batch], iteration: int) -> None:
         tally = self._tally
-        if phase == "multi" and self._filter == "vanilla":
+        if phase == "multi" and self._options.cycle_filter == "vanilla":
             applied = apply_one_by_one(self._egraph, next(batches), iteration)
-        elif phase == "multi" and self._filter == "efficient":
+        elif phase == "multi" and self._options.cycle_filter == "efficient":
             leaves = self._matcher.compiled.leaf_columns
             reject = partial(reject_cyclic_applications, leaves=leaves)
             applied = apply_all(self._egraph, batches, iteration, reject)
@@ -302,11 +280,11 @@ class _Runner:
             self._state.left_out |= not applied.complete
         else:
             tally.carried_out = applied.complete
-        tally.cycles_possible |= applied.unions > 0 and self._filter != "none"
+        tally.cycles_possible |= applied.unions > 0 and self._options.cycle_filter != "none"
 
     def _room(self, phase: str) -> int:
         """Return the most e-nodes after a phase: multi-pattern rules leave room for the others."""
-        limit = self._limits.e_nodes
+        limit = self._options.node_limit
         if phase == "single":
             return limit
         if self._state.scarce:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from relational_tensat.base.errors import UsageError, nearest
-from relational_tensat.extract.exact.reduce.reduced import Reduced
-from relational_tensat.extract.problem import ExtractionProblem
+if TYPE_CHECKING:
+    from relational_tensat.extract.exact.reduce.reduced import Reduced
+    from relational_tensat.extract.problem import ExtractionProblem
 
 REDUCTION_MEANINGS: dict[str, str] = {
     "unreachable": "drop classes that the root does not reach",
@@ -57,9 +58,6 @@ class Techniques:
         whole, left: numbers of e-nodes, e-classes and edges before any reduction, and in all
             pieces together that the first round of reductions left.
         in_vain: the names of the reductions that have found nothing in an e-graph, as long as it lives.
-
-    Raises:
-        UsageError: a name is none of ``TECHNIQUES``.
     """
 
     without: frozenset[str] = frozenset()
@@ -67,14 +65,6 @@ class Techniques:
     whole: tuple[int, int, int] = (0, 0, 0)
     left: tuple[int, int, int] = (0, 0, 0)
     in_vain: WeakKeyDictionary[Reduced, set[str]] = field(default_factory=WeakKeyDictionary)
-
-    def __post_init__(self) -> None:
-        for name in sorted(self.without):
-            if name not in TECHNIQUES:
-                raise UsageError(
-                    f"unknown technique {name!r}{nearest(name, TECHNIQUES)}, "
-                    f"expected some of {', '.join(TECHNIQUES)}"
-                )
 
     def uses(self, name: str) -> bool:
         """Whether a technique is used."""

@@ -52,8 +52,8 @@ def check_result(
         original,
         optimized,
         folded=folded,
-        seed=options.seed,
-        runs=options.verify_runs,
+        seed=options.process.seed,
+        runs=options.verification.runs,
         inputs=given,
     )
     if not outcome.failure() and (_is_onnx(source) or _is_onnx(target)):
@@ -74,8 +74,8 @@ def _check_files(
             graph,
             before,
             after,
-            seed=options.seed,
-            threads=options.threads,
+            seed=options.process.seed,
+            threads=options.process.threads,
             inputs=given,
             shrink=shrink,
             check=check,
@@ -94,7 +94,7 @@ def _check_files(
         return outcome
     if not can_reseed(files.original):
         return outcome.joined(not_compared(_NOT_RESEEDED))
-    weights = RandomWeights(files.original, options.seed, shrink)
+    weights = RandomWeights(files.original, options.process.seed, shrink)
     original = reseed(files.original, weights)
     optimized = fold_weights(reseed(files.optimized, weights))
     check = "onnxruntime, random weights"

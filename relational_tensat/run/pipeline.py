@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from relational_tensat.base.paths import check_database, check_output
 from relational_tensat.cost import (
@@ -19,7 +20,6 @@ from relational_tensat.cost import (
 )
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.extract import relative_gap
-from relational_tensat.extract.techniques import Techniques
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
@@ -72,7 +72,7 @@ def optimize(
         KeyboardInterrupt: Ctrl-C while measuring; what was measured is kept, as its text says.
     """
     run = _Run(options or Options(), progress or Silent())
-    check_database(run.options.db)
+    check_database(run.options.output.db)
     return run.carry_out(lambda: resuming.FoundModel(model, run.load(model)), output, cost_model)
 
 
@@ -81,14 +81,11 @@ def resume(
     model: Graph | str | Path | None = None,
     *,
     output: str | Path | None = None,
-    time_limit_s: float | None = None,
-    extract_time_limit_s: float | None = None,
-    memory_limit: str | None = None,
-    threads: int | None = None,
     cost_model: CostModel | None = None,
     progress: Progress | None = None,
+    **changes: Any,
 ) -> Result:
-    """Take up a run with ``Options.db`` whose process was killed, and bring it to its end.
+    """Resume a run with the option ``db`` whose process was killed, and bring it to its end.
 
     It goes on after the last iteration that was complete (or after the multi-pattern rules of the next)
     to the e-graph that the run would have reached, with the run's own options. A run whose exploration
@@ -98,10 +95,10 @@ def resume(
         db: the run's database.
         model: where the run's model is now, if not where it was, or the graph that it was.
         output: where the optimized model is written; None for where the run was to write it.
-        time_limit_s, extract_time_limit_s, memory_limit, threads: instead of the run's. Time is
-            counted from now on.
         cost_model: the run's own source of costs, if it had one.
-        progress: is told of every step.
+        progress: every step is reported to it.
+        changes: options that are not the run's: ``time_limit_s``, ``extract_time_limit_s``,
+            ``memory_limit``, ``threads``. Time is counted from now on.
 
     Raises:
         UsageError, InputError, VerificationError, NoSolutionError, UnsoundRuleError: as ``optimize``.
@@ -109,12 +106,7 @@ def resume(
             to explore, or its rules, its model, or the file that its costs are from have changed since.
     """
     stored = resuming.read_run(Path(db))
-    options = stored.options(
-        time_limit_s=time_limit_s,
-        extract_time_limit_s=extract_time_limit_s,
-        memory_limit=memory_limit,
-        threads=threads,
-    )
+    options = stored.options(**changes)
     stored.check_costs(own=cost_model is not None)
     run = _Run(options, progress or Silent(), stored)
     return run.carry_out(
@@ -133,7 +125,6 @@ class _Run:
         Args:
             stored: what another process has done of it.
         """
-        Techniques(frozenset(options.without))  # names are checked before anything is done
         self.options = options
         self.phases = Phases(progress)
         self.stored = stored
@@ -152,14 +143,14 @@ class _Run:
             rules = self.load_rules()
         model, graph = found_model.model, found_model.graph
         target = check_output(output, model)
-        given = load_inputs(graph, self.options.inputs)
+        given = load_inputs(graph, self.options.verification.inputs)
         with self.phases.phase("load"):
             untrusted = self.check_rules(rules)
         shared = share_equal_weights(graph)
         cost.suit(shared)
         ask_for_graph(cost, graph)
         record = None
-        if self.stored is None and self.options.db is not None:
+        if self.stored is None and self.options.output.db is not None:
             own = cost_model is not None
             record = resuming.RunRecord.of(self.options, model, graph, target, own_costs=own)
         found = search(
@@ -174,8 +165,8 @@ class _Run:
             lambda chosen: self.check(shared, chosen, given, source, target),
             lambda folded: self.time_whole(shared, folded, given, cost.device),
         )
-        if settled.keeps_original and self.options.db is not None:
-            resuming.remember_kept_original(self.options.db, settled.notes[-1])
+        if settled.keeps_original and self.options.output.db is not None:
+            resuming.remember_kept_original(self.options.output.db, settled.notes[-1])
         if target is not None:
             with self.phases.phase("write"):
                 save_model(settled.folded, target)
@@ -235,22 +226,22 @@ class _Run:
         self, original: Graph, folded: Graph, given: Mapping[str, Array], device: Device | None
     ) -> WholeTiming | Unmeasurable | None:
         """Time original and optimized graph, if that is wanted and the device is here."""
-        if device is None or not self.options.whole:
+        if device is None or not self.options.costs.end_to_end:
             return None
         with self.phases.phase("whole"):
-            return time_on_device(device, original, folded, given, self.options.seed)
+            return time_on_device(device, original, folded, given, self.options.process.seed)
 
     def open_costs(self) -> CostSource:
         """Open what the options name; nothing is measured yet."""
-        options = self.options
-        return open_source(options.cost, cache=options.cost_cache, watch=self._measuring)
+        costs = self.options.costs
+        return open_source(costs.source, cache=costs.cache, watch=self._measuring)
 
     def _measuring(self, done: int, total: int) -> None:
         self.phases.progress.measuring(done, total)
 
     def load_rules(self) -> list[Rule]:
-        options = self.options
-        rules = load_rules(options.rules or None, options.only, options.skip)
+        options = self.options.rules
+        rules = load_rules(options.files or None, options.only, options.skip)
         if self.stored is not None:
             self.stored.check_rules(rules)
         return rules
@@ -258,7 +249,7 @@ class _Run:
     def check_rules(self, rules: list[Rule]) -> Mapping[str, str]:
         """Refuse unsound rules, or say why some are not known to be sound, if that is allowed."""
         trust = check_trust(
-            rules, allow_unsound=self.options.allow_unsound, verify=self._verify_rules
+            rules, allow_unsound=self.options.rules.allow_unsound, verify=self._verify_rules
         )
         return trust.untrusted
 
@@ -272,4 +263,4 @@ class _Run:
         if isinstance(model, Graph):
             return model
         with self.phases.phase("load"):
-            return load_model(Path(model), dict(self.options.dims))
+            return load_model(Path(model), dict(self.options.model.dims))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from relational_tensat.cost import CostModel
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.stopwatch import TimeSpent
-from relational_tensat.explore import Exploration, Limits, explore
+from relational_tensat.explore import Exploration, explore
 from relational_tensat.explore.outcome import ended_exploration
 from relational_tensat.explore.strategies.blocks import BlocksReport, explore_blocks
 from relational_tensat.extract import Extraction
@@ -69,7 +69,9 @@ def search(
     try:
         if record is not None:
             resuming.write_record(egraph.database, record)
-        extractor = AnytimeExtractor(egraph, cost, options, phases.progress)
+        extractor = AnytimeExtractor(
+            egraph, cost, options.extraction, options.process, phases.progress
+        )
         if stored is not None:
             extractor.go_on()
         stopwatch = egraph.database.stopwatch
@@ -103,10 +105,10 @@ def _open_egraph(graph: Graph, options: Options, stored: resuming.StoredRun | No
         return stored.open(graph, options)
     return EGraph.create(
         graph,
-        options.db,
-        threads=options.threads,
-        memory_limit=options.memory_limit,
-        temp_directory=options.temp_directory,
+        options.output.db,
+        threads=options.process.threads,
+        memory_limit=options.process.memory_limit,
+        temp_directory=options.process.temp_directory,
     )
 
 
@@ -120,20 +122,11 @@ def _explore(
 ) -> tuple[Exploration, BlocksReport | None]:
     if stored is not None and stored.stop_reason is not None:
         return ended_exploration(egraph.database, stored.checkpoint, stored.stop_reason), None
-    limits = Limits(
-        iterations=options.iterations,
-        multi_iterations=options.multi_iterations,
-        multi_schedule=options.multi_schedule,
-        e_nodes=options.node_limit,
-        seconds=options.time_limit_s,
-    )
     if stored is not None:
         found = explore(
             egraph,
             rules,
-            limits,
-            cycle_filter=options.cycle_filter,
-            semi_naive=options.semi_naive,
+            options.exploration,
             progress=phases.progress.iteration,
             after=extractor.after,
             start=stored.checkpoint,
@@ -142,13 +135,8 @@ def _explore(
     return explore_blocks(
         egraph,
         rules,
-        limits,
-        mode=options.blocks,
-        threads=options.threads,
-        memory_limit=options.memory_limit,
-        temp_directory=options.temp_directory,
-        cycle_filter=options.cycle_filter,
-        semi_naive=options.semi_naive,
+        options.exploration,
+        options.process,
         progress=phases.progress.iteration,
         after=extractor.after,
     )

@@ -21,7 +21,7 @@ def test_every_variant_ends_with_the_same_optimum(
     assert main(["anytime", "vgg19", "--k", "1"]) == 0
     header, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
     runs = [dict(zip(header, row, strict=True)) for row in rows]
-    assert [(run["every"], run["unmoved"]) for run in runs] == [("0", "0"), ("1", "1")]
+    assert [(run["every"], run["patience"]) for run in runs] == [("0", "0"), ("1", "1")]
     assert len({run["cost_us"] for run in runs}) == 1
     assert {run["gap"] for run in runs} == {"0.00%"}
     assert float(runs[0]["between_s"]) == 0 < float(runs[1]["between_s"])
@@ -44,11 +44,11 @@ def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
     options = argparse.Namespace(
         first=False, k="1", cost="t4", node_limit=100, extract_time_limit=5.0
     )
-    run = AnytimeRun("m", 1, 1, 2, 3, 2, 50, "unmoved", 1.0, 0.5, 0.25, 10.0, 0.0)
+    run = AnytimeRun("m", 1, 1, 2, 3, 2, 50, "patience", 1.0, 0.5, 0.25, 10.0, 0.0)
     path = anytime_command.save([run], options, tmp_path)
     assert path.name == f"anytime-{date.today().isoformat()}.json"
     document = json.loads(path.read_text())
-    assert document["runs"][0]["stop_reason"] == "unmoved"
+    assert document["runs"][0]["stop_reason"] == "patience"
     assert document["settings"]["node_limit"] == 100
     assert document["machine"]["cores"]
     options.first = True

@@ -11,7 +11,7 @@ import pytest
 from bench.__main__ import main
 from bench.big import command as big_command
 from bench.big.egraphs import SHAPES, write_egraph
-from relational_tensat.extract import extract, topological_order
+from relational_tensat.extract import ExtractionOptions, extract, topological_order
 from relational_tensat.extract.index import edge_owner
 from relational_tensat.extract.interchange import SerializedEGraph, read_egraph_json
 
@@ -19,7 +19,7 @@ from relational_tensat.extract.interchange import SerializedEGraph, read_egraph_
 def layers(egraph: SerializedEGraph) -> int:
     """Return the length of the longest chain of classes in the greedy choice."""
     problem = egraph.problem
-    choice = extract(problem, "greedy").choice
+    choice = extract(problem, ExtractionOptions("greedy")).choice
     depth = [0] * problem.n_classes
     for klass in topological_order(problem, choice):
         below = problem.children(int(choice[klass])).tolist()

@@ -9,7 +9,7 @@ import pytest
 
 from bench.extract.check import is_cyclic
 from bench.extract.planted import KINDS, planted
-from relational_tensat.extract import extract
+from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.exact.solve.formulation import formulate
 from relational_tensat.extract.exact.solve.solver import LinearProgram, SolverOptions
 from tests.extract.instances import brute_force_us
@@ -28,7 +28,10 @@ def test_the_solver_finds_the_planted_optimum(kind: str) -> None:
     assert all(each.optimal for each, _ in found)
     for each, made in found:
         assert each.cost_us == pytest.approx(made.optimum)
-    greedy = [extract(made.problem, "greedy").cost_us > made.optimum for _, made in found]
+    greedy = [
+        extract(made.problem, ExtractionOptions("greedy")).cost_us > made.optimum
+        for _, made in found
+    ]
     assert any(greedy)
 
 

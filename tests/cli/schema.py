@@ -68,7 +68,7 @@ WHOLE: dict[str, Any] = {
     "kept": str,
 }
 RULE: dict[str, Any] = {"matches": int, "applied": int, "seconds": NUMBER}
-STOP_REASONS = {"saturated", "iterations", "nodes", "time", "memory", "interrupted", "unmoved"}
+STOP_REASONS = {"saturated", "iterations", "nodes", "time", "memory", "interrupted", "patience"}
 
 
 def check_schema(found: dict[str, Any]) -> None:

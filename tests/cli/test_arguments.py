@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -13,10 +14,16 @@ from pathlib import Path
 import pytest
 
 from relational_tensat import __version__
+from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cli.main import build_parser, main
 from relational_tensat.cli.run import _options
+from relational_tensat.cost.cost_options import CostOptions
+from relational_tensat.explore import ExplorationOptions
+from relational_tensat.extract import ExtractionOptions
 from relational_tensat.formats import save_model
 from relational_tensat.models import GraphBuilder
+from relational_tensat.run.options import ModelOptions, Options, OutputOptions, RuleOptions
+from relational_tensat.verify.verification_options import VerificationOptions
 
 MODEL = Path(__file__).parents[2] / "bench" / "inputs" / "nasrnn.json"
 
@@ -46,8 +53,8 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         ),
         (["run", "m.json", "--node-limit", "0"], "node_limit = 0"),
         (["run", "m.json", "--threads", "0"], "threads = 0"),
-        (["run", "m.json", "--time-limit", "nan"], "'nan' is not a positive number of seconds"),
-        (["run", "m.json", "--time-limit", "0"], "'0' is not a positive number of seconds"),
+        (["run", "m.json", "--time-limit", "nan"], "'nan' is not a number of seconds"),
+        (["run", "m.json", "--time-limit", "-1"], "'-1' is not a number|expected one argument"),
         (["run", "m.json", "--memory-limit", "lots"], "memory_limit = 'lots'.*'2GB'"),
         (["run", "m.json", "--cycle-filter", "vanila"], "did you mean 'vanilla'"),
         (["run", "m.json", "--extractor", "gredy"], "did you mean 'greedy'"),
@@ -89,28 +96,40 @@ def test_flags_become_options() -> None:
         )
     )
     options = _options(args)
-    assert options.rules == (Path("a"), Path("b"))
-    assert (options.only, options.skip) == (("r",), ("s", "t"))
-    assert (options.iterations, options.multi_iterations, options.node_limit) == (3, 2, 1000)
-    assert (options.time_limit_s, options.extract_time_limit_s) == (1.5, 9.0)
-    assert options.multi_schedule == "first"
-    assert (options.memory_limit, options.temp_directory) == ("2GB", Path("spill"))
-    assert (options.cycle_filter, options.extractor) == ("none", "greedy-dag")
-    assert options.ilp_cycles == "int"
-    assert options.cost == "cpu"
-    assert options.dims == {"batch": 1, "seq": 128, "h": 7}
-    assert options.db == Path("x.duckdb")
-    assert (options.seed, options.threads, options.verify_runs) == (5, 2, 1)
-    assert options.inputs == {"x": Path("x.npy")}
-    assert not options.semi_naive
-    assert options.allow_unsound
+    assert options == Options(
+        model=ModelOptions(dims={"batch": 1, "seq": 128, "h": 7}),
+        rules=RuleOptions((Path("a"), Path("b")), ("r",), ("s", "t"), allow_unsound=True),
+        exploration=ExplorationOptions(
+            3, 2, "first", node_limit=1000, time_limit_s=1.5, cycle_filter="none", semi_naive=False
+        ),
+        extraction=ExtractionOptions("greedy-dag", "int", time_limit_s=9.0),
+        costs=CostOptions("cpu"),
+        verification=VerificationOptions(inputs={"x": Path("x.npy")}, runs=1),
+        output=OutputOptions(db=Path("x.duckdb")),
+        process=ProcessOptions(2, 5, "2GB", Path("spill")),
+    )
 
 
-def test_the_defaults_are_the_documented_ones() -> None:
-    options = _options(build_parser().parse_args(["run", "m.json"]))
-    assert (options.iterations, options.multi_iterations) == (15, 1)
-    assert options.node_limit == 50_000
-    assert (options.cycle_filter, options.extractor) == ("efficient", "ilp")
+def test_flags_have_their_former_names_for_one_release(capsys: pytest.CaptureFixture[str]) -> None:
+    former = "run m.json --without=twins --extract-every 1 --stop-unmoved 2 --no-whole"
+    options = _options(build_parser().parse_args(shlex.split(former)))
+    assert options == Options.of(disable=("twins",), extract_every=1, patience=2, end_to_end=False)
+    notes = capsys.readouterr().err.splitlines()
+    assert [note.partition(",")[0] for note in notes] == [
+        "note: --without is called --disable now",
+        "note: --stop-unmoved is called --patience now",
+        "note: --no-whole is called --no-end-to-end now",
+    ]
+
+
+def test_without_flags_the_defaults_hold() -> None:
+    assert _options(build_parser().parse_args(["run", "m.json"])) == Options()
+
+
+def test_the_options_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--options-schema"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["properties"]["exploration"]["properties"]["node_limit"]["default"] == 50_000
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

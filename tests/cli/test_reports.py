@@ -109,7 +109,7 @@ def with_extractions() -> Result:
     log = tuple(IterationReport(i, 20 * i, 15, 4, 2, 0, 30, 0.5) for i in (1, 2))
     return replace(
         example_result(),
-        stop_reason="unmoved",
+        stop_reason="patience",
         log=log,
         extraction=ExtractionSummary(
             e_nodes=1500,

@@ -63,7 +63,7 @@ def test_a_second_run_measures_nothing(
 def test_small_models_have_times_of_their_own(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = weight_bytes(shared_matmuls())
     only = ("merge-products-sharing-left",)
-    options = Options(cost="cpu", cost_cache=model.with_name("costs.duckdb"), only=only)
+    options = Options.of(cost="cpu", cost_cache=model.with_name("costs.duckdb"), only=only)
     plug_in(monkeypatch, FakeDevice(time_us=by_launches, small_bytes=weights + 1))
     said = "the model is small enough for costs of Fake 9000, small"
     assert said in optimize(model, options).notes
@@ -129,7 +129,7 @@ def test_analytic_costs_are_estimates(model: Path, capsys: pytest.CaptureFixture
 
 
 def test_from_python(model: Path, device: FakeDevice, tmp_path: Path) -> None:
-    options = Options(
+    options = Options.of(
         cost="cpu", cost_cache=tmp_path / "mine.duckdb", only=("merge-products-sharing-left",)
     )
     result = optimize(shared_matmuls(), options)

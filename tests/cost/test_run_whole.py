@@ -31,7 +31,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
 
 @pytest.fixture
 def options(tmp_path: Path) -> Options:
-    return Options(
+    return Options.of(
         cost="cpu",
         cost_cache=tmp_path / "costs.duckdb",
         only=("sum-of-products-sharing-left",),
@@ -95,7 +95,7 @@ def test_noise_keeps_the_optimized_graph(
 
 def test_switched_off_nothing_is_timed(device: FakeDevice, options: Options) -> None:
     device.whole = LOSS
-    result = run(replace(options, whole=False))
+    result = run(options.replace(end_to_end=False))
     assert device.timed == []
     assert result.whole is None
     assert result.cost_after_us == 6.0
@@ -112,7 +112,7 @@ def test_nothing_found_nothing_timed(device: FakeDevice, options: Options) -> No
 
 
 def test_costs_from_elsewhere_time_nothing(device: FakeDevice, options: Options) -> None:
-    result = run(replace(options, cost="t4"))
+    result = run(options.replace(cost="t4"))
     assert device.timed == []
     assert result.whole is None
 
@@ -148,7 +148,7 @@ def test_explain_says_that_the_original_was_kept(
         return found
 
     device.whole = LOSS
-    (note,) = [each for each in run(replace(options, db=db)).notes if "run whole" in each]
+    (note,) = [each for each in run(options.replace(db=db)).notes if "run whole" in each]
     assert explained() == note
     assert main(["explain", str(db)]) == 0
     assert f"note: {note}" in capsys.readouterr().out.replace("\n", " ").replace("  ", " ")
@@ -159,14 +159,14 @@ def test_explain_says_that_the_original_was_kept(
 
 def test_resumed_runs_do_the_same(device: FakeDevice, options: Options, tmp_path: Path) -> None:
     output = tmp_path / "out.json"
-    options = replace(options, db=tmp_path / "run.duckdb")
+    options = options.replace(db=tmp_path / "run.duckdb")
     run(options, output)
     device.whole, device.timed = LOSS, []
     result = resume(tmp_path / "run.duckdb", output=output)
     assert result.keeps_original
     assert len(device.timed) == 1
     assert not was_merged(output)
-    off = replace(options, db=tmp_path / "off.duckdb", whole=False)
+    off = options.replace(db=tmp_path / "off.duckdb", end_to_end=False)
     run(off)
     device.timed = []
     assert resume(tmp_path / "off.duckdb").whole is None  # the run's own option holds
@@ -207,7 +207,7 @@ def test_the_json_object_has_it(
     assert found["cost_after_us"] == found["cost_before_us"] == 10.0
     assert found["optimal"] is False
     assert not was_merged(Path(found["output"]))
-    assert command(model, "--json", "--no-whole") == 0
+    assert command(model, "--json", "--no-end-to-end") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["whole"] is None
     assert was_merged(Path(found["output"]))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.extract import extract
+from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
 from relational_tensat.tensor import Attrs, Graph, ValueType
 
@@ -37,5 +37,5 @@ def original_graph(egraph: EGraph) -> Graph:
 def cheapest_graph(egraph: EGraph, cost: FlatCost | None = None) -> Graph:
     """Return the cheapest graph, each operator at 1 µs by default."""
     table = extraction_problem(egraph, cost or FlatCost())
-    choose(egraph, table, extract(table.problem, "greedy-dag").choice)
+    choose(egraph, table, extract(table.problem, ExtractionOptions("greedy-dag")).choice)
     return chosen_graph(egraph)

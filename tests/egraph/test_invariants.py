@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.rules.language import parse_rules
 from tests.egraph.invariants import ACYCLIC_ONLY, broken_invariants, invariant_files
 from tests.graphs import shared_matmuls
@@ -41,7 +41,7 @@ def test_every_invariant_has_a_fault() -> None:
 def test_a_sound_egraph_breaks_none() -> None:
     egraph = EGraph.create(shared_matmuls())
     rules = '(rule twice (law "idempotent") (from (relu (relu ?x))) (to (relu ?x)))'
-    explore(egraph, parse_rules(rules, "test.rules"), Limits(iterations=3))
+    explore(egraph, parse_rules(rules, "test.rules"), ExplorationOptions(iterations=3))
     assert broken_invariants(egraph) == {}
 
 

@@ -9,7 +9,7 @@ import pytest
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.restore import restore_egraph
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.models import MODELS
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed
@@ -19,7 +19,7 @@ from tests.explore.graphs import mixed
 def test_catalogue_root_and_counters_come_back(model: str, tmp_path: Path) -> None:
     graph = mixed() if model == "mixed" else MODELS[model]()
     egraph = EGraph.create(graph, tmp_path / "run.duckdb")
-    explore(egraph, example_rules("swap", "negate"), Limits(2, e_nodes=2000))
+    explore(egraph, example_rules("swap", "negate"), ExplorationOptions(2, node_limit=2000))
     egraph.close()
     database = Database(tmp_path / "run.duckdb", keep=True)
     again = restore_egraph(graph, database, egraph.counters())

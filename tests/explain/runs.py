@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from relational_tensat.egraph import EGraph
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.graphs import graph_of
 from relational_tensat.explain.terms import Outputs
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph, Node, build_graph
@@ -27,12 +28,13 @@ Options = dict[int, list[int]]
 def explored(
     graph: Graph,
     rules: Sequence[Rule],
-    limits: Limits | None = None,
+    limits: ExplorationOptions | None = None,
     cycle_filter: str = "efficient",
 ) -> EGraph:
     """Return the e-graph that rules make of a graph."""
     egraph = EGraph.create(graph)
-    explore(egraph, rules, limits, cycle_filter=cycle_filter)
+    options = replace(limits or ExplorationOptions(), cycle_filter=cycle_filter)
+    explore(egraph, rules, options)
     return egraph
 
 

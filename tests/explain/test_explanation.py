@@ -10,8 +10,8 @@ from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explain.explanation import Explanation, Place, explain
 from relational_tensat.explain.numeric import check_numerically
-from relational_tensat.explore import Limits, explore
-from relational_tensat.extract import extract
+from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
 from relational_tensat.models import MODELS
 from relational_tensat.rules.language import parse_rules
@@ -175,7 +175,7 @@ def test_an_exploration_that_was_continued_keeps_its_reasons() -> None:
 def test_rules_that_undo_each_other(seed: int) -> None:
     random = Random(seed)
     rules = random.sample(RULES, random.choice([5, 8, 12]))
-    limits = Limits(5, e_nodes=random.choice([100, 300]), multi_iterations=2)
+    limits = ExplorationOptions(5, node_limit=random.choice([100, 300]), multi_iterations=2)
     egraph = explored(random_graph(random), rules, limits, ("none", "efficient")[seed % 2])
     choose_at_random(egraph, random)
     assert_replays(egraph, explain(egraph.connection))
@@ -188,8 +188,8 @@ def test_any_choice_can_be_explained(seed: int) -> None:
     graph = random.choice([*GRAPHS, *(random_graph(random) for _ in range(6))])
     cycle_filter = ("efficient", "none", "vanilla")[seed % 3]
     slow = cycle_filter == "vanilla"
-    limits = Limits(
-        2 if slow else 5, e_nodes=60 if slow else 400, multi_iterations=1 if slow else 2
+    limits = ExplorationOptions(
+        2 if slow else 5, node_limit=60 if slow else 400, multi_iterations=1 if slow else 2
     )
     egraph = explored(graph, rules, limits, cycle_filter)
     choose_at_random(egraph, random)
@@ -199,10 +199,10 @@ def test_any_choice_can_be_explained(seed: int) -> None:
 @pytest.mark.parametrize("name", ["bert", "nasrnn", "squeezenet", "mobilenet_v2", "vgg19"])
 def test_models(name: str, shipped: list[Rule]) -> None:
     egraph = EGraph.create(MODELS[name]())
-    explore(egraph, shipped, Limits(2, e_nodes=1500))
+    explore(egraph, shipped, ExplorationOptions(2, node_limit=1500))
     cost = load_profile("t4")
     table = extraction_problem(egraph, cost)
-    choose(egraph, table, extract(table.problem, "greedy-dag").choice)
+    choose(egraph, table, extract(table.problem, ExtractionOptions("greedy-dag")).choice)
     explanation = explain(egraph.connection)
     last = graphs_between(explanation)[-1]
     assert shape_of(last) == shape_of(chosen_graph(egraph))
@@ -261,6 +261,8 @@ def test_any_choice_with_the_rules_that_ship(seed: int, shipped: list[Rule]) -> 
     random = Random(seed)
     rules = [rule.everywhere for rule in random.sample(shipped, 30)]
     graph = source_graph(rules[:6], random)
-    egraph = explored(graph, rules, Limits(4, e_nodes=300), ("efficient", "none")[seed % 2])
+    egraph = explored(
+        graph, rules, ExplorationOptions(4, node_limit=300), ("efficient", "none")[seed % 2]
+    )
     choose_at_random(egraph, random)
     assert_replays(egraph, explain(egraph.connection))

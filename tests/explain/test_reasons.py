@@ -9,7 +9,7 @@ import pytest
 from relational_tensat.egraph import EGraph
 from relational_tensat.explain.proof import ProofGraph
 from relational_tensat.explain.stored import StoredEGraph
-from relational_tensat.explore import Limits
+from relational_tensat.explore import ExplorationOptions
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.text import written_rule
 from relational_tensat.tensor import Node, build_graph
@@ -21,7 +21,9 @@ from tests.graphs import f32
 
 def logged(seed: int) -> EGraph:
     graph = mixed() if seed == 0 else random_graph(Random(seed))
-    return explored(graph, example_rules(), Limits(4, e_nodes=500, multi_iterations=2))
+    return explored(
+        graph, example_rules(), ExplorationOptions(4, node_limit=500, multi_iterations=2)
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -67,7 +69,7 @@ def test_unions_by_congruence_have_no_reason_but_themselves() -> None:
 
 def test_a_database_has_the_texts_of_its_rules() -> None:
     rules = load_rules(None)
-    egraph = explored(mixed(), rules, Limits(0))
+    egraph = explored(mixed(), rules, ExplorationOptions(0))
     rows = egraph.connection.execute(
         "SELECT text, name, file, line FROM rule ORDER BY id"
     ).fetchall()

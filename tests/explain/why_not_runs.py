@@ -11,7 +11,7 @@ from relational_tensat.cli.why_not_text import print_why_not
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explain.why_not.funnel import Trace, WhyNot, why_not
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import extract
 from relational_tensat.extract.tables import choose, extraction_problem
 from relational_tensat.rules.language import parse_rules
@@ -102,9 +102,11 @@ class Ran:
         self, graph: Graph, *names: str, iterations: int = 5, file: Path | None = None
     ) -> None:
         self.egraph = EGraph.create(graph, file)
-        explore(self.egraph, [RULES[name] for name in names], Limits(iterations=iterations))
+        explore(
+            self.egraph, [RULES[name] for name in names], ExplorationOptions(iterations=iterations)
+        )
         table = extraction_problem(self.egraph, load_profile("t4"))
-        choose(self.egraph, table, extract(table.problem, "ilp").choice)
+        choose(self.egraph, table, extract(table.problem).choice)
 
     def ask(self, name: str, tensor: str = "") -> WhyNot:
         rules = None if RULES[name].name in self.names() else list(RULES.values())

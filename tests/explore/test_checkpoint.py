@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.explore.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed
@@ -35,6 +35,6 @@ def test_the_last_one_written_is_read() -> None:
 
 def test_there_is_one_for_each_iteration(tmp_path: Path) -> None:
     egraph = EGraph.create(mixed(), tmp_path / "run.duckdb")
-    explore(egraph, example_rules(), Limits(3, 2, e_nodes=600))
+    explore(egraph, example_rules(), ExplorationOptions(3, 2, node_limit=600))
     rows = egraph.connection.execute("SELECT iteration FROM checkpoint ORDER BY rowid").fetchall()
     assert rows == [(0,), (1,), (2,), (3,)]

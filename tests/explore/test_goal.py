@@ -6,7 +6,7 @@ import time
 
 from relational_tensat.egraph.database import OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore import Exploration, Limits, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.rules.language import parse_rules
 from tests.graphs import shared_matmuls
 
@@ -21,7 +21,10 @@ GROWS = parse_rules(
 def grown(e_nodes: int) -> tuple[Exploration, EGraph]:
     egraph = EGraph.create(shared_matmuls())
     found = explore(
-        egraph, GROWS, Limits(iterations=6), until=lambda egraph: egraph.e_nodes >= e_nodes
+        egraph,
+        GROWS,
+        ExplorationOptions(iterations=6),
+        until=lambda egraph: egraph.e_nodes >= e_nodes,
     )
     return found, egraph
 
@@ -37,7 +40,9 @@ def test_the_goal_ends_the_exploration_after_the_iteration_that_reached_it() -> 
 def test_a_goal_that_is_not_reached_changes_nothing() -> None:
     found, egraph = grown(1_000_000)
     without = EGraph.create(shared_matmuls())
-    assert explore(without, GROWS, Limits(iterations=6)).stop_reason == found.stop_reason
+    assert (
+        explore(without, GROWS, ExplorationOptions(iterations=6)).stop_reason == found.stop_reason
+    )
     assert found.stop_reason == "iterations"
     assert egraph.counts() == without.counts()
 
@@ -49,14 +54,16 @@ def test_what_follows_an_iteration_may_end_the_exploration() -> None:
         followed.append(iteration)
         return "enough" if iteration == 3 else None
 
-    found = explore(EGraph.create(shared_matmuls()), GROWS, Limits(iterations=6), after=after)
+    found = explore(
+        EGraph.create(shared_matmuls()), GROWS, ExplorationOptions(iterations=6), after=after
+    )
     assert (found.stop_reason, found.iterations) == ("enough", 3)
     assert followed == [1, 2, 3]
 
 
 def test_nothing_follows_the_last_iteration() -> None:
     followed: list[int] = []
-    limits = Limits(iterations=2)
+    limits = ExplorationOptions(iterations=2)
     found = explore(EGraph.create(shared_matmuls()), GROWS, limits, after=followed.append)
     assert found.stop_reason == "iterations"
     assert followed == [1]
@@ -68,13 +75,13 @@ def test_a_limit_reached_by_what_follows_an_iteration_is_named() -> None:
     def exhaust(iteration: int) -> None:
         raise OutOfMemory("too little")
 
-    assert explore(egraph, GROWS, Limits(6), after=exhaust).stop_reason == "memory"
+    assert explore(egraph, GROWS, ExplorationOptions(6), after=exhaust).stop_reason == "memory"
 
     def wait(iteration: int) -> None:
         while not egraph.database.is_interrupted:
             time.sleep(0.01)
         egraph.counts()
 
-    found = explore(egraph, GROWS, Limits(6, seconds=1.0), after=wait)
+    found = explore(egraph, GROWS, ExplorationOptions(6, time_limit_s=1.0), after=wait)
     assert found.stop_reason == "time"
     assert egraph.counts() == (egraph.e_nodes, egraph.e_classes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.explore.apply import applying
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import separate_sums
@@ -13,7 +13,7 @@ from tests.explore.graphs import separate_sums
 
 def classes_of(threads: int) -> list[tuple[object, ...]]:
     egraph = EGraph.create(separate_sums(6), threads=threads)
-    explore(egraph, example_rules("join-sums", "swap"), Limits(4))
+    explore(egraph, example_rules("join-sums", "swap"), ExplorationOptions(4))
     rows = egraph.connection.execute("FROM eclass ORDER BY id").fetchall()
     egraph.close()
     return rows

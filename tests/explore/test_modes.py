@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.cycles import filter_cycles
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 from tests.egraph.extraction import cheapest_graph
@@ -25,22 +27,21 @@ REWRITES = example_rules("swap", "regroup", "twice", "join-products", "join-sums
 def explored(
     graph: Graph,
     rules: Sequence[Rule],
-    limits: Limits,
+    limits: ExplorationOptions,
     wanted: Sequence[Batch] = (),
-    *,
-    cycle_filter: str = "efficient",
-    semi_naive: bool = True,
+    **modes: Any,
 ) -> EGraph:
     """Return the e-graph of a graph after some unions and an exploration, sound and in its limits."""
     egraph = EGraph.create(graph)
     values = square_values(egraph)
     for batch in wanted:
         unite(egraph, pairs_of(batch, values), iteration=0)
-    if cycle_filter != "none":
+    options = replace(limits, **modes)
+    if options.cycle_filter != "none":
         filter_cycles(egraph.database)
-    found = explore(egraph, rules, limits, cycle_filter=cycle_filter, semi_naive=semi_naive)
+    found = explore(egraph, rules, options)
     assert found.stop_reason != "nodes"
-    assert_invariants(egraph, cycle_filter)
+    assert_invariants(egraph, options.cycle_filter)
     return egraph
 
 
@@ -49,7 +50,7 @@ def explored(
 def test_semi_naive_matching_changes_nothing_without_cycle_filter(
     graph: Graph, wanted: list[Batch]
 ) -> None:
-    limits = Limits(2, 2, multi_schedule="first", e_nodes=10**5)
+    limits = ExplorationOptions(2, 2, multi_schedule="first", node_limit=10**5)
     new, all_ = (
         explored(graph, REWRITES, limits, wanted, cycle_filter="none", semi_naive=semi_naive)
         for semi_naive in (True, False)
@@ -60,7 +61,7 @@ def test_semi_naive_matching_changes_nothing_without_cycle_filter(
 @pytest.mark.parametrize("cycle_filter", ["efficient", "none"])
 @pytest.mark.parametrize("graph", [mixed(), sum_of(5)], ids=lambda graph: graph.name)
 def test_semi_naive_matching_changes_nothing(graph: Graph, cycle_filter: str) -> None:
-    limits = Limits(4, e_nodes=5000)
+    limits = ExplorationOptions(4, node_limit=5000)
     rules = example_rules("swap", "regroup", "negate", "distribute", "same", "join-products")
     new = explored(graph, rules, limits, cycle_filter=cycle_filter)
     all_ = explored(graph, rules, limits, cycle_filter=cycle_filter, semi_naive=False)
@@ -70,7 +71,7 @@ def test_semi_naive_matching_changes_nothing(graph: Graph, cycle_filter: str) ->
 def test_semi_naive_matching_works_on_new_matches_only() -> None:
     rules = example_rules("swap", "regroup")
     new = explore(EGraph.create(sum_of(6)), rules)
-    all_ = explore(EGraph.create(sum_of(6)), rules, semi_naive=False)
+    all_ = explore(EGraph.create(sum_of(6)), rules, ExplorationOptions(semi_naive=False))
     assert [entry.e_nodes for entry in new.log] == [entry.e_nodes for entry in all_.log]
     assert new.log[0].matches == all_.log[0].matches
     assert new.log[-1].matches < 0.5 * all_.log[-1].matches
@@ -79,7 +80,7 @@ def test_semi_naive_matching_works_on_new_matches_only() -> None:
 def test_filters_agree_where_nothing_is_cyclic() -> None:
     graph, rules = separate_sums(5), example_rules("swap", "join-sums")
     egraphs = [
-        explored(graph, rules, Limits(1, e_nodes=2000), cycle_filter=name)
+        explored(graph, rules, ExplorationOptions(1, node_limit=2000), cycle_filter=name)
         for name in ("efficient", "vanilla", "none")
     ]
     assert canonical(egraphs[0]) == canonical(egraphs[1]) == canonical(egraphs[2])
@@ -89,7 +90,7 @@ def test_filters_agree_where_nothing_is_cyclic() -> None:
 @settings(max_examples=5, deadline=None)
 @given(graphs(8), batches(1))
 def test_filters_agree_on_single_pattern_rules(graph: Graph, wanted: list[Batch]) -> None:
-    rules, limits = example_rules("swap", "twice"), Limits(2)
+    rules, limits = example_rules("swap", "twice"), ExplorationOptions(2)
     efficient = explored(graph, rules, limits, wanted, cycle_filter="efficient")
     vanilla = explored(graph, rules, limits, wanted, cycle_filter="vanilla")
     assert same(efficient, vanilla)
@@ -99,7 +100,7 @@ def test_filters_agree_on_single_pattern_rules(graph: Graph, wanted: list[Batch]
 @given(graphs(8), batches(1))
 def test_filters_apply_less_the_stricter_they_are(graph: Graph, wanted: list[Batch]) -> None:
     """What one look at the e-graph rejects, a look before each application rejects as well."""
-    rules, limits = example_rules("join-products", "join-sums"), Limits(1)
+    rules, limits = example_rules("join-products", "join-sums"), ExplorationOptions(1)
     born = {}
     for name in ("vanilla", "efficient", "none"):
         born[name] = explored(graph, rules, limits, wanted, cycle_filter=name).next_id
@@ -111,9 +112,9 @@ def test_what_would_be_computed_from_itself(steps: int) -> None:
     graph, rules = product_of_its_factor(steps), example_rules("join-products")
     size = len(graph.nodes) + 2
     for name in ("efficient", "vanilla"):
-        egraph = explored(graph, rules, Limits(1), cycle_filter=name)
+        egraph = explored(graph, rules, ExplorationOptions(1), cycle_filter=name)
         assert egraph.counts() == (size, size)  # rejected before anything is built
-    egraph = explored(graph, rules, Limits(1), cycle_filter="none")
+    egraph = explored(graph, rules, ExplorationOptions(1), cycle_filter="none")
     assert egraph.counts()[0] > size
     assert egraph.connection.execute("SELECT bool_or(filtered) FROM enode").fetchall() == [(False,)]
     assert cheapest_graph(egraph).count_ops() == graph.count_ops()
@@ -121,8 +122,8 @@ def test_what_would_be_computed_from_itself(steps: int) -> None:
 
 def test_single_pattern_rules_are_filtered_after_the_fact() -> None:
     graph, rules = mixed(), example_rules("twice", "grow", "negate")
-    efficient = explored(graph, rules, Limits(2))
-    free = explored(graph, rules, Limits(2), cycle_filter="none")
+    efficient = explored(graph, rules, ExplorationOptions(2))
+    free = explored(graph, rules, ExplorationOptions(2), cycle_filter="none")
     filtered = "SELECT count(*) FROM enode WHERE filtered"
     assert efficient.connection.execute(filtered).fetchall()[0][0] > 0
     assert free.connection.execute(filtered).fetchall()[0][0] == 0

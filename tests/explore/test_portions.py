@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, Limits, explore, runner
+from relational_tensat.explore import Exploration, ExplorationOptions, explore, runner
 from relational_tensat.explore.apply import applying
 from relational_tensat.explore.apply.applying import FEWEST, OVERBUILD, Bounds
 from tests.egraph.invariants import assert_invariants
@@ -45,7 +45,9 @@ def test_what_may_fill_the_room_comes_first() -> None:
 
 def explored(limit: int) -> tuple[EGraph, Exploration]:
     egraph = EGraph.create(separate_sums(6))
-    return egraph, explore(egraph, example_rules("join-sums", "swap"), Limits(20, e_nodes=limit))
+    return egraph, explore(
+        egraph, example_rules("join-sums", "swap"), ExplorationOptions(20, node_limit=limit)
+    )
 
 
 @pytest.mark.parametrize("limit", [50, 60, 80, 100])

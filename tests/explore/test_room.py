@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, Limits, explore, runner
+from relational_tensat.explore import Exploration, ExplorationOptions, explore, runner
 from relational_tensat.explore.checkpoint import read_checkpoint
 from relational_tensat.explore.limits import multi_room, scarce_room
 from relational_tensat.rules.model import Rule
@@ -29,7 +29,9 @@ def explored(
     multi_iterations: int = 1,
 ) -> tuple[EGraph, Exploration]:
     egraph = EGraph.create(separate_sums(6), path)
-    return egraph, explore(egraph, rules, Limits(20, multi_iterations, e_nodes=limit))
+    return egraph, explore(
+        egraph, rules, ExplorationOptions(20, multi_iterations, node_limit=limit)
+    )
 
 
 def is_scarce(egraph: EGraph) -> bool:
@@ -62,7 +64,10 @@ def test_an_interrupt_is_heard_while_an_iteration_is_undone_to_be_done_again(
             egraph.database.interrupt()
 
     monkeypatch.setattr(runner, "_Starved", Starved)
-    assert explore(egraph, JOIN_AND_SWAP, Limits(20, e_nodes=60)).stop_reason == "interrupted"
+    assert (
+        explore(egraph, JOIN_AND_SWAP, ExplorationOptions(20, node_limit=60)).stop_reason
+        == "interrupted"
+    )
     assert_invariants(egraph)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from relational_tensat.base.errors import UnsoundRuleError, UsageError
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, IterationReport, Limits, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, IterationReport, explore
 from relational_tensat.tensor import Node, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
 from tests.egraph.extraction import cheapest_graph, original_graph
@@ -19,10 +19,10 @@ from tests.graphs import f32, shared_matmuls
 
 
 def run(
-    graph: Any, rules: tuple[str, ...], limits: Limits | None = None, **options: Any
+    graph: Any, rules: tuple[str, ...], limits: ExplorationOptions | None = None
 ) -> tuple[EGraph, Exploration]:
     egraph = EGraph.create(graph)
-    return egraph, explore(egraph, example_rules(*rules), limits, **options)
+    return egraph, explore(egraph, example_rules(*rules), limits)
 
 
 def rows(egraph: EGraph, query: str) -> list[Any]:
@@ -47,14 +47,14 @@ def test_no_rules_saturate_at_once() -> None:
 
 
 def test_no_iterations() -> None:
-    egraph, found = run(sum_of(4), ("swap",), Limits(iterations=0))
+    egraph, found = run(sum_of(4), ("swap",), ExplorationOptions(iterations=0))
     assert (found.stop_reason, found.iterations, found.log) == ("iterations", 0, ())
     assert egraph.counts() == (7, 7)
 
 
 @pytest.mark.parametrize("iterations", [1, 2, 3])
 def test_the_iteration_limit(iterations: int) -> None:
-    egraph, found = run(sum_of(6), ("swap", "regroup"), Limits(iterations=iterations))
+    egraph, found = run(sum_of(6), ("swap", "regroup"), ExplorationOptions(iterations=iterations))
     assert (found.stop_reason, found.iterations) == ("iterations", iterations)
     assert [entry.iteration for entry in found.log] == [*range(1, iterations + 1)]
     assert_invariants(egraph)
@@ -63,8 +63,10 @@ def test_the_iteration_limit(iterations: int) -> None:
 @pytest.mark.parametrize("cycle_filter", ["efficient", "vanilla", "none"])
 @pytest.mark.parametrize("iterations", [1, 2, 3])
 def test_invariants_after_every_iteration(iterations: int, cycle_filter: str) -> None:
-    limits = Limits(iterations, multi_iterations=2, multi_schedule="first", e_nodes=600)
-    egraph, found = run(mixed(), (), limits, cycle_filter=cycle_filter)
+    limits = ExplorationOptions(
+        iterations, 2, multi_schedule="first", node_limit=600, cycle_filter=cycle_filter
+    )
+    egraph, found = run(mixed(), (), limits)
     assert found.iterations == iterations
     assert_invariants(egraph, cycle_filter)
     after = cheapest_graph(egraph)
@@ -91,7 +93,7 @@ def test_progress_is_told_of_every_iteration() -> None:
 
 
 def test_the_logs_in_the_tables() -> None:
-    limits = Limits(3, 2, multi_schedule="first", e_nodes=600)
+    limits = ExplorationOptions(3, 2, multi_schedule="first", node_limit=600)
     egraph, found = run(mixed(), (), limits)
     names = ", ".join(IterationReport.__dataclass_fields__)
     logged = rows(egraph, f"SELECT {names} FROM iteration_log ORDER BY iteration")
@@ -103,7 +105,7 @@ def test_the_logs_in_the_tables() -> None:
 
 
 def test_what_each_rule_did() -> None:
-    limits = Limits(3, 2, multi_schedule="first", e_nodes=600)
+    limits = ExplorationOptions(3, 2, multi_schedule="first", node_limit=600)
     egraph, found = run(mixed(), (), limits)
     assert list(found.rules) == [rule.name for rule in example_rules()]
     for column, table, aggregate in (
@@ -170,16 +172,18 @@ def test_rules_are_in_the_tables_as_they_were_written() -> None:
 
 
 def test_multi_pattern_rules_take_part_in_the_first_iterations() -> None:
-    def born(limits: Limits) -> set[int]:
+    def born(limits: ExplorationOptions) -> set[int]:
         egraph, _ = run(separate_sums(3), ("swap", "join-sums"), limits)
         assert_invariants(egraph)
         found = rows(egraph, "SELECT DISTINCT iteration FROM enode_text WHERE rule = 'join-sums'")
         return {iteration for (iteration,) in found}
 
     for count in (0, 1, 2):
-        limits = Limits(4, count, multi_schedule="first", e_nodes=3000)
+        limits = ExplorationOptions(4, count, multi_schedule="first", node_limit=3000)
         assert born(limits) == set(range(1, count + 1))
-    first, *later = sorted(born(Limits(15, 2, multi_schedule="saturated", e_nodes=3000)))
+    first, *later = sorted(
+        born(ExplorationOptions(15, 2, multi_schedule="saturated", node_limit=3000))
+    )
     assert first == 1
     assert later[:1] > [2]
 
@@ -208,9 +212,9 @@ def test_a_rule_that_is_wrong_for_other_shapes_only_goes_unnoticed() -> None:
 
 def test_an_unknown_cycle_filter_or_schedule() -> None:
     with pytest.raises(UsageError, match=r"'eficient', expected one of .*did you mean 'efficient'"):
-        run(shared_matmuls(), ("twice",), cycle_filter="eficient")
+        ExplorationOptions(cycle_filter="eficient")
     with pytest.raises(UsageError, match=r"'frist', expected .*did you mean 'first'"):
-        run(shared_matmuls(), ("twice",), Limits(multi_schedule="frist"))
+        ExplorationOptions(multi_schedule="frist")
 
 
 def test_an_exploration_can_be_continued_with_other_rules() -> None:
@@ -223,7 +227,7 @@ def test_an_exploration_can_be_continued_with_other_rules() -> None:
 def test_a_file_holds_the_whole_run(tmp_path: Path) -> None:
     path = tmp_path / "run.duckdb"
     egraph = EGraph.create(mixed(), path)
-    found = explore(egraph, example_rules(), Limits(2, e_nodes=300))
+    found = explore(egraph, example_rules(), ExplorationOptions(2, node_limit=300))
     cheapest_graph(egraph)
     sizes = egraph.counts()
     egraph.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, Limits, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.models import MODELS
 from relational_tensat.rules.library import taso_rules
 from tests.egraph.invariants import assert_invariants
@@ -25,7 +25,7 @@ MOST_STATEMENTS = 60
 
 def run(model: str, k_multi: int) -> tuple[EGraph, Exploration]:
     egraph = EGraph.create(MODELS[model]())
-    limits = Limits(15, k_multi, multi_schedule="first")
+    limits = ExplorationOptions(15, k_multi, multi_schedule="first")
     return egraph, explore(egraph, taso_rules(), limits)
 
 

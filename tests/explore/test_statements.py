@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
@@ -44,7 +44,7 @@ def test_berts_iterations_keep_to_their_budget(
 ) -> None:
     egraph = EGraph.create(MODELS["bert"]())
     loading = egraph.database.statements
-    found = explore(egraph, rules(), Limits(15, k_multi, multi_schedule="first"))
+    found = explore(egraph, rules(), ExplorationOptions(15, k_multi, multi_schedule="first"))
     around = egraph.database.statements - loading - found.statements
     egraph.close()
     assert found.stop_reason == "saturated"

@@ -13,7 +13,7 @@ import pytest
 
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import OutOfMemory
-from relational_tensat.explore import Exploration, IterationReport, Limits, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, IterationReport, explore
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor import Node, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
@@ -23,7 +23,7 @@ from tests.explore.canonical import same
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed, separate_sums, sum_of
 
-NEVER = Limits(iterations=1000, e_nodes=10**9)
+NEVER = ExplorationOptions(iterations=1000, node_limit=10**9, time_limit_s=None)
 REORDER = example_rules("swap", "regroup")
 
 in_main_thread = pytest.mark.skipif(
@@ -59,8 +59,8 @@ def assert_whole(egraph: EGraph, found: Exploration, cycle_filter: str = "effici
 def test_a_cartesian_rule_does_not_exceed_the_node_limit(limit: int, cycle_filter: str) -> None:
     graph = separate_sums(6)  # 12 inputs, 6 sums, 2 tuples; 15 pairs of sums give 6 e-nodes each
     egraph = EGraph.create(graph)
-    limits = Limits(2, e_nodes=limit)
-    found = explore(egraph, example_rules("join-sums"), limits, cycle_filter=cycle_filter)
+    limits = ExplorationOptions(2, node_limit=limit, cycle_filter=cycle_filter)
+    found = explore(egraph, example_rules("join-sums"), limits)
     assert egraph.counts()[0] <= max(limit, 20)
     if limit < 20 + 15 * 6:
         assert found.stop_reason == "nodes"
@@ -75,7 +75,7 @@ def test_the_node_limit_holds_in_every_iteration(limit: int) -> None:
     def progress(entry: IterationReport) -> None:
         sizes.append(egraph.counts()[0])
 
-    found = explore(egraph, REORDER, Limits(e_nodes=limit), progress=progress)
+    found = explore(egraph, REORDER, ExplorationOptions(node_limit=limit), progress=progress)
     assert found.stop_reason == "nodes"
     assert max(sizes) <= limit
     assert max(sizes) > 0.6 * limit  # what fits is built; congruence may take a part of it again
@@ -87,7 +87,7 @@ def test_a_limit_that_is_just_enough_is_not_reached() -> None:
     explore(free, REORDER)
     most = 400  # on the way there are more e-nodes than in the end
     egraph = EGraph.create(sum_of(5))
-    found = explore(egraph, REORDER, Limits(e_nodes=most))
+    found = explore(egraph, REORDER, ExplorationOptions(node_limit=most))
     assert found.stop_reason == "saturated"
     assert same(egraph, free)
 
@@ -111,8 +111,8 @@ def test_a_limit_that_makes_portions_but_is_not_reached_changes_nothing() -> Non
     outputs = [*chain.outputs, "p", "q", "t0", "t1", "t2", "t3"]
     graph = build_graph("shuffled", chain.inputs, {}, nodes, outputs)
     large, small = EGraph.create(graph), EGraph.create(graph)
-    explore(large, SHUFFLE, Limits(1, e_nodes=10**6))
-    found = explore(small, SHUFFLE, Limits(1, e_nodes=100))
+    explore(large, SHUFFLE, ExplorationOptions(1, node_limit=10**6))
+    found = explore(small, SHUFFLE, ExplorationOptions(1, node_limit=100))
     assert found.log[0].matches > 300  # of at most two e-nodes each: too many to build at once
     assert small.counts()[0] < 100
     assert same(large, small)
@@ -121,7 +121,7 @@ def test_a_limit_that_makes_portions_but_is_not_reached_changes_nothing() -> Non
 def test_the_time_limit() -> None:
     egraph = EGraph.create(sum_of(14))
     started = time.monotonic()
-    found = explore(egraph, REORDER, Limits(1000, e_nodes=10**9, seconds=1.0))
+    found = explore(egraph, REORDER, ExplorationOptions(1000, node_limit=10**9, time_limit_s=1.0))
     assert 1.0 <= time.monotonic() - started < 20
     assert found.stop_reason == "time"
     assert 0 < found.iterations < 1000
@@ -130,14 +130,14 @@ def test_the_time_limit() -> None:
 
 def test_no_time_at_all() -> None:
     egraph = EGraph.create(sum_of(14))
-    found = explore(egraph, REORDER, Limits(1000, e_nodes=10**9, seconds=0.0))
+    found = explore(egraph, REORDER, ExplorationOptions(1000, node_limit=10**9, time_limit_s=0.0))
     assert (found.stop_reason, found.iterations) == ("time", 0)
     assert egraph.counts() == (27, 27)
     assert_whole(egraph, found)
 
 
 def test_time_enough() -> None:
-    found = explore(EGraph.create(sum_of(3)), REORDER, Limits(seconds=1000.0))
+    found = explore(EGraph.create(sum_of(3)), REORDER, ExplorationOptions(time_limit_s=1000.0))
     assert found.stop_reason == "saturated"
     assert not any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
 
@@ -220,7 +220,7 @@ def no_memory() -> None:
 @pytest.mark.parametrize("reason", ["interrupted", "memory"])
 def test_whichever_statement_is_stopped(reason: str) -> None:
     """The e-graph is left as the last complete iteration left it, and can be explored further."""
-    limits = Limits(3, 2, multi_schedule="first", e_nodes=600)
+    limits = ExplorationOptions(3, 2, multi_schedule="first", node_limit=600)
     reference, ends = EGraph.create(mixed()), []
     whole = explore(
         reference,
@@ -242,7 +242,7 @@ def test_whichever_statement_is_stopped(reason: str) -> None:
 def test_after_an_interrupt_exploration_goes_on_to_the_same_end() -> None:
     whole = EGraph.create(mixed())
     rules = example_rules("swap", "negate", "distribute", "factor", "twice", "same")
-    limits = Limits(30, e_nodes=5000)
+    limits = ExplorationOptions(30, node_limit=5000)
     assert explore(whole, rules, limits).stop_reason == "saturated"
     egraph = EGraph.create(mixed())
     stop_at(egraph, egraph.database.statements + 40, egraph.database.interrupt)

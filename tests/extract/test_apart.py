@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relational_tensat.extract import ExtractionProblem, dag_cost_us, extract
+from relational_tensat.extract import ExtractionOptions, ExtractionProblem, dag_cost_us, extract
 from relational_tensat.extract.exact import ilp
 from relational_tensat.extract.exact.decompose import apart
 from relational_tensat.extract.exact.decompose import isomorphic as twins
@@ -63,7 +63,7 @@ def test_the_optimum_of_a_chain_is_that_of_its_links(seeds: list[int]) -> None:
 @given(seed=SEEDS, without=st.sets(st.sampled_from(TECHNIQUES)))
 def test_the_optimum_of_anything_taken_apart_stays(seed: int, without: set[str]) -> None:
     problem = small_problem(seed)
-    found = extract(problem, without=without)
+    found = extract(problem, ExtractionOptions(disable=tuple(without)))
     assert found.optimal
     assert found.cost_us == pytest.approx(brute_force_us(problem))
 

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 
 from bench.extract.check import chosen_cost
-from relational_tensat.extract import Extraction, ExtractionProblem, dag_cost_us, extract
+from relational_tensat.extract import (
+    Extraction,
+    ExtractionOptions,
+    ExtractionProblem,
+    dag_cost_us,
+    extract,
+)
 from tests.extract.instances import brute_force_us
 from tests.extract.small_egraphs import (
     FEATURES,
@@ -51,7 +57,7 @@ def test_the_papers_forms_find_it(cycles: str) -> None:
     solved = 0
     for seed in range(100):
         problem = small_problem(seed)
-        found = extract(problem, cycles=cycles)
+        found = extract(problem, ExtractionOptions(ilp_cycles=cycles))
         solved += "HiGHS" in found.note
         assert found.cost_us == pytest.approx(brute_force_us(problem)), seed
         assert found.optimal, seed
@@ -64,7 +70,10 @@ def test_greedy_choices_are_graphs_and_not_below_the_optimum() -> None:
     for seed in range(200):
         problem = small_problem(seed)
         optimum = brute_force_us(problem)
-        tree, dag = extract(problem, "greedy"), extract(problem, "greedy-dag")
+        tree, dag = (
+            extract(problem, ExtractionOptions("greedy")),
+            extract(problem, ExtractionOptions("greedy-dag")),
+        )
         for found in (tree, dag):
             assert_checked(problem, found)
             assert found.cost_us >= optimum - 1e-9, seed

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relational_tensat.extract import dag_cost_us, extract, is_acyclic
+from relational_tensat.extract import ExtractionOptions, dag_cost_us, extract, is_acyclic
 from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
@@ -32,4 +32,4 @@ def test_merges_are_found_that_bottom_up_greedy_misses() -> None:
     bottom_up = dag_cost_us(problem, DagDeriver(problem).derive(problem.cost_us))
     covered = dag_cost_us(problem, CoverGreedy(problem).derive())
     assert covered < bottom_up
-    assert extract(problem, "greedy-dag").cost_us <= covered
+    assert extract(problem, ExtractionOptions("greedy-dag")).cost_us <= covered

@@ -13,7 +13,13 @@ import pytest
 from hypothesis import assume, given, settings
 
 from bench.extract.check import chosen_cost
-from relational_tensat.extract import TECHNIQUES, UNUSED, ExtractionProblem, extract
+from relational_tensat.extract import (
+    TECHNIQUES,
+    UNUSED,
+    ExtractionOptions,
+    ExtractionProblem,
+    extract,
+)
 from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
 from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
 from relational_tensat.extract.techniques import REDUCTION_MEANINGS
@@ -27,7 +33,7 @@ NOT_ALONE = {"pinning", "reduced-costs"}
 
 
 def assert_found(problem: ExtractionProblem, without: list[str]) -> None:
-    found = extract(problem, without=without)
+    found = extract(problem, ExtractionOptions(disable=tuple(without)))
     assert found.cost_us == pytest.approx(brute_force_us(problem))
     assert found.optimal
     assert chosen_cost(problem, found.choice) == pytest.approx(found.cost_us)

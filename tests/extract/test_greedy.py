@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.base.errors import NoSolutionError
-from relational_tensat.extract import dag_cost_us, extract, is_acyclic
+from relational_tensat.extract import ExtractionOptions, dag_cost_us, extract, is_acyclic
 from tests.extract.instances import NodeSpec, brute_force_us, build, layered_problem, random_problem
 
 
@@ -11,7 +11,7 @@ from tests.extract.instances import NodeSpec, brute_force_us, build, layered_pro
 def test_choices_are_acyclic_and_not_below_the_optimum(method: str) -> None:
     for seed in range(400):
         problem = random_problem(seed)
-        found = extract(problem, method)
+        found = extract(problem, ExtractionOptions(method))
         assert is_acyclic(problem, found.choice)
         assert found.cost_us == dag_cost_us(problem, found.choice)
         assert found.cost_us >= brute_force_us(problem) - 1e-9
@@ -23,7 +23,7 @@ def test_greedy_dag_is_never_worse_than_the_original() -> None:
         problem = random_problem(seed)
         if problem.has_original:
             compared += 1
-            cost_us = extract(problem, "greedy-dag").cost_us
+            cost_us = extract(problem, ExtractionOptions("greedy-dag")).cost_us
             assert cost_us <= dag_cost_us(problem, problem.original)
     assert compared > 100
 
@@ -41,10 +41,10 @@ def test_greedy_dag_sees_sharing_where_tree_greedy_does_not() -> None:
         ],
         4,
     )
-    assert extract(problem, "greedy").cost_us == 9.5
+    assert extract(problem, ExtractionOptions("greedy")).cost_us == 9.5
     # Bottom-up, the half that is alone with class 2 still decides alone.
-    assert extract(problem, "greedy-dag").cost_us <= 9.5
-    assert extract(problem, "ilp").cost_us == 6.0
+    assert extract(problem, ExtractionOptions("greedy-dag")).cost_us <= 9.5
+    assert extract(problem).cost_us == 6.0
 
 
 def test_shared_chain_is_charged_once_by_greedy_dag() -> None:
@@ -59,8 +59,8 @@ def test_shared_chain_is_charged_once_by_greedy_dag() -> None:
         ],
         4,
     )
-    assert extract(problem, "greedy").cost_us == 15.0
-    assert extract(problem, "greedy-dag").cost_us == 12.0
+    assert extract(problem, ExtractionOptions("greedy")).cost_us == 15.0
+    assert extract(problem, ExtractionOptions("greedy-dag")).cost_us == 12.0
 
 
 def test_tree_costs_beyond_float_range_still_choose() -> None:
@@ -70,19 +70,19 @@ def test_tree_costs_beyond_float_range_still_choose() -> None:
     nodes.append((3 * depth, 1.0, []))
     problem = build(nodes, 3 * depth + 1)
     for method in ("greedy", "greedy-dag"):
-        assert extract(problem, method).cost_us == 2 * depth + 1
+        assert extract(problem, ExtractionOptions(method)).cost_us == 2 * depth + 1
 
 
 @pytest.mark.parametrize("method", ["greedy", "greedy-dag", "ilp"])
 def test_root_without_acyclic_derivation_is_refused(method: str) -> None:
     problem = build([(0, 1.0, [1]), (1, 1.0, [0])], 2)
     with pytest.raises(NoSolutionError, match="no acyclic derivation"):
-        extract(problem, method)
+        extract(problem, ExtractionOptions(method))
 
 
 def test_large_e_graph_gets_an_answer() -> None:
     problem = layered_problem(layers=40, width=8, seed=1)
     assert problem.n_nodes > 30_000
-    found = extract(problem, "greedy-dag")
+    found = extract(problem, ExtractionOptions("greedy-dag"))
     assert is_acyclic(problem, found.choice)
     assert found.cost_us <= dag_cost_us(problem, problem.original)

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.errors import NoSolutionError
-from relational_tensat.extract import ExtractionProblem, dag_cost_us, extract, is_acyclic
+from relational_tensat.extract import (
+    ExtractionOptions,
+    ExtractionProblem,
+    dag_cost_us,
+    extract,
+    is_acyclic,
+)
 from relational_tensat.extract.greedy import dag as greedy_dag_module
 from relational_tensat.extract.greedy import improve as greedy_improve
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
@@ -140,7 +146,7 @@ def test_where_the_sets_are_too_large_the_report_says_so(monkeypatch: pytest.Mon
     assert len(names) == 4
     assert names[2].endswith(", improved in place")
     assert names[3].endswith(", spread by flow and improved again")
-    found = extract(bare, "greedy-dag")
+    found = extract(bare, ExtractionOptions("greedy-dag"))
     assert found.note in names
     assert found.cost_us <= dag_cost_us(bare, tree_greedy(bare))
     monkeypatch.setattr(greedy_dag_module, "LARGEST_UNLIMITED", 0)

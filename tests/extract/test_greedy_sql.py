@@ -8,8 +8,14 @@ import pytest
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Database, OutOfMemory
-from relational_tensat.explore import Limits, explore
-from relational_tensat.extract import ExtractionProblem, dag_cost_us, extract, is_acyclic
+from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.extract import (
+    ExtractionOptions,
+    ExtractionProblem,
+    dag_cost_us,
+    extract,
+    is_acyclic,
+)
 from relational_tensat.extract.greedy import in_sql as greedy_sql
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.greedy.in_sql import (
@@ -88,14 +94,14 @@ def test_e_graphs_do_not_see_each_other(method: str) -> None:
 def test_choices_are_acyclic_and_not_below_the_optimum(method: str) -> None:
     for seed in range(12):
         problem = random_problem(seed)
-        found = extract(problem, method)
+        found = extract(problem, ExtractionOptions(method))
         assert found.method == method
         assert "SQL" in found.note or found.note == "the original graph"
         assert is_acyclic(problem, found.choice)
         assert found.cost_us == dag_cost_us(problem, found.choice)
         assert found.cost_us >= brute_force_us(problem) - 1e-9
         if method == "greedy-dag-sql":
-            assert found.cost_us <= extract(problem, "greedy").cost_us
+            assert found.cost_us <= extract(problem, ExtractionOptions("greedy")).cost_us
             if problem.has_original:
                 assert found.cost_us <= dag_cost_us(problem, problem.original)
 
@@ -116,7 +122,7 @@ FREE_CIRCLE = build(
 @pytest.mark.parametrize("method", ["greedy-sql", "greedy-dag-sql", "greedy"])
 def test_circles_of_free_ties_are_not_chosen(method: str) -> None:
     # All three classes cost 3 either way: rank sends each to the leaf.
-    assert extract(FREE_CIRCLE, method).choice.tolist() == [1, 3, 5, 6, 7]
+    assert extract(FREE_CIRCLE, ExtractionOptions(method)).choice.tolist() == [1, 3, 5, 6, 7]
 
 
 @pytest.mark.parametrize("method", ["greedy-sql", "greedy-dag-sql"])
@@ -127,7 +133,7 @@ def test_costs_beyond_the_range_of_floats(method: str) -> None:
     ((_, tree),) = in_sql([problem], "tree")
     assert tree.tolist() == settle_by_tree_cost(problem, None)[1].tolist()
     assert tree[11] == TREE_COST_CEILING
-    assert extract(problem, method).cost_us == pytest.approx(4e299)
+    assert extract(problem, ExtractionOptions(method)).cost_us == pytest.approx(4e299)
 
 
 def chain(length: int) -> ExtractionProblem:
@@ -164,15 +170,15 @@ def test_a_wave_settles_all_that_nothing_can_make_cheaper() -> None:
 
 def test_an_e_graph_in_tables_is_extracted_there(monkeypatch: pytest.MonkeyPatch) -> None:
     egraph = EGraph.create(shared_matmuls())
-    explore(egraph, example_rules(), Limits(2))
+    explore(egraph, example_rules(), ExplorationOptions(2))
     table = extraction_problem(egraph, FlatCost(2.0, {"matmul": 10.0}))
     expected = {
-        method: extract(table.problem, method).choice.tolist()
+        method: extract(table.problem, ExtractionOptions(method)).choice.tolist()
         for method in ("greedy-sql", "greedy-dag-sql")
     }
     monkeypatch.setattr(greedy_sql, "load_problems", None)
     for method, choice in expected.items():
-        found = extract(table.problem, method, tables=table.in_tables(egraph))
+        found = extract(table.problem, ExtractionOptions(method), tables=table.in_tables(egraph))
         assert found.choice.tolist() == choice
         choose(egraph, table, found.choice)
         assert chosen_graph(egraph).outputs == egraph.graph.outputs
@@ -183,15 +189,17 @@ def test_an_e_graph_in_tables_is_extracted_there(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("method", ["greedy-sql", "greedy-dag-sql"])
 def test_a_root_without_acyclic_derivation_is_refused(method: str) -> None:
     with pytest.raises(NoSolutionError, match="class 0 has no acyclic derivation"):
-        extract(build([(0, 1.0, [1]), (1, 1.0, [0]), (1, 1.0, [0, 1])], 2), method)
+        extract(
+            build([(0, 1.0, [1]), (1, 1.0, [0]), (1, 1.0, [0, 1])], 2), ExtractionOptions(method)
+        )
 
 
 @pytest.mark.parametrize("method", ["greedy-sql", "greedy-dag-sql"])
 def test_where_there_is_no_time_python_chooses_and_it_is_said(method: str) -> None:
     problem = random_problem(3)
-    found = extract(problem, method, time_limit_s=0.0)
+    found = extract(problem, ExtractionOptions(method, time_limit_s=0.0))
     assert found.note.startswith("SQL was not done within the time limit; chosen in Python: ")
-    assert found.cost_us == extract(problem, method.removesuffix("-sql")).cost_us
+    assert found.cost_us == extract(problem, ExtractionOptions(method.removesuffix("-sql"))).cost_us
 
 
 def test_sets_that_outgrow_their_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +210,7 @@ def test_sets_that_outgrow_their_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         greedy_dag_sql(database, most_members=54)
     database.close()
     monkeypatch.setattr(greedy_sql, "MOST_MEMBERS", 54)
-    found = extract(chain(10), "greedy-dag-sql")
+    found = extract(chain(10), ExtractionOptions("greedy-dag-sql"))
     assert "outgrew 54 rows of SQL; chosen in Python" in found.note
     assert found.cost_us == 10.0
 
@@ -212,5 +220,5 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OutOfMemory("the database's memory limit is reached")
 
     monkeypatch.setattr(greedy_sql, "tree_greedy_sql", refuse)
-    found = extract(chain(3), "greedy-sql")
+    found = extract(chain(3), ExtractionOptions("greedy-sql"))
     assert found.note == "SQL needed too much memory; chosen in Python: tree-greedy"

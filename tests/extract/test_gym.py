@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench.extract.check import chosen_cost
-from relational_tensat.extract import extract
+from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.interchange import read_egraph_json
 
 VARIABLE = "EXTRACTION_GYM"
@@ -34,7 +34,7 @@ def gym_file(name: str) -> Path:
 @pytest.mark.parametrize("name", OPTIMA_MS)
 def test_the_optimum_is_reproduced(name: str) -> None:
     problem = read_egraph_json(gym_file(name)).problem
-    found = extract(problem, time_limit_s=300.0)
+    found = extract(problem, ExtractionOptions(time_limit_s=300.0))
     assert found.cost_us == pytest.approx(OPTIMA_MS[name], abs=1e-6)
     assert found.optimal
     assert chosen_cost(problem, found.choice) == pytest.approx(found.cost_us)

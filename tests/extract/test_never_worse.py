@@ -11,6 +11,7 @@ import relational_tensat.extract as package
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.extract import (
     Extraction,
+    ExtractionOptions,
     ExtractionProblem,
     dag_cost_us,
     extract,
@@ -58,7 +59,11 @@ def test_without_any_time(cycles: str) -> None:
     for seed in range(12):
         for problem in (random_problem(seed), with_tree_greedy_as_original(seed)):
             for stop in (None, lambda: True):
-                found = extract(problem, cycles=cycles, time_limit_s=0.0, should_stop=stop)
+                found = extract(
+                    problem,
+                    ExtractionOptions(ilp_cycles=cycles, time_limit_s=0.0),
+                    should_stop=stop,
+                )
                 assert_no_worse(problem, found)
                 greedy_us = dag_cost_us(problem, greedy_dag(problem))
                 assert found.cost_us <= greedy_us * (1 + 1e-9)
@@ -68,19 +73,23 @@ def test_without_any_time(cycles: str) -> None:
 def test_interrupted_at_any_event(event: int) -> None:
     """The first two events come before a search begins: an interrupt there is the caller's own."""
     problem = layered_problem(layers=3, width=4, seed=event)
-    assert_no_worse(problem, extract(problem, time_limit_s=60, progress=pressed_at(event)))
+    assert_no_worse(
+        problem, extract(problem, ExtractionOptions(time_limit_s=60), progress=pressed_at(event))
+    )
 
 
 def test_the_choice_to_begin_from_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = layered_problem(layers=3, width=4, seed=5)
-    best = extract(problem, time_limit_s=60)
+    best = extract(problem, ExtractionOptions(time_limit_s=60))
     plain = [problem.original, tree_greedy(problem)]
     assert best.cost_us < min(dag_cost_us(problem, choice) for choice in plain)
     monkeypatch.setattr(
         "relational_tensat.extract.exact.ilp.greedy_choices", lambda *_: iter(plain)
     )
     for cycles in CYCLES:
-        found = extract(problem, cycles=cycles, time_limit_s=0.0, start=best.choice)
+        found = extract(
+            problem, ExtractionOptions(ilp_cycles=cycles, time_limit_s=0.0), start=best.choice
+        )
         assert found.cost_us == pytest.approx(best.cost_us)
         assert_no_worse(problem, found)
 
@@ -97,7 +106,7 @@ def test_a_search_that_loses_what_a_plainer_method_found_is_a_bug_that_is_told(
         return search
 
     monkeypatch.setattr(package, "search_ilp", loses)
-    best = extract(problem, "greedy-dag").choice
+    best = extract(problem, ExtractionOptions("greedy-dag")).choice
     assert dag_cost_us(problem, best) < dag_cost_us(problem, dear)
     with pytest.raises(RelationalTensatError, match="plainer method"):
         extract(problem, start=best)

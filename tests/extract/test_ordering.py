@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relational_tensat.extract import UNUSED, ExtractionProblem, extract
+from relational_tensat.extract import UNUSED, ExtractionOptions, ExtractionProblem, extract
 from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
 from relational_tensat.extract.exact.relax.cycle_cuts import circular_sets
@@ -105,12 +105,12 @@ def test_components_are_chosen_by_size() -> None:
 
 @pytest.mark.parametrize("cycles", sorted(WITHIN))
 def test_each_way_finds_the_optimum(cycles: str) -> None:
-    assert extract(ring(12), cycles=cycles).cost_us == 10.0
+    assert extract(ring(12), ExtractionOptions(ilp_cycles=cycles)).cost_us == 10.0
     reductions = [name for name in REDUCTIONS if name not in ("underivable", "self-loops")]
     without = [*reductions, "pinning", "ascent", "landmarks", "must-rows", "two-cycles"]
     for seed in range(60):
         problem = random_problem(seed)
-        found = extract(problem, cycles=cycles, without=without)
+        found = extract(problem, ExtractionOptions(ilp_cycles=cycles, disable=tuple(without)))
         assert found.cost_us == pytest.approx(brute_force_us(problem)), seed
         assert found.optimal, seed
         assert found.choice[problem.root] != UNUSED

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.errors import RelationalTensatError
-from relational_tensat.extract import extract
+from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.exact.solve.formulation import formulate
 from relational_tensat.extract.exact.solve.mip import cut_and_solve
 from relational_tensat.extract.exact.solve.search import Search
@@ -112,5 +112,5 @@ def test_highs_says_infeasible_and_out_of_time() -> None:
 
 
 def test_no_time_says_so() -> None:
-    found = extract(layered_problem(layers=3, width=6, seed=1), time_limit_s=0.0)
+    found = extract(layered_problem(layers=3, width=6, seed=1), ExtractionOptions(time_limit_s=0.0))
     assert found.note == "no time was left beyond the greedy methods: nothing is proven"

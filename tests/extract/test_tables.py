@@ -7,8 +7,8 @@ import pytest
 
 from relational_tensat.cost.graph import graph_cost_us
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits, explore
-from relational_tensat.extract import UNUSED, dag_cost_us, extract
+from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.extract import UNUSED, ExtractionOptions, dag_cost_us, extract
 from relational_tensat.extract.tables import (
     TableProblem,
     choose,
@@ -30,7 +30,7 @@ def graph_of(nodes: Sequence[Node], outputs: Sequence[str], weights: Sequence[st
 
 def explored(graph: Graph, *names: str) -> EGraph:
     egraph = EGraph.create(graph)
-    explore(egraph, example_rules(*names), Limits(iterations=3))
+    explore(egraph, example_rules(*names), ExplorationOptions(iterations=3))
     return egraph
 
 
@@ -185,9 +185,9 @@ def test_the_problem_and_the_graph_agree_on_costs(graph: Graph) -> None:
     original = dag_cost_us(table.problem, table.problem.original)
     choose(egraph, table, table.problem.original)
     assert original == graph_cost_us(chosen_graph(egraph), cost)
-    explore(egraph, example_rules("swap", "join-products", "twice"), Limits(3))
+    explore(egraph, example_rules("swap", "join-products", "twice"), ExplorationOptions(3))
     table = extraction_problem(egraph, cost)
-    found = extract(table.problem, "greedy-dag")
+    found = extract(table.problem, ExtractionOptions("greedy-dag"))
     choose(egraph, table, found.choice)
     assert found.cost_us == pytest.approx(graph_cost_us(chosen_graph(egraph), cost), abs=1e-9)
     assert found.cost_us <= original
@@ -208,7 +208,7 @@ def test_a_choice_is_written_and_replaced() -> None:
 
 def test_the_rules_of_a_choice() -> None:
     egraph = EGraph.create(shared_matmuls())
-    explore(egraph, example_rules(), Limits(2))
+    explore(egraph, example_rules(), ExplorationOptions(2))
     table = extraction_problem(egraph, FlatCost(1.0, {"matmul": 10.0}))
     choose(egraph, table, table.problem.original)
     assert rules_of_chosen(egraph) == {}
@@ -279,7 +279,7 @@ def test_an_output_that_became_a_constant() -> None:
 
 def test_parts_of_a_new_split_are_named_after_the_values_they_are() -> None:
     egraph = EGraph.create(shared_matmuls())
-    explore(egraph, example_rules("join-products"), Limits(1))
+    explore(egraph, example_rules("join-products"), ExplorationOptions(1))
     after = cheapest_graph(egraph, FlatCost(1.0, {"matmul": 10.0}))
     assert after.count_ops()["matmul"] == 1
     (split,) = (node for node in after.nodes if node.op == "split")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.deadline import Budget, BudgetSpentError, Check, OutOfTimeError
-from relational_tensat.extract import ExtractionProblem, extract, is_acyclic
+from relational_tensat.extract import ExtractionOptions, ExtractionProblem, extract, is_acyclic
 from relational_tensat.extract.exact.neighbourhoods import early
 from relational_tensat.extract.exact.reduce.detours import drop_detours
 from relational_tensat.extract.exact.reduce.dominance import drop_dominated_classes
@@ -78,9 +78,9 @@ def test_whatever_step_it_is_in_the_search_ends(
     clock = FakeClock()
     monkeypatch.setattr("relational_tensat.extract.exact.solve.solver.time", clock)
     monkeypatch.setattr("relational_tensat.base.deadline.time", clock)
-    monkeypatch.setattr("relational_tensat.extract.time", clock)
+    monkeypatch.setattr("relational_tensat.extract.extraction.time", clock)
     monkeypatch.setattr(greedy_dag, "LARGEST_UNLIMITED", 0)
-    found = extract(PROBLEM, time_limit_s=limit_s)
+    found = extract(PROBLEM, ExtractionOptions(time_limit_s=limit_s))
     assert is_acyclic(PROBLEM, found.choice)
     # After the limit, every step asks once more at most on its way out.
     assert clock.now < limit_s + 100
@@ -100,14 +100,14 @@ def test_what_reductions_do_not_end_leaves_time_for_a_bound_and_the_optimum(
     problem = layered_problem(layers=1, width=4, seed=3)
     expected = extract(problem)
     clock = FakeClock()
-    for module in ("extract.exact.solve.solver", "base.deadline", "extract"):
+    for module in ("extract.exact.solve.solver", "base.deadline", "extract.extraction"):
         monkeypatch.setattr(f"relational_tensat.{module}.time", clock)
     if name in DEAR:
         monkeypatch.setitem(REDUCTIONS, name, endless)
     else:
         function = {"detours": "drop_detours", "pinning": "pin_required"}[name]
         monkeypatch.setattr(f"relational_tensat.extract.exact.components.{function}", endless)
-    found = extract(problem, time_limit_s=100_000)
+    found = extract(problem, ExtractionOptions(time_limit_s=100_000))
     assert found.optimal
     assert found.cost_us == pytest.approx(expected.cost_us)
 

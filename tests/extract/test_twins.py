@@ -9,7 +9,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from relational_tensat.extract import UNUSED, ExtractionProblem, dag_cost_us, extract
+from relational_tensat.extract import (
+    UNUSED,
+    ExtractionOptions,
+    ExtractionProblem,
+    dag_cost_us,
+    extract,
+)
 from relational_tensat.extract.exact.decompose.isomorphic import Twin, groups_of_twins, is_twin
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.greedy.tree import tree_greedy
@@ -126,7 +132,7 @@ def test_the_optimum_of_copies_is_that_of_one_times_their_number(seed: int, coun
 
 def test_copies_are_solved_once_and_the_report_says_so() -> None:
     problem = copies(layered_problem(layers=1, width=5, seed=3), 3, 11)
-    found, plain = extract(problem), extract(problem, without=["twins"])
+    found, plain = extract(problem), extract(problem, ExtractionOptions(disable=("twins",)))
     assert found.optimal
     assert found.cost_us == pytest.approx(plain.cost_us)
     assert "2 of them like others" in found.note

@@ -13,7 +13,7 @@ from onnx import helper
 
 from relational_tensat.cost import Profile, load_profile
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, Limits, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.extract import extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
 from relational_tensat.formats import from_onnx_model
@@ -91,10 +91,10 @@ def optimized(
         cost: an NVIDIA T4, by default.
     """
     egraph = EGraph.create(graph)
-    limits = Limits(multi_iterations=multi_iterations)
+    limits = ExplorationOptions(multi_iterations=multi_iterations)
     exploration = explore(egraph, shipped_rules(families), limits)
     table = extraction_problem(egraph, cost or load_profile("t4"))
-    choose(egraph, table, extract(table.problem, "ilp").choice)
+    choose(egraph, table, extract(table.problem).choice)
     best = chosen_graph(egraph)
     egraph.close()
     checked = verify(graph, best, folded=fold_weights(best), runs=1)

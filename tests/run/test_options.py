@@ -1,33 +1,23 @@
-"""Options are checked when they are made."""
+"""Options are checked when they are made, and a new one is one line in one place."""
 
 from __future__ import annotations
 
+import warnings
+from argparse import Namespace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
-from relational_tensat import explore, extract
 from relational_tensat.base.errors import UsageError
+from relational_tensat.base.option import OptionGroup, OptionTree, option, options_in, options_of
+from relational_tensat.base.option_json import from_json, options_schema, to_json
 from relational_tensat.base.paths import check_database, check_output, default_output
-from relational_tensat.explore.limits import MULTI_SCHEDULES as MULTI_SCHEDULES_OF_LIMITS
-from relational_tensat.explore.strategies import blocks
-from relational_tensat.run.options import (
-    BLOCKS,
-    CYCLE_FILTERS,
-    EXTRACTORS,
-    ILP_CYCLES,
-    MULTI_SCHEDULES,
-    Options,
-)
-
-
-def test_the_names_are_those_of_the_parts() -> None:
-    assert set(CYCLE_FILTERS) == set(explore.CYCLE_FILTERS)
-    assert set(MULTI_SCHEDULES) == set(MULTI_SCHEDULES_OF_LIMITS)
-    assert set(EXTRACTORS) == set(extract.METHODS)
-    assert set(BLOCKS) == set(blocks.MODES)
-    assert set(ILP_CYCLES) == set(extract.CYCLES)
+from relational_tensat.cli.option_flags import add_tree, written_values
+from relational_tensat.cli.parser import Parser
+from relational_tensat.run.options import Options
 
 
 @pytest.mark.parametrize(
@@ -42,20 +32,104 @@ def test_the_names_are_those_of_the_parts() -> None:
         ({"node_limit": 0}, "node_limit = 0"),
         ({"threads": True}, "threads = True"),
         ({"time_limit_s": float("nan")}, "time_limit_s = nan"),
-        ({"time_limit_s": 0.0}, "time_limit_s = 0.0"),
+        ({"time_limit_s": -1.0}, "time_limit_s = -1.0, expected a number of seconds, at least 0"),
         ({"extract_time_limit_s": float("inf")}, "extract_time_limit_s = inf"),
         ({"memory_limit": "2"}, "memory_limit = '2'"),
         ({"dims": {"batch": 0}}, "the dimension 'batch' = 0"),
+        ({"disable": ("landmark",)}, "unknown technique 'landmark'.*did you mean 'landmarks'"),
+        ({"patience": 2}, "patience = 2 without extract_every"),
+        ({"nodelimit": 7}, "unknown option 'nodelimit'; did you mean 'node_limit'"),
     ],
 )
 def test_wrong_values(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        Options(**wrong)
+        Options.of(**wrong)
 
 
 @pytest.mark.parametrize("text", ["2GB", "1.5 GiB", "500mb"])
 def test_memory_limits(text: str) -> None:
-    assert Options(memory_limit=text).memory_limit == text
+    assert Options.of(memory_limit=text).process.memory_limit == text
+
+
+def test_an_option_has_one_name_in_all_groups() -> None:
+    names = [option.name for _, option in options_in(Options)]
+    assert len(set(names)) == len(names)
+
+
+def test_former_names_are_understood() -> None:
+    with pytest.warns(DeprecationWarning, match="'without' is called 'disable' now"):
+        assert Options.of(without=("twins",)).extraction.disable == ("twins",)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Options.of(disable=("twins",)).extraction.disable == ("twins",)
+
+
+@dataclass(frozen=True, slots=True)
+class Kitchen(OptionGroup):
+    """A room's options, with one line for each."""
+
+    dough: str = option("yeast", "what rises", choices=("yeast", "soda"))
+    oven_s: float = option(60.0, "seconds in the oven", metavar="S")
+    salted: bool = option(True, "leave the salt out")
+    seeds: tuple[str, ...] = option((), "what is strewn on top", former=("grains",))
+
+
+@dataclass(frozen=True, slots=True)
+class Bakery(OptionTree):
+    """A tree with one group."""
+
+    kitchen: Kitchen = field(default_factory=Kitchen)
+
+
+def parsed(*argv: str) -> tuple[Bakery, Namespace]:
+    parser = Parser(prog="bake")
+    add_tree(parser, Bakery)
+    args = parser.parse_args(argv)
+    return Bakery.of(**written_values(args, options_of(Kitchen))), args
+
+
+def test_a_new_option_is_one_line_in_one_place(capsys: pytest.CaptureFixture[str]) -> None:
+    """Flag, help, default, converter, check, nearest name, JSON and schema follow from the field."""
+    assert parsed()[0] == Bakery()
+    argv = ["--dough", "soda", "--oven", "5", "--no-salted", "--seeds", "poppy", "--seeds", "dill"]
+    options, args = parsed(*argv)
+    assert options.kitchen == Kitchen("soda", 5.0, False, ("poppy", "dill"))
+    assert args.flags == ["--dough", "--oven", "--no-salted", "--seeds"]
+    with pytest.raises(UsageError, match="unknown dough 'sodda', expected one of yeast, soda; did"):
+        parsed("--dough", "sodda")
+    with pytest.raises(UsageError, match="'x' is not a number of seconds"):
+        parsed("--oven", "x")
+    with pytest.raises(UsageError, match="'--ovn'; did you mean '--oven'"):
+        parsed("--ovn", "3")
+    with pytest.raises(UsageError, match="oven_s = -1, expected a number of seconds"):
+        Bakery.of(oven_s=-1)
+    assert capsys.readouterr().err == ""
+    assert parsed("--grains=rye")[0].kitchen.seeds == ("rye",)
+    assert "--grains is called --seeds now" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        parsed("--help")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "--dough NAME what rises: yeast, soda [yeast]" in shown
+    assert "--oven S seconds in the oven [60]" in shown
+    schema = options_schema(Bakery)
+    assert schema["properties"]["kitchen"]["properties"]["dough"]["enum"] == ["yeast", "soda"]
+    assert from_json(Bakery, to_json(options)) == options
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options(),
+        Options.of(db=Path("x"), dims={"n": 3}, inputs={"x": Path("y")}, disable=("twins",)),
+        Options.of(time_limit_s=None, extract_every=2, patience=1, only=("a", "b")),
+    ],
+)
+def test_what_is_stored_fits_the_schema(options: Options) -> None:
+    jsonschema.validate(to_json(options), options_schema(Options))
+    wrong = to_json(options)
+    wrong["extraction"]["extractor"] = "ilb"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, options_schema(Options))
 
 
 def test_outputs_that_cannot_be(tmp_path: Path) -> None:

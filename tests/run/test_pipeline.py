@@ -149,7 +149,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     save_model(shared_matmuls(with_data=True), model)
     watcher = Watcher()
     result = optimize(
-        model, Options(cost="tensat_t4"), output=tmp_path / "out.json", progress=watcher
+        model, Options.of(cost="tensat_t4"), output=tmp_path / "out.json", progress=watcher
     )
     assert result.model == str(model)
     assert result.cost_after_us < result.cost_before_us
@@ -169,7 +169,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("extractor", ["greedy", "greedy-dag", "ilp"])
 @pytest.mark.parametrize("cycle_filter", ["efficient", "vanilla", "none"])
 def test_every_extractor_and_filter(extractor: str, cycle_filter: str) -> None:
-    options = Options(extractor=extractor, cycle_filter=cycle_filter, cost="tensat_t4")
+    options = Options.of(extractor=extractor, cycle_filter=cycle_filter, cost="tensat_t4")
     result = optimize(shared_matmuls(), options)
     assert result.verification.ok
     assert result.cost_after_us <= result.cost_before_us
@@ -178,16 +178,16 @@ def test_every_extractor_and_filter(extractor: str, cycle_filter: str) -> None:
 
 def test_only_and_skip_choose_rules() -> None:
     graph = shared_matmuls()
-    every = optimize(graph, Options(cost="tensat_t4"))
+    every = optimize(graph, Options.of(cost="tensat_t4"))
     used = next(iter(every.rules_used))
-    without = optimize(graph, Options(cost="tensat_t4", skip=(used,)))
+    without = optimize(graph, Options.of(cost="tensat_t4", skip=(used,)))
     assert used not in without.rules
-    alone = optimize(graph, Options(cost="tensat_t4", only=(used,)))
+    alone = optimize(graph, Options.of(cost="tensat_t4", only=(used,)))
     assert list(alone.rules) == [used]
 
 
 def test_the_node_limit_holds() -> None:
-    result = optimize(shared_matmuls(), Options(node_limit=12))
+    result = optimize(shared_matmuls(), Options.of(node_limit=12))
     assert result.e_nodes <= 12
     assert result.stop_reason == "nodes"
     assert result.cost_after_us <= result.cost_before_us
@@ -197,7 +197,7 @@ def test_the_database_is_kept(tmp_path: Path) -> None:
     import duckdb
 
     db = tmp_path / "run.duckdb"
-    result = optimize(shared_matmuls(), Options(db=db))
+    result = optimize(shared_matmuls(), Options.of(db=db))
     with duckdb.connect(str(db), read_only=True) as connection:
         rows = connection.execute("SELECT count(*) FROM enode WHERE NOT filtered").fetchall()
     assert rows[0][0] <= result.e_nodes
@@ -207,17 +207,17 @@ def test_the_database_is_kept(tmp_path: Path) -> None:
 def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
     graph = shared_matmuls()
     with pytest.raises(UsageError, match="unknown cost profile"):
-        optimize(graph, Options(cost="t44"))
+        optimize(graph, Options.of(cost="t44"))
     with pytest.raises(UsageError, match="unknown rule"):
-        optimize(graph, Options(only=("no-such-rule",)))
+        optimize(graph, Options.of(only=("no-such-rule",)))
     with pytest.raises(RuleError):
-        optimize(graph, Options(rules=(tmp_path / "absent.rules",)))
+        optimize(graph, Options.of(rules=(tmp_path / "absent.rules",)))
     with pytest.raises(InputError, match="no such file"):
         optimize(tmp_path / "absent.json")
     with pytest.raises(UsageError, match="suffix"):
         optimize(graph, output=tmp_path / "x.txt")
     with pytest.raises(UsageError, match="no input 'z'"):
-        optimize(graph, Options(inputs={"z": tmp_path / "z.npy"}))
+        optimize(graph, Options.of(inputs={"z": tmp_path / "z.npy"}))
 
 
 def test_equal_branches_are_shared() -> None:

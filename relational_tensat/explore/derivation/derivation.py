@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from relational_tensat.base.errors import UnsoundRuleError
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore import Exploration, Limits, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore.derivation.configurations import generic_configurations
 from relational_tensat.explore.derivation.sides import Sides, both_sides
 from relational_tensat.rules.instance import tensor_vars
@@ -150,15 +150,15 @@ class _Attempt:
 
     def _explore(self, egraph: EGraph, sides: Sides) -> Exploration:
         left_s = self._effort.seconds - (time.perf_counter() - self._started)
-        limits = Limits(
+        options = ExplorationOptions(
             iterations=self._effort.iterations,
             multi_iterations=self._effort.multi_iterations,
             multi_schedule="saturated",
-            e_nodes=self._effort.e_nodes,
-            seconds=max(left_s, 0.0),
+            node_limit=self._effort.e_nodes,
+            time_limit_s=max(left_s, 0.0),
         )
         exploration = explore(
-            egraph, self._laws, limits, until=lambda grown: not _unproven(sides, grown)
+            egraph, self._laws, options, until=lambda grown: not _unproven(sides, grown)
         )
         if exploration.stop_reason == "interrupted":
             raise KeyboardInterrupt

@@ -18,14 +18,15 @@ from dataclasses import astuple, fields, replace
 import numpy as np
 
 from relational_tensat.base.interruption import Interruption
+from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import CostModel, as_source, graph_cost_us
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.extract import Extraction, extract, relative_gap
 from relational_tensat.extract.anytime.entry import ExtractionEntry, ExtractionProgress
 from relational_tensat.extract.anytime.kept import KeptChoice
-from relational_tensat.extract.problem import COST_TOLERANCE, Ints
+from relational_tensat.extract.extraction import extract
+from relational_tensat.extract.extraction_options import ExtractionOptions
+from relational_tensat.extract.problem import COST_TOLERANCE, Extraction, Ints, relative_gap
 from relational_tensat.extract.tables import TableProblem, choose, extraction_problem
-from relational_tensat.run.options import Options
 
 LEAST_S = 0.5
 """So long an extraction between iterations may take in any case."""
@@ -41,20 +42,26 @@ class AnytimeExtractor:
     """
 
     def __init__(
-        self, egraph: EGraph, cost: CostModel, options: Options, progress: ExtractionProgress
+        self,
+        egraph: EGraph,
+        cost: CostModel,
+        options: ExtractionOptions,
+        process: ProcessOptions,
+        progress: ExtractionProgress,
     ) -> None:
         self.log: list[ExtractionEntry] = []
         self.spent_s = 0.0
         self._egraph = egraph
         self._cost = cost
         self._options = options
+        self._process = process
         self._progress = progress
         self.interruption = Interruption()
         self._started = time.monotonic()
         self._best_us = graph_cost_us(egraph.graph, cost)
         self._kept: KeptChoice | None = None
         self._last: tuple[TableProblem, Extraction] | None = None
-        self._unmoved = 0
+        self._in_vain = 0
 
     def go_on(self) -> None:
         """Take up what the extractor of another process, which was killed, left in the tables."""
@@ -83,7 +90,7 @@ class AnytimeExtractor:
                 self._extract_between(iteration)
         if self.interruption.happened:
             return "interrupted"
-        return "unmoved" if 0 < self._options.stop_unmoved <= self._unmoved else None
+        return "patience" if 0 < self._options.patience <= self._in_vain else None
 
     def finish(self, iteration: int) -> Extraction:
         """Extract from the explored e-graph and write the cheapest choice into ``chosen``.
@@ -102,7 +109,7 @@ class AnytimeExtractor:
             table = self._problem()
             found = self._known(table)
             if found is None:
-                found = self._search(table, self._options.extract_time_limit_s)
+                found = self._search(table, self._options.time_limit_s)
             else:
                 self._progress.extraction(found.cost_us, found.bound_us)
             self._best_us = min(self._best_us, found.cost_us)
@@ -119,7 +126,7 @@ class AnytimeExtractor:
     def _extract_between(self, iteration: int) -> None:
         begun = time.monotonic()
         explored_s = begun - self._started - self.spent_s
-        limit_s = min(max(explored_s - self.spent_s, LEAST_S), self._options.extract_time_limit_s)
+        limit_s = min(max(explored_s - self.spent_s, LEAST_S), self._options.time_limit_s)
         with self._egraph.transaction():
             self._egraph.catalogue.flush(self._egraph.database)
         table = self._problem()
@@ -145,7 +152,7 @@ class AnytimeExtractor:
 
     def _count(self, best_us: float) -> None:
         """Note what the cheapest graph costs after an extraction."""
-        self._unmoved = 0 if self._is_cheaper(best_us) else self._unmoved + 1
+        self._in_vain = 0 if self._is_cheaper(best_us) else self._in_vain + 1
         self._best_us = best_us
 
     def _problem(self) -> TableProblem:
@@ -165,19 +172,15 @@ class AnytimeExtractor:
     def _search(
         self, table: TableProblem, limit_s: float, should_stop: Callable[[], bool] | None = None
     ) -> Extraction:
-        options = self._options
+        options = replace(self._options, time_limit_s=limit_s)
         has_best_so_far = options.extractor == "ilp"
         with nullcontext() if has_best_so_far else self.interruption.final():
             return extract(
                 table.problem,
-                options.extractor,
-                cycles=options.ilp_cycles,
-                time_limit_s=limit_s,
-                threads=options.threads,
-                seed=options.seed,
+                options,
+                self._process,
                 should_stop=should_stop,
                 progress=self._progress.extraction,
-                without=options.without,
                 start=self._start(table),
                 interruption=self.interruption,
                 tables=table.in_tables(self._egraph),

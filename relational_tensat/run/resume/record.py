@@ -78,7 +78,7 @@ def cost_digest(options: Options) -> str | None:
     Raises:
         InputError: the file cannot be read.
     """
-    file = cost_file(options.cost)
+    file = cost_file(options.costs.source)
     return None if file is None else hashlib.sha256(read_bytes(file)).hexdigest()
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.base.option import options_in
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.restore import restore_egraph
@@ -54,33 +57,22 @@ class StoredRun:
         """The last complete iteration; 0 if there was none."""
         return self.checkpoint.iteration
 
-    def options(
-        self,
-        *,
-        time_limit_s: float | None = None,
-        extract_time_limit_s: float | None = None,
-        memory_limit: str | None = None,
-        threads: int | None = None,
-    ) -> Options:
-        """Return the run's options, but for those given, which the e-graph does not depend on.
+    def options(self, **changes: Any) -> Options:
+        """Return the run's options, but for changes, which the e-graph must not depend on.
 
         Raises:
             InputError: they are those of another version, or the file that costs are from has changed.
-            UsageError: one of the values cannot be.
+            UsageError: one of the values cannot be, or is the run's own to choose.
         """
+        may_change = [each.name for _, each in options_in(Options) if each.about.may_change]
+        for name in changes:
+            check_choice("option of a run that is resumed", name, may_change)
         options = self._readable(self.record.read_options)
-        options = replace(
-            options,
-            db=self.path,
-            time_limit_s=time_limit_s or options.time_limit_s,
-            extract_time_limit_s=extract_time_limit_s or options.extract_time_limit_s,
-            memory_limit=memory_limit or options.memory_limit,
-            threads=threads or options.threads,
-        )
+        options = options.replace(db=self.path, **changes)
         if not self.record.own_costs and cost_digest(options) != self.record.cost_digest:
             raise InputError(
-                f"{self.path}: the run cannot be resumed: its cost profile {options.cost} has changed "
-                "since it began"
+                f"{self.path}: the run cannot be resumed: its cost profile {options.costs.source} has "
+                "changed since it began"
             )
         return options
 
@@ -155,9 +147,9 @@ class StoredRun:
         """
         database = Database(
             self.path,
-            threads=options.threads,
-            memory_limit=options.memory_limit,
-            temp_directory=options.temp_directory,
+            threads=options.process.threads,
+            memory_limit=options.process.memory_limit,
+            temp_directory=options.process.temp_directory,
             keep=True,
         )
         return restore_egraph(graph, database, self.checkpoint.counters)

@@ -42,8 +42,10 @@ def _measured(folder: Path) -> CostSource:
 def _optimized(cost: CostSource | str) -> dict[str, int]:
     rule = ("merge-products-sharing-left",)
     if isinstance(cost, str):
-        return count_inference_ops(optimize(_two_products(), Options(only=rule, cost=cost)).graph)
-    found = optimize(_two_products(), Options(only=rule), cost_model=cost)
+        return count_inference_ops(
+            optimize(_two_products(), Options.of(only=rule, cost=cost)).graph
+        )
+    found = optimize(_two_products(), Options.of(only=rule), cost_model=cost)
     return count_inference_ops(found.graph)
 
 

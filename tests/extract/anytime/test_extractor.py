@@ -15,7 +15,7 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import graph_cost_us
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Interrupted
-from relational_tensat.explore import Exploration, Limits, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.extract import Extraction, ExtractionProblem, dag_cost_us
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.extract.anytime import extractor as extractor_module
@@ -49,11 +49,13 @@ class Run:
     ) -> None:
         self.egraph = EGraph.create(fan_of_matmuls(fan))
         self.rules = rules
-        self.extractor = AnytimeExtractor(self.egraph, COST, options, progress or Silent())
+        self.extractor = AnytimeExtractor(
+            self.egraph, COST, options.extraction, options.process, progress or Silent()
+        )
 
     def explore(self, iterations: int = 4) -> Exploration:
         """Explore, and extract after the iterations that say so."""
-        limits = Limits(iterations, multi_iterations=2, e_nodes=400)
+        limits = ExplorationOptions(iterations, multi_iterations=2, node_limit=400)
         return explore(self.egraph, self.rules, limits, after=self.extractor.after)
 
     def finish(self) -> tuple[Extraction, float]:
@@ -63,7 +65,7 @@ class Run:
 
 
 def test_each_extraction_finds_the_optimum_of_its_time_and_the_last_is_as_without() -> None:
-    run = Run(example_rules("join-products", "same", "regroup"), Options(extract_every=1))
+    run = Run(example_rules("join-products", "same", "regroup"), Options.of(extract_every=1))
     explored = run.explore()
     found, cost_us = run.finish()
     log = run.extractor.log
@@ -82,22 +84,24 @@ def test_each_extraction_finds_the_optimum_of_its_time_and_the_last_is_as_withou
     assert [entry.final for entry in plain.extractor.log] == [True]
 
 
-@pytest.mark.parametrize(("every", "unmoved", "iterations"), [(1, 1, 1), (1, 2, 2), (2, 2, 4)])
-def test_what_does_not_move_ends_the_exploration(every: int, unmoved: int, iterations: int) -> None:
-    run = Run(GROWS, Options(extract_every=every, stop_unmoved=unmoved))
+@pytest.mark.parametrize(("every", "patience", "iterations"), [(1, 1, 1), (1, 2, 2), (2, 2, 4)])
+def test_what_does_not_move_ends_the_exploration(
+    every: int, patience: int, iterations: int
+) -> None:
+    run = Run(GROWS, Options.of(extract_every=every, patience=patience))
     explored = run.explore(iterations=6)
-    assert (explored.stop_reason, explored.iterations) == ("unmoved", iterations)
-    assert len(run.extractor.log) == unmoved
+    assert (explored.stop_reason, explored.iterations) == ("patience", iterations)
+    assert len(run.extractor.log) == patience
 
 
 def test_without_a_limit_what_does_not_move_goes_on() -> None:
-    run = Run(GROWS, Options(extract_every=1))
+    run = Run(GROWS, Options.of(extract_every=1))
     assert run.explore(iterations=3).stop_reason == "iterations"
     assert [entry.iteration for entry in run.extractor.log] == [1, 2]  # the last is the final one's
 
 
 def test_a_cheaper_graph_found_earlier_is_returned_though_its_e_nodes_are_filtered() -> None:
-    run = Run(example_rules("join-products"), Options(extract_every=1))
+    run = Run(example_rules("join-products"), Options.of(extract_every=1))
     run.explore(iterations=3)
     best_us = run.extractor.log[-1].best_us
     run.egraph.database.execute("UPDATE enode SET filtered = true WHERE rule > 0")
@@ -112,7 +116,7 @@ def test_a_cheaper_graph_found_earlier_is_returned_though_its_e_nodes_are_filter
 def test_a_cheaper_graph_found_earlier_is_returned_if_the_final_extraction_is_cut_short(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run = Run(example_rules("join-products"), Options(extract_every=1))
+    run = Run(example_rules("join-products"), Options.of(extract_every=1))
     run.explore(iterations=2)
     best_us = run.extractor.log[-1].best_us
 
@@ -122,7 +126,7 @@ def test_a_cheaper_graph_found_earlier_is_returned_if_the_final_extraction_is_cu
     assert run.extractor.log[-1].cost_us > best_us * 1.01
 
 
-def original_only(problem: ExtractionProblem, method: str, **rest: object) -> Extraction:
+def original_only(problem: ExtractionProblem, *options: object, **rest: object) -> Extraction:
     """Return the original graph, as an extraction without any time would."""
     cost_us = dag_cost_us(problem, problem.original)
     return Extraction(problem.original, cost_us, 0.0, 1.0, False, "ilp", 0.0, "")
@@ -148,7 +152,7 @@ class Acts(Silent):
 @in_main_thread
 def test_ctrl_c_between_iterations_ends_both_with_the_best_so_far() -> None:
     before = signal.getsignal(signal.SIGINT)
-    run = Run(example_rules("join-products", "swap"), Options(extract_every=2), Acts())
+    run = Run(example_rules("join-products", "swap"), Options.of(extract_every=2), Acts())
     explored = run.explore()
     assert (explored.stop_reason, explored.iterations) == ("interrupted", 2)
     found, cost_us = run.finish()
@@ -172,7 +176,7 @@ def test_ctrl_c_in_the_final_extraction_returns_the_best_so_far() -> None:
 @pytest.mark.parametrize("every", [0, 1])
 def test_ctrl_c_twice_ends_the_program(every: int) -> None:
     before = signal.getsignal(signal.SIGINT)
-    run = Run(example_rules("join-products"), Options(extract_every=every), Acts(times=2))
+    run = Run(example_rules("join-products"), Options.of(extract_every=every), Acts(times=2))
     with pytest.raises(KeyboardInterrupt):
         run.explore()
         run.finish()
@@ -182,9 +186,9 @@ def test_ctrl_c_twice_ends_the_program(every: int) -> None:
 def test_what_was_found_when_the_time_for_exploration_ended_is_not_lost() -> None:
     progress = Acts()
     progress.stops_database = True
-    run = Run(example_rules("join-products"), Options(extract_every=1), progress)
+    run = Run(example_rules("join-products"), Options.of(extract_every=1), progress)
     progress.run = run
-    explore(run.egraph, run.rules, Limits(1))
+    explore(run.egraph, run.rules, ExplorationOptions(1))
     with pytest.raises(Interrupted):
         run.extractor.after(1)
     run.egraph.database.resume()
@@ -197,7 +201,7 @@ def test_what_was_found_when_the_time_for_exploration_ended_is_not_lost() -> Non
 
 def test_stopping_needs_extractions() -> None:
     with pytest.raises(UsageError, match="extract_every"):
-        Options(stop_unmoved=2)
+        Options.of(patience=2)
 
 
 class Watcher(Silent):
@@ -214,7 +218,7 @@ def test_a_whole_run_has_its_extractions_in_the_result_and_in_the_database(tmp_p
     watcher = Watcher()
     result = optimize(
         shared_matmuls(),
-        Options(cost="tensat_t4", extract_every=1, stop_unmoved=1, db=tmp_path / "run.duckdb"),
+        Options.of(cost="tensat_t4", extract_every=1, patience=1, db=tmp_path / "run.duckdb"),
         progress=watcher,
     )
     assert result.optimal
@@ -234,6 +238,6 @@ def test_a_whole_run_has_its_extractions_in_the_result_and_in_the_database(tmp_p
 
 def test_techniques_are_checked_before_anything_is_done() -> None:
     with pytest.raises(UsageError, match="did you mean 'landmarks'"):
-        optimize(shared_matmuls(), Options(without=("landmark",)))
-    result = optimize(shared_matmuls(), Options(cost="tensat_t4", without=("dominated",)))
+        optimize(shared_matmuls(), Options.of(disable=("landmark",)))
+    result = optimize(shared_matmuls(), Options.of(cost="tensat_t4", disable=("dominated",)))
     assert "dominated" not in result.extraction.reductions

@@ -9,8 +9,8 @@ import pytest
 
 from relational_tensat.cost import CostModel, graph_cost_us
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits, explore
-from relational_tensat.extract import dag_cost_us, extract, is_acyclic
+from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.extract import ExtractionOptions, dag_cost_us, extract, is_acyclic
 from relational_tensat.extract.anytime.kept import KeptChoice
 from relational_tensat.extract.tables import TableProblem, chosen_graph, extraction_problem
 from relational_tensat.tensor import Graph
@@ -61,10 +61,14 @@ def test_what_is_kept_is_found_again_after_each_iteration(name: str) -> None:
             if not filtered:
                 assert dag_cost_us(table.problem, start) <= kept[-1].cost_us * (1 + 1e-9)
             assert_restored(egraph, kept[-1], cost)
-        kept.append(KeptChoice.keep(egraph, table, extract(table.problem, "greedy-dag"), iteration))
+        kept.append(
+            KeptChoice.keep(
+                egraph, table, extract(table.problem, ExtractionOptions("greedy-dag")), iteration
+            )
+        )
 
-    limits = Limits(4, multi_iterations=3, e_nodes=150)
-    explore(egraph, example_rules(), limits, cycle_filter=cycle_filter, after=after)
+    limits = ExplorationOptions(4, multi_iterations=3, node_limit=150, cycle_filter=cycle_filter)
+    explore(egraph, example_rules(), limits, after=after)
     assert kept
     last = assert_restored(egraph, kept[-1], cost)
     assert not verify(egraph.graph, last, runs=1).failure()
@@ -75,9 +79,9 @@ def test_merged_and_filtered_e_nodes_are_found_again() -> None:
     egraph = EGraph.create(mixed())
     cost = FlatCost()
     table = problem_of(egraph, cost)
-    found = extract(table.problem, "ilp")
+    found = extract(table.problem)
     kept = KeptChoice.keep(egraph, table, found, 0)
-    explore(egraph, example_rules(), Limits(3, e_nodes=300))
+    explore(egraph, example_rules(), ExplorationOptions(3, node_limit=300))
     egraph.database.execute("UPDATE enode SET filtered = true WHERE iteration = 0 AND c0 > 0")
     graph = assert_restored(egraph, kept, cost)
     assert not verify(egraph.graph, graph, runs=1).failure()
@@ -86,9 +90,9 @@ def test_merged_and_filtered_e_nodes_are_found_again() -> None:
 def test_an_e_node_that_is_filtered_is_replaced_in_the_start() -> None:
     egraph = EGraph.create(shared_matmuls())
     cost = FlatCost(by_operator={"relu": 1.0})
-    explore(egraph, example_rules("twice"), Limits(2))
+    explore(egraph, example_rules("twice"), ExplorationOptions(2))
     table = problem_of(egraph, cost)
-    found = extract(table.problem, "ilp")
+    found = extract(table.problem)
     kept = KeptChoice.keep(egraph, table, found, 1)
     whole = kept.start(table)
     assert np.array_equal(np.sort(whole), np.sort(found.choice))

@@ -138,7 +138,7 @@ def test_what_is_written_is_read_back(seed: int, tmp_path: Path) -> None:
 
 def test_an_exported_run_has_the_run_s_optimum(tmp_path: Path) -> None:
     database = tmp_path / "run.duckdb"
-    result = optimize(shared_matmuls(), Options(db=database))
+    result = optimize(shared_matmuls(), Options.of(db=database))
     run = RunDatabase(database)
     save_egraph_json(egraph_json(run), tmp_path / "out.json")
     run.close()
@@ -149,7 +149,7 @@ def test_an_exported_run_has_the_run_s_optimum(tmp_path: Path) -> None:
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     database, out = tmp_path / "run.duckdb", tmp_path / "out.json"
-    optimize(shared_matmuls(), Options(db=database))
+    optimize(shared_matmuls(), Options.of(db=database))
     assert main(["export", str(database), "--egraph-json", str(out)]) == 0
     assert "to extract" in capsys.readouterr().out
     choice = tmp_path / "choice.json"

@@ -63,7 +63,7 @@ class Model:
         self.rules.write_text((resource_dir("rules") / "merge.rules").read_text())
         profiles = Path(stored_module.__file__).parents[2] / "cost" / "profiles"
         self.profile.write_text((profiles / "t4.toml").read_text())
-        self.options = Options(
+        self.options = Options.of(
             rules=(self.rules,),
             db=folder / "run.duckdb",
             cost=str(self.profile),
@@ -71,7 +71,7 @@ class Model:
             multi_iterations=3,
             node_limit=300,
             extract_every=1,
-            stop_unmoved=3,
+            patience=3,
             extractor="greedy-dag",
             verify_runs=1,
         )
@@ -86,8 +86,8 @@ class Model:
 
     @property
     def db(self) -> Path:
-        assert self.options.db is not None
-        return self.options.db
+        assert self.options.output.db is not None
+        return self.options.output.db
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ EXPLORING = 6
 
 
 def test_whatever_it_was_told_last_it_ends_as_if_nothing_had_happened(model: Model) -> None:
-    whole = replace(model.options, db=model.folder / "whole.duckdb")
+    whole = model.options.replace(db=model.folder / "whole.duckdb")
     expected = optimize(model.path, whole, output=model.output)
     written = model.output.read_text()
     rows = dump_file(model.folder / "whole.duckdb")
@@ -134,14 +134,14 @@ def test_it_says_where_the_run_was(model: Model) -> None:
     assert {name: s.matches for name, s in again.rules.items()} == {
         name: s.matches for name, s in found.rules.items()
     }
-    assert optimize(model.path, replace(model.options, db=None)).resumed_after is None
+    assert optimize(model.path, model.options.replace(db=None)).resumed_after is None
 
 
 def test_the_result_goes_where_it_was_to_go_or_where_it_is_told_to(
     model: Model, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    options = replace(model.options, rules=(Path("some.rules"),), cost="analytic:./own.toml")
+    options = model.options.replace(rules=(Path("some.rules"),), cost="analytic:./own.toml")
     with pytest.raises(Killed):
         optimize(Path("layers.json"), options, output="out.json", progress=Dies(EXPLORING))
     elsewhere = tmp_path / "elsewhere"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.restore import restore_egraph
-from relational_tensat.explore import Exploration, Limits, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore.checkpoint import read_checkpoint
 from relational_tensat.tensor import Graph
 from tests.egraph.invariants import assert_invariants
@@ -21,7 +22,7 @@ from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed
 from tests.run.resume.tables import dump
 
-LIMITS = Limits(4, 2, multi_schedule="first", e_nodes=600)
+LIMITS = ExplorationOptions(4, 2, multi_schedule="first", node_limit=600)
 
 
 def copied(database: Path, folder: Path) -> Path:
@@ -48,7 +49,7 @@ def explored(
         return execute(*args, **kwargs)
 
     egraph.database.execute = counting  # type: ignore[method-assign]
-    found = explore(egraph, example_rules(), LIMITS, **modes)
+    found = explore(egraph, example_rules(), replace(LIMITS, **modes))
     rows = dump(egraph.connection)
     egraph.close()
     return found, rows, count
@@ -63,7 +64,7 @@ def resumed(graph: Graph, path: Path, **modes: Any) -> tuple[int, dict[str, list
         return -1, {}
     egraph = restore_egraph(graph, database, start.counters)
     if not database.execute("SELECT 1 FROM meta WHERE key = 'stop_reason'"):
-        explore(egraph, example_rules(), LIMITS, start=start, **modes)
+        explore(egraph, example_rules(), replace(LIMITS, **modes), start=start)
     assert_invariants(egraph, modes.get("cycle_filter", "efficient"))
     rows = dump(egraph.connection)
     egraph.close()
@@ -135,7 +136,7 @@ def test_another_exploration_of_the_same_file_can_be_taken_up_too(tmp_path: Path
         copies.append(copied(path, tmp_path / f"second{iteration}"))
 
     egraph = EGraph.create(mixed(), path)
-    explore(egraph, example_rules("swap"), Limits(2))
+    explore(egraph, example_rules("swap"), ExplorationOptions(2))
     explore(egraph, example_rules(), LIMITS, after=after)
     rows = dump(egraph.connection)
     egraph.close()

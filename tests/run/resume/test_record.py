@@ -17,7 +17,7 @@ from relational_tensat.run.resume.options_text import cost_file, options_text, r
 from relational_tensat.tensor import Graph, Weight
 from tests.graphs import shared_matmuls
 
-FULL = Options(
+FULL = Options.of(
     rules=(Path("/r/a.rules"), Path("/r/b")),
     only=("one", "two"),
     skip=("three",),
@@ -31,7 +31,7 @@ FULL = Options(
     verify_runs=3,
     db=Path("/d/run.duckdb"),
     extract_every=2,
-    stop_unmoved=1,
+    patience=1,
 )
 
 
@@ -42,23 +42,25 @@ def test_options_come_back(options: Options) -> None:
 
 def test_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    given = Options(rules=(Path("a.rules"),), cost="table:t.parquet", inputs={"x": Path("x.npy")})
+    given = Options.of(
+        rules=(Path("a.rules"),), cost="table:t.parquet", inputs={"x": Path("x.npy")}
+    )
     found = read_options(options_text(given))
-    assert found.rules == (tmp_path / "a.rules",)
-    assert found.inputs == {"x": tmp_path / "x.npy"}
-    assert found.cost == f"table:{tmp_path / 't.parquet'}"
+    assert found.rules.files == (tmp_path / "a.rules",)
+    assert found.verification.inputs == {"x": tmp_path / "x.npy"}
+    assert found.costs.source == f"table:{tmp_path / 't.parquet'}"
 
 
 def test_options_of_another_version_are_refused() -> None:
     text = options_text(Options()).replace('"seed"', '"seeds"')
-    with pytest.raises(InputError, match=r"they differ in seed, seeds$"):
+    with pytest.raises(InputError, match=r"they differ in process\.seed, process\.seeds$"):
         read_options(text)
 
 
 @pytest.mark.parametrize("cost", ["t4", "analytic:a100", "cpu", "cuda", "table:t4"])
 def test_costs_that_are_no_file(cost: str) -> None:
     assert cost_file(cost) is None
-    assert read_options(options_text(Options(cost=cost))).cost == cost
+    assert read_options(options_text(Options.of(cost=cost))).costs.source == cost
 
 
 def changed(graph: Graph) -> Graph:

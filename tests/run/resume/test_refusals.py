@@ -12,7 +12,7 @@ import pytest
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.formats import save_model
 from relational_tensat.run.resume import read_run
 from tests.explore.example_rules import example_rules
@@ -65,7 +65,7 @@ def test_a_database_before_exploration(tmp_path: Path) -> None:
 def test_an_e_graph_that_no_run_has_made(tmp_path: Path) -> None:
     path = tmp_path / "run.duckdb"
     egraph = EGraph.create(shared_matmuls(), path)
-    explore(egraph, example_rules("twice"), Limits(2))
+    explore(egraph, example_rules("twice"), ExplorationOptions(2))
     egraph.close()
     assert refusal(path) == "the e-graph was not made by a run: nothing says how to go on"
 

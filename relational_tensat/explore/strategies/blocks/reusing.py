@@ -8,9 +8,11 @@ from dataclasses import replace
 
 from relational_tensat.egraph.database import Database, Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore import Exploration, IterationReport, Limits, explore
 from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
 from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.exploration_options import ExplorationOptions
+from relational_tensat.explore.outcome import Exploration, IterationReport
+from relational_tensat.explore.runner import explore
 from relational_tensat.explore.strategies.blocks.copying import copy_found, most_copies
 from relational_tensat.explore.strategies.blocks.found import Found, WindowsMet, read_found
 from relational_tensat.explore.strategies.blocks.images import Images, TooHigh, find_images
@@ -42,29 +44,24 @@ class Reuse:
         self,
         egraph: EGraph,
         rules: Sequence[Rule],
-        limits: Limits,
-        cycle_filter: str,
-        semi_naive: bool,
+        options: ExplorationOptions,
         progress: Callable[[IterationReport], None] | None,
     ) -> None:
         self._egraph = egraph
         self._rules = rules
-        self._limits = limits
-        self._filter = cycle_filter
-        self._semi_naive = semi_naive
+        self._options = options
         self._progress = progress
         self.start: Checkpoint | None = None
         self.stopped: str | None = None
 
-    def carry_out(
-        self, open_database: Callable[[], Database], *, always: bool
-    ) -> BlocksReport | None:
+    def carry_out(self, open_database: Callable[[], Database]) -> BlocksReport | None:
         """Explore the windows and copy what was found; None if that was not worthwhile or possible."""
         graph = LoadedGraph(self._egraph)
         plan = make_plan(graph)
         if plan is None:
             return None
-        if not always and plan.explored_nodes > MOST_EXPLORED * len(graph.nodes):
+        is_large = plan.explored_nodes > MOST_EXPLORED * len(graph.nodes)
+        if is_large and self._options.blocks != "always":
             return None
         database = open_database()
         try:
@@ -75,19 +72,17 @@ class Reuse:
 
     def _reuse(self, plan: Plan, representative: Representative) -> BlocksReport | None:
         started = time.perf_counter()
-        room = self._limits.e_nodes * plan.explored_nodes // plan.graph_nodes
+        room = self._options.node_limit * plan.explored_nodes // plan.graph_nodes
         if representative.egraph.e_nodes > room:
             return None
         exploration = explore(
             representative.egraph,
             self._rules,
-            replace(self._limits, e_nodes=room),
-            cycle_filter=self._filter,
-            semi_naive=self._semi_naive,
+            replace(self._options, node_limit=room),
             progress=self._progress,
         )
         explored = time.perf_counter()
-        ended_early = exploration.iterations < self._limits.iterations
+        ended_early = exploration.iterations < self._options.iterations
         if exploration.stop_reason not in _USEFUL or not ended_early:
             return None
         try:
@@ -97,7 +92,7 @@ class Reuse:
             return None
         most = self._egraph.e_nodes + most_copies(images, representative, found)
         copied = None
-        if most <= self._limits.e_nodes:
+        if most <= self._options.node_limit:
             copied = self._copy(representative, found, images, exploration)
         if copied is None:
             return None
@@ -142,7 +137,7 @@ class Reuse:
         return Checkpoint(
             first_rule=compiled.first,
             iteration=exploration.iterations,
-            multi_done=self._limits.multi_iterations,
+            multi_done=self._options.multi_iterations,
             next_id=now.next_id,
             clock=now.clock,
             e_nodes=now.e_nodes,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -18,7 +17,7 @@ from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explain.explanation import explain
 from relational_tensat.explain.numeric import check_numerically
-from relational_tensat.explore import IterationReport, Limits
+from relational_tensat.explore import ExplorationOptions, IterationReport
 from relational_tensat.explore.strategies.blocks import explore_blocks
 from relational_tensat.explore.strategies.blocks import partition as plan
 from relational_tensat.extract.tables import chosen_graph
@@ -43,7 +42,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def reused_egraph() -> EGraph:
     """Return the e-graph of a chain of equal blocks behind a head."""
     egraph = EGraph.create(chain([["relu"], *[BLOCK] * 5]))
-    _, reused = explore_blocks(egraph, RULES, Limits(), mode="always")
+    _, reused = explore_blocks(egraph, RULES, ExplorationOptions(blocks="always"))
     assert reused is not None
     return egraph
 
@@ -93,14 +92,14 @@ class Dies(Silent):
 
 def test_a_run_is_resumed_after_its_copies(tmp_path: Path) -> None:
     model = layers(steps=6, width=3)
-    options = Options(
+    options = Options.of(
         rules=MERGING,
         db=tmp_path / "run.duckdb",
         blocks="always",
         extractor="greedy-dag",
         verify_runs=1,
     )
-    whole = optimize(model, replace(options, db=tmp_path / "whole.duckdb"))
+    whole = optimize(model, options.replace(db=tmp_path / "whole.duckdb"))
     assert whole.blocks is not None
     rows = dump_file(tmp_path / "whole.duckdb")
     refused = resumed = 0
@@ -124,15 +123,15 @@ def test_a_run_is_resumed_after_its_copies(tmp_path: Path) -> None:
 
 def test_the_report_says_what_was_reused(capsys: pytest.CaptureFixture[str]) -> None:
     model = layers(steps=6, width=3)
-    options = Options(rules=MERGING, extractor="greedy-dag", verify_runs=1)
-    found = optimize(model, replace(options, blocks="always"))
+    options = Options.of(rules=MERGING, extractor="greedy-dag", verify_runs=1)
+    found = optimize(model, options.replace(blocks="always"))
     assert found.blocks is not None
     line = f"blocks: explored 1 distinct of {found.blocks.blocks}"
     console = Console(width=200)
     print_report(found, console)
     assert line in capsys.readouterr().out
     assert json.loads(json_report(found))["blocks"]["copied"] == found.blocks.copied
-    without = optimize(model, replace(options, blocks="never"))
+    without = optimize(model, options.replace(blocks="never"))
     assert json.loads(json_report(without))["blocks"] is None
     assert without.cost_after_us == found.cost_after_us
     profile = load_profile("t4")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, Limits
+from relational_tensat.explore import Exploration, ExplorationOptions
 from relational_tensat.explore.outcome import IterationReport
 from relational_tensat.explore.strategies.blocks import (
     BlocksReport,
@@ -35,15 +37,17 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def explored(
-    graph: Graph, rules: list[Rule], limits: Limits, mode: str
+    graph: Graph, rules: list[Rule], limits: ExplorationOptions, mode: str
 ) -> tuple[EGraph, Exploration, BlocksReport | None]:
     egraph = EGraph.create(graph)
-    return egraph, *explore_blocks(egraph, rules, limits, mode=mode)
+    return egraph, *explore_blocks(egraph, rules, replace(limits, blocks=mode))
 
 
-def compared(graph: Graph, rules: list[Rule], limits: Limits | None = None) -> BlocksReport | None:
+def compared(
+    graph: Graph, rules: list[Rule], limits: ExplorationOptions | None = None
+) -> BlocksReport | None:
     """Explore with and without reuse; fail unless the e-graphs are the same. Return what was reused."""
-    limits = limits or Limits()
+    limits = limits or ExplorationOptions()
     without, plainly, _ = explored(graph, rules, limits, "never")
     egraph, exploration, reused = explored(graph, rules, limits, "always")
     assert_invariants(egraph)
@@ -72,7 +76,7 @@ def test_blocks_that_share_a_weight_and_a_number() -> None:
 
 
 def test_residual_blocks_of_convolutions_under_the_rules_that_ship() -> None:
-    reused = compared(residual_net(5), load_rules(), Limits(multi_iterations=2))
+    reused = compared(residual_net(5), load_rules(), ExplorationOptions(multi_iterations=2))
     assert reused is not None
     assert reused.blocks == 5
 
@@ -88,11 +92,13 @@ def test_residual_blocks_of_convolutions_under_the_rules_that_ship() -> None:
 def test_random_chains(
     block: list[str], count: int, head: list[str], tail: list[str], multi: int
 ) -> None:
-    compared(chain([head, *[block] * count], tail), RULES, Limits(multi_iterations=multi))
+    compared(
+        chain([head, *[block] * count], tail), RULES, ExplorationOptions(multi_iterations=multi)
+    )
 
 
 def test_windows_that_are_not_saturated_are_not_used() -> None:
-    graph, limits = chain([["residual", "products"]] * 6), Limits(iterations=1)
+    graph, limits = chain([["residual", "products"]] * 6), ExplorationOptions(iterations=1)
     without, plainly, _ = explored(graph, RULES, limits, "never")
     egraph, exploration, reused = explored(graph, RULES, limits, "always")
     assert reused is None
@@ -103,16 +109,16 @@ def test_windows_that_are_not_saturated_are_not_used() -> None:
 def test_the_node_limit_holds() -> None:
     graph = chain([["residual", "products"]] * 6)
     original = EGraph.create(graph).e_nodes
-    saturated, _, _ = explored(graph, RULES, Limits(), "never")
+    saturated, _, _ = explored(graph, RULES, ExplorationOptions(), "never")
     for limit in (original + 5, saturated.e_nodes - 1, 4 * saturated.e_nodes):
         sizes: list[int] = []
         egraph = EGraph.create(graph)
-        limits = Limits(e_nodes=limit)
+        limits = ExplorationOptions(node_limit=limit, blocks="always")
 
         def note(report: IterationReport, sizes: list[int] = sizes) -> None:
             sizes.append(report.e_nodes)
 
-        exploration, _ = explore_blocks(egraph, RULES, limits, mode="always", progress=note)
+        exploration, _ = explore_blocks(egraph, RULES, limits, progress=note)
         assert max(sizes) <= limit
         assert egraph.e_nodes <= limit
         without, plainly, _ = explored(graph, RULES, limits, "never")
@@ -122,5 +128,7 @@ def test_the_node_limit_holds() -> None:
 
 def test_small_explorations_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = chain([["residual", "products"]] * 8)
-    assert explored(graph, RULES, Limits(), "auto")[2] is None
-    assert explored(graph, RULES, Limits(multi_iterations=exploring.MANY_MULTI), "auto")[2]
+    assert explored(graph, RULES, ExplorationOptions(), "auto")[2] is None
+    assert explored(
+        graph, RULES, ExplorationOptions(multi_iterations=exploring.MANY_MULTI), "auto"
+    )[2]

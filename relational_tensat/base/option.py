@@ -1,0 +1,256 @@
+"""Options: a field of a frozen dataclass says all that is to be known of one.
+
+A flag of the command line, its help, default and converter, the check of its value, the JSON schema and
+the page of the command line are derived from that field. Groups of options stand in the rooms that use
+them, and ``OptionTree`` puts groups together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass
+from functools import cache
+from pathlib import Path
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from relational_tensat.base.checks import check_at_least, check_choice
+from relational_tensat.base.errors import UsageError, nearest
+
+_Tree = TypeVar("_Tree", bound="OptionTree")
+_ABOUT = "option"
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a field says of its option beside type and default; see ``option``."""
+
+    help: str
+    name: str = ""
+    flag: str = ""
+    what: str = ""
+    choices: tuple[str, ...] = ()
+    minimum: int = 0
+    metavar: str = ""
+    default_text: str = ""
+    former: tuple[str, ...] = ()
+    check: Callable[[Any], None] | None = None
+    may_change: bool = False
+
+
+def option(
+    default: Any = MISSING,
+    help: str = "",
+    *,
+    factory: Any = MISSING,
+    **about: Any,
+) -> Any:
+    """Return a dataclass field that is an option.
+
+    Args:
+        default, factory: as for ``dataclasses.field``.
+        help: what it is, or, where it is on by default, what switching it off does.
+        about: further attributes of ``About``:
+            name: its name beside all other options, if not the field's own;
+            flag: its flag, if that is not made from the name;
+            what: one of its values in messages, if not its name in words;
+            choices: the only values, or elements, that exist;
+            minimum: the least value of a number;
+            metavar: a value's name in ``--help``;
+            default_text: what ``--help`` says instead of the default; a blank for nothing;
+            former: names that it had, which are understood for one release;
+            check: raises UsageError for values that cannot be;
+            may_change: whether a run that is resumed may have another value.
+    """
+    metadata = {_ABOUT: About(help, **about)}
+    if factory is MISSING:
+        return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default_factory=factory, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a group.
+
+    Attributes:
+        field: its field.
+        kind: the type of a value, or of an element of it: bool, int, float, str or Path.
+        container: ``tuple`` or ``mapping`` (by name) if a value has elements; empty if it has none.
+        is_optional: whether None is a value.
+    """
+
+    field: str
+    kind: type
+    container: str
+    is_optional: bool
+    default: Any
+    about: About
+
+    @property
+    def name(self) -> str:
+        """Its name beside all other options: of keyword arguments, and of its flag but for units."""
+        return self.about.name or self.field
+
+    @property
+    def what(self) -> str:
+        """One of its values in messages."""
+        return self.about.what or self.name.replace("_", " ")
+
+    @property
+    def flag(self) -> str:
+        """Its flag; for what is on by default, the one that switches it off."""
+        return self.about.flag or _flag(self.name, is_off=self.default is True)
+
+    @property
+    def former_flags(self) -> tuple[str, ...]:
+        """Flags that it had."""
+        return tuple(_flag(name, is_off=self.default is True) for name in self.about.former)
+
+    def check(self, value: Any) -> None:
+        """Check a value.
+
+        Raises:
+            UsageError: it cannot be; names the nearest that can.
+        """
+        if value is None and self.is_optional:
+            return
+        if self.container == "mapping":
+            for key, element in value.items():
+                self._check_one(f"the {self.what} {key!r}", element)
+        elif self.container == "tuple":
+            for element in value:
+                self._check_one(self.name, element)
+        else:
+            self._check_one(self.name, value)
+
+    def _check_one(self, name: str, value: Any) -> None:
+        about = self.about
+        if about.choices:
+            check_choice(self.what, value, about.choices)
+        elif self.kind is int:
+            check_at_least(name, value, about.minimum)
+        elif self.kind is float and not (math.isfinite(value) and value >= about.minimum):
+            unit = " of seconds" if self.name.endswith("_s") else ""
+            raise UsageError(
+                f"{name} = {value!r}, expected a number{unit}, at least {about.minimum}"
+            )
+        if about.check is not None:
+            about.check(value)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionGroup:
+    """A frozen dataclass of options, checked when it is made."""
+
+    def __post_init__(self) -> None:
+        """Check all values.
+
+        Raises:
+            UsageError: a value does not exist or cannot be; names the nearest.
+        """
+        for each in options_of(self.__class__):
+            each.check(getattr(self, each.field))
+
+
+@dataclass(frozen=True, slots=True)
+class OptionTree:
+    """A frozen dataclass of groups of options; each option has one name in all of it."""
+
+    @classmethod
+    def of(cls: type[_Tree], **values: Any) -> _Tree:
+        """Return the options with these values, by their names, whatever group they are of.
+
+        Raises:
+            UsageError: there is no such option or value; names the nearest.
+        """
+        return cls().replace(**values)
+
+    def replace(self: _Tree, **values: Any) -> _Tree:
+        """Return the same options but for these values, by their names.
+
+        Raises:
+            UsageError: there is no such option or value; names the nearest.
+        """
+        changes: dict[str, dict[str, Any]] = {}
+        known = {each.name: (group, each) for group, each in options_in(type(self))}
+        for name, value in values.items():
+            group, each = known[_current_name(name, known)]
+            changes.setdefault(group, {})[each.field] = value
+        groups = {
+            group: dataclasses.replace(getattr(self, group), **fields)
+            for group, fields in changes.items()
+        }
+        return dataclasses.replace(self, **groups)
+
+
+def choices(group: type, field: str) -> tuple[str, ...]:
+    """Return the values that an option of a group can have."""
+    (found,) = (each.about.choices for each in options_of(group) if each.field == field)
+    return found
+
+
+def options_of(group: type) -> tuple[Option, ...]:
+    """Return the options of a group."""
+    return _read_all(group)
+
+
+@cache
+def _read_all(group: type) -> tuple[Option, ...]:
+    hints = get_type_hints(group)
+    return tuple(
+        _read(field, hints[field.name])
+        for field in dataclasses.fields(group)
+        if _ABOUT in field.metadata
+    )
+
+
+def groups_of(tree: type[OptionTree]) -> Mapping[str, type]:
+    """Return the groups of a tree by their fields' names."""
+    hints = get_type_hints(tree)
+    return {field.name: hints[field.name] for field in dataclasses.fields(tree)}
+
+
+def options_in(tree: type[OptionTree]) -> Iterator[tuple[str, Option]]:
+    """Yield the options of a tree, each with the name of its group's field."""
+    for name, group in groups_of(tree).items():
+        for each in options_of(group):
+            yield name, each
+
+
+def _current_name(name: str, known: Mapping[str, tuple[str, Option]]) -> str:
+    if name in known:
+        return name
+    for _, each in known.values():
+        if name in each.about.former:
+            warnings.warn(
+                f"the option {name!r} is called {each.name!r} now", DeprecationWarning, stacklevel=4
+            )
+            return each.name
+    raise UsageError(f"unknown option {name!r}{nearest(name, known)}")
+
+
+def _read(field: dataclasses.Field[Any], hint: Any) -> Option:
+    """Return the option that a field is."""
+    variants = [each for each in get_args(hint) if each is not NoneType]
+    is_optional = NoneType in get_args(hint)
+    if is_optional:
+        (hint,) = variants
+    container, element = "", hint
+    if get_origin(hint) is tuple:
+        container, element = "tuple", get_args(hint)[0]
+    elif get_origin(hint) is not None:
+        container, element = "mapping", get_args(hint)[1]
+    if element not in (bool, int, float, str, Path):
+        raise TypeError(f"{field.name}: options of type {hint} are not known")
+    default = field.default
+    if field.default_factory is not MISSING:
+        default = field.default_factory()
+    return Option(field.name, element, container, is_optional, default, field.metadata[_ABOUT])
+
+
+def _flag(name: str, *, is_off: bool) -> str:
+    words = name.removesuffix("_s").replace("_", "-")
+    return f"--no-{words}" if is_off else f"--{words}"

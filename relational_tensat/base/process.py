@@ -1,0 +1,27 @@
+"""What a process works with: its threads, its memory, its seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from relational_tensat.base.checks import check_memory_limit
+from relational_tensat.base.option import OptionGroup, option
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOptions(OptionGroup):
+    """What the database, the solver and verification may use, and begin from."""
+
+    threads: int = option(
+        1, "of the database, the solver and verification", metavar="N", minimum=1, may_change=True
+    )
+    seed: int = option(0, "of everything drawn at random", metavar="N")
+    memory_limit: str | None = option(
+        None, "of the database, e.g. 2GB", metavar="SIZE", check=check_memory_limit,
+        default_text="80 % of the machine's", may_change=True,
+    )  # fmt: skip
+    temp_directory: Path | None = option(
+        None, "where what does not fit into it goes", metavar="DIR",
+        default_text="beside --db, or the system's",
+    )  # fmt: skip

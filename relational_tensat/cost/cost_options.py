@@ -1,0 +1,33 @@
+"""What can be chosen for costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from relational_tensat.base.option import OptionGroup, option
+
+
+@dataclass(frozen=True, slots=True)
+class CostOptions(OptionGroup):
+    """What costs are from; see ``cost.opening``."""
+
+    source: str = option(
+        "t4",
+        "what costs are from: analytic:PROFILE (a name or a .toml file), cpu or cuda (measured here; "
+        "cpu:all with onnxruntime's own optimizations, cuda:tf32 on tensor cores), table:TABLE (a name or "
+        "a .parquet file); a profile or table alone, too",
+        name="cost",
+        metavar="SOURCE",
+    )
+    cache: Path | None = option(
+        None, "keep measured costs here", name="cost_cache", metavar="FILE",
+        default_text="in the user's cache folder",
+    )  # fmt: skip
+    end_to_end: bool = option(
+        True,
+        "with --cost cpu and cuda, go by the sums of single operators: without it, original and optimized "
+        "graph are run whole on the device as well, in turn (some 5 s), and the original is written where "
+        "it is faster beyond the noise",
+        former=("whole",),
+    )

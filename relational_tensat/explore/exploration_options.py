@@ -1,0 +1,46 @@
+"""What can be chosen for an exploration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from relational_tensat.base.option import OptionGroup, option
+
+
+@dataclass(frozen=True, slots=True)
+class ExplorationOptions(OptionGroup):
+    """What ends an exploration, and how it goes on until then.
+
+    Attributes:
+        multi_iterations: TENSAT's k_multi.
+        multi_schedule: the ``first`` iterations, as in TENSAT; or (``saturated``) the first and then each
+            time that single-pattern rules have nothing left to add, so that more of them only ever add to
+            the e-graph of fewer.
+        node_limit: holds at any moment.
+        time_limit_s: wall seconds; None for no limit.
+        cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
+            (TENSAT's first method: all descendants anew before each multi-pattern application) or ``none``.
+        semi_naive: work only on matches that involve a row written since the last search. The e-graph is
+            the same without.
+        blocks: recurring blocks are explored once, and what is found is copied to the others: where that
+            is worthwhile, wherever some block recurs, or never.
+    """
+
+    iterations: int = option(15, "at most so many iterations", metavar="N")
+    multi_iterations: int = option(
+        1, "iterations in which multi-pattern rules take part", metavar="N"
+    )
+    multi_schedule: str = option("first", "when multi rules match", choices=("saturated", "first"))
+    node_limit: int = option(50_000, "at most so many e-nodes", metavar="N", minimum=1)
+    time_limit_s: float | None = option(
+        60.0, "seconds of exploration", metavar="S", may_change=True
+    )
+    cycle_filter: str = option(
+        "efficient", "how cycles are kept out", choices=("efficient", "vanilla", "none")
+    )
+    semi_naive: bool = option(True, "match everything anew in every iteration, for comparison")
+    blocks: str = option(
+        "auto",
+        "whether blocks that recur are explored only once",
+        choices=("auto", "always", "never"),
+    )

@@ -1,0 +1,139 @@
+"""Extraction: the cheapest acyclic choice of e-nodes, greedy or with a proof by HiGHS."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from relational_tensat.base.collector import no_garbage_collection
+from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.base.interruption import Interruption
+from relational_tensat.base.process import ProcessOptions
+from relational_tensat.extract.exact.ilp import search_ilp
+from relational_tensat.extract.exact.solve.search import EQUAL
+from relational_tensat.extract.exact.solve.solver import Progress, ShouldStop, SolverOptions
+from relational_tensat.extract.extraction_options import ExtractionOptions
+from relational_tensat.extract.greedy.dag import cheapest_greedy
+from relational_tensat.extract.greedy.in_sql import InTables, greedy_in_sql
+from relational_tensat.extract.greedy.tree import tree_greedy
+from relational_tensat.extract.problem import (
+    Extraction,
+    ExtractionProblem,
+    Ints,
+    dag_cost_us,
+    reachable,
+    relative_gap,
+)
+from relational_tensat.extract.techniques import Techniques, size_of
+
+
+def extract(
+    problem: ExtractionProblem,
+    options: ExtractionOptions | None = None,
+    process: ProcessOptions | None = None,
+    *,
+    should_stop: ShouldStop | None = None,
+    progress: Progress | None = None,
+    start: Ints | None = None,
+    interruption: Interruption | None = None,
+    tables: InTables | None = None,
+) -> Extraction:
+    """Choose the cheapest graph of an e-graph.
+
+    Ctrl-C ends ``ilp`` with the best choice so far; pressed again, it ends the program.
+
+    Args:
+        problem: the e-graph with its costs.
+        options: the extractor, what it may do and how long.
+        process: threads and seed of HiGHS. With one thread, equal inputs give equal results (time limits
+            aside).
+        should_stop: asked often during ``ilp``; True returns the best choice so far.
+        progress: called with (cost, bound) in µs whenever ``ilp`` improves one of them.
+        start: an acyclic choice for ``ilp`` to begin from; the result is never worse.
+        interruption: shared by all that one Ctrl-C shall end.
+        tables: where the e-graph is in tables, these, so that SQL works on them directly.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed twice.
+        NoSolutionError: the root has no acyclic derivation.
+    """
+    options, process = options or ExtractionOptions(), process or ProcessOptions()
+    method, time_limit_s = options.extractor, options.time_limit_s
+    techniques = Techniques(frozenset(options.disable))
+    begin = time.monotonic()
+    if method != "ilp":
+        choice, note = _greedy(problem, method, time_limit_s, tables)
+        return _result(problem, choice, 0.0, method, begin, note)
+    interruption = interruption or Interruption()
+    limits = SolverOptions(
+        begin + time_limit_s,
+        process.threads,
+        process.seed,
+        should_stop,
+        interruption,
+        techniques,
+    )
+    with interruption.watching(), no_garbage_collection():  # it took 40 % of large searches
+        search = search_ilp(problem, options.ilp_cycles, limits, progress, start)
+    found = _result(problem, search.best, search.bound_us, method, begin, "; ".join(search.notes))
+    if found.cost_us > search.baseline_us * (1 + EQUAL):
+        raise RelationalTensatError(
+            f"the extracted graph costs {found.cost_us} µs, a plainer method's {search.baseline_us}"
+        )
+    return replace(
+        found,
+        interrupted=interruption.happened,
+        reductions=dict(techniques.dropped),
+        reduced_size=techniques.left,
+    )
+
+
+def _greedy(
+    problem: ExtractionProblem, method: str, time_limit_s: float, tables: InTables | None
+) -> tuple[Ints, str]:
+    """Return what a greedy method chooses, and what made it."""
+    if method == "greedy":
+        return tree_greedy(problem), ""
+    if method == "greedy-dag":
+        return cheapest_greedy(problem, _over_after(time_limit_s))
+    shared = method == "greedy-dag-sql"
+    return greedy_in_sql(problem, tables, shared=shared, time_limit_s=time_limit_s)
+
+
+def _over_after(seconds: float) -> Callable[[], bool]:
+    """Return a question whether so many seconds have passed since it was asked first."""
+    asked: list[float] = []
+
+    def is_over() -> bool:
+        asked.append(time.monotonic())
+        del asked[1:-1]
+        return asked[-1] - asked[0] > seconds or seconds <= 0
+
+    return is_over
+
+
+def _result(
+    problem: ExtractionProblem, choice: Ints, bound_us: float, method: str, begin: float, note: str
+) -> Extraction:
+    """Recompute cost and acyclicity from the choice itself, and say what is proven."""
+    choice = reachable(problem, choice)
+    cost_us = dag_cost_us(problem, choice)
+    bound_us = min(bound_us, cost_us)
+    gap = relative_gap(cost_us, bound_us)
+    optimal = cost_us == 0.0 or (bound_us > 0.0 and gap <= PROVEN_GAP)
+    return Extraction(
+        choice=choice,
+        cost_us=cost_us,
+        bound_us=cost_us if optimal else bound_us,
+        gap=0.0 if optimal else gap,
+        optimal=optimal,
+        method=method,
+        seconds=time.monotonic() - begin,
+        note=note,
+        size=size_of([problem]),
+    )
+
+
+PROVEN_GAP = 1e-8
+"""HiGHS proves up to its tolerances; within this fraction of the cost, a bound is met."""

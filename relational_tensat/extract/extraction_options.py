@@ -1,0 +1,68 @@
+"""What can be chosen for extraction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.base.option import OptionGroup, option
+from relational_tensat.extract.techniques import TECHNIQUES
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionOptions(OptionGroup):
+    """How a graph is chosen, how long that may take, and when.
+
+    Attributes:
+        extractor: ``greedy`` (least tree cost), ``greedy-dag`` (shared work charged once, never worse
+            than the original graph) or ``ilp`` (proven by HiGHS, never worse than ``greedy-dag``);
+            ``greedy-sql`` and ``greedy-dag-sql`` are computed in DuckDB, the latter bottom-up only.
+        ilp_cycles: how cycles are kept out of strongly connected components: ``order`` (topological
+            variables), ``cuts`` (for the cycles that are found) or ``auto`` (by the size of the
+            component); or, without reductions, as the papers do: ``real`` or ``int`` (topological
+            variables over all classes) or ``none`` (a cyclic answer is repaired by cuts).
+        time_limit_s: wall seconds for ``ilp``, and for improving very large choices of ``greedy-dag``;
+            the best choice so far is returned then. For SQL too, whose work is done in Python if they are
+            not enough.
+        disable: techniques that ``ilp`` does without, for comparison.
+        extract_every: these extractions together may take as long as exploration has, and half a second
+            each anyway.
+    """
+
+    extractor: str = option(
+        "ilp",
+        "how the graph is chosen",
+        choices=("ilp", "greedy-dag", "greedy", "greedy-dag-sql", "greedy-sql"),
+    )
+    ilp_cycles: str = option(
+        "auto",
+        "how the ILP is kept acyclic",
+        choices=("auto", "order", "cuts", "real", "int", "none"),
+    )
+    time_limit_s: float = option(
+        60.0, "seconds of extraction", name="extract_time_limit_s", metavar="S", may_change=True
+    )
+    disable: tuple[str, ...] = option(
+        (), "do without a reduction or cut of the ILP, for comparison",
+        what="technique", choices=TECHNIQUES, metavar="TECHNIQUE", former=("without",),
+    )  # fmt: skip
+    extract_every: int = option(
+        0, "extract after every N iterations as well, as long as they took; 0: never", metavar="N"
+    )
+    patience: int = option(
+        0, "explore no further when K such extractions in a row find nothing cheaper; 0: never",
+        metavar="K", former=("stop_unmoved",),
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        """Check all values.
+
+        Raises:
+            UsageError: a value does not exist or cannot be; names the nearest.
+        """
+        OptionGroup.__post_init__(self)
+        if self.patience and not self.extract_every:
+            raise UsageError(
+                f"patience = {self.patience} without extract_every, expected both: "
+                "it counts the extractions between iterations"
+            )
