@@ -1,0 +1,29 @@
+"""A function for each operator that rules may speak of, made when it is first asked for.
+
+What they take is in ``ops.pyi``, which ``builder.stubs`` writes from the operators' descriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from relational_tensat.base.errors import nearest
+from relational_tensat.rules.builder.expressions import Tensor, apply
+from relational_tensat.rules.terms import EXCLUDED
+from relational_tensat.tensor.operators import operators
+
+
+def __getattr__(name: str) -> Callable[..., Tensor]:
+    known = operators().keys() - EXCLUDED
+    if name not in known:
+        raise AttributeError(f"unknown operator {name!r}{nearest(name, known)}")
+
+    def operator(*operands: Tensor, **attributes: object) -> Tensor:
+        return apply(name, operands, attributes)
+
+    operator.__name__ = operator.__qualname__ = name
+    return operator
+
+
+def __dir__() -> list[str]:
+    return sorted(operators().keys() - EXCLUDED)
