@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from relational_tensat.cost import CostModel, Profile, load_profile
     from relational_tensat.formats import load_model, save_model
+    from relational_tensat.rules.builder import rule
     from relational_tensat.run.options import Options
     from relational_tensat.run.pipeline import optimize, resume
     from relational_tensat.run.progress import Progress
@@ -55,6 +56,7 @@ __all__ = [
     "load_profile",
     "optimize",
     "resume",
+    "rule",
     "save_model",
 ]
 
@@ -70,6 +72,7 @@ _HOMES = {
     ),
     "tensor": ("Graph", "Node", "TensorType", "Weight", "build_graph"),
     "formats": ("load_model", "save_model"),
+    "rules.builder": ("rule",),
     "run.options": ("Options",),
     "run.progress": ("Progress",),
     "run.result": ("Result",),

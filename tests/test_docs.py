@@ -8,6 +8,7 @@ in order.
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from relational_tensat.cli.main import main
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-_PROGRAM = "relational-tensat "
+_PROGRAM, _PYTHON = "relational-tensat ", "python "
 _BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -76,9 +77,12 @@ class Shell:
         """Return what a command prints: its output, and the line that says what is wrong."""
         if command == "echo $?":
             return [str(self._code)]
-        assert command.startswith(_PROGRAM), command
         self._capsys.readouterr()
-        self._code = main(shlex.split(command.removeprefix(_PROGRAM)))
+        if command.startswith(_PYTHON):
+            runpy.run_path(command.removeprefix(_PYTHON))
+        else:
+            assert command.startswith(_PROGRAM), command
+            self._code = main(shlex.split(command.removeprefix(_PROGRAM)))
         captured = self._capsys.readouterr()
         errors = [
             line for line in captured.err.splitlines() if line.startswith("relational-tensat:")
