@@ -16,7 +16,11 @@ HELP = "query a run's database (read-only); - reads the query from standard inpu
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``sql``."""
     parser.add_argument("db", type=Path, metavar="DB", help="a database of run --db")
-    parser.add_argument("query", metavar="QUERY", help="SQL; see sql/egraph for the tables")
+    parser.add_argument(
+        "query",
+        metavar="QUERY",
+        help="SQL; see docs/schema.md for the tables, or: relational-tensat schema DB",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print a JSON array of objects")
     form.add_argument("--csv", action="store_true", help="print CSV with a header")

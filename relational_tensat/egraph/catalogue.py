@@ -7,17 +7,14 @@ operator's shape rule, however many e-nodes have it: that keeps the shape analys
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.formats.json_values import encode_attr
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, Attrs, ValueType
-
-#: Maps a symbol to the integer that patterns compare (see explore.compile).
-HeadOf: TypeAlias = Callable[["Symbol"], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +35,25 @@ class Signature:
     type: int
 
 
-def no_head(symbol: Symbol) -> int:
-    """Give every symbol the head 0: what holds before rules are known."""
-    return 0
+class HeadOf(Protocol):
+    """Maps a symbol to the integer that patterns compare (see explore.compile): its head."""
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """What each head stands for, by head - 1."""
+
+    def __call__(self, symbol: Symbol) -> int:
+        """Return the head of a symbol, from 1 on; 0 where no pattern looks at its operator."""
+
+
+class NoHeads:
+    """Gives every symbol the head 0: what holds before rules are known."""
+
+    texts: Sequence[str] = ()
+
+    def __call__(self, symbol: Symbol) -> int:
+        """Return 0."""
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,7 @@ class Written:
     symbols: int = 0
     types: int = 0
     signatures: int = 0
+    heads: int = 0
 
 
 class Catalogue:
@@ -64,16 +78,24 @@ class Catalogue:
         self.types: list[ValueType] = []
         self.signatures: list[Signature] = []
         self.heads: list[int] = []  # by signature
-        self.head_of: HeadOf = no_head
+        self.head_of: HeadOf = NoHeads()
         self._symbol_ids: dict[Symbol, int] = {}
         self._type_ids: dict[ValueType, int] = {}
         self._signature_ids: dict[tuple[int, tuple[int, ...]], int] = {}
         self.written = Written()
 
     def restore(
-        self, symbols: list[Symbol], types: list[ValueType], signatures: list[Signature]
+        self,
+        symbols: list[Symbol],
+        types: list[ValueType],
+        signatures: list[Signature],
+        heads: int,
     ) -> None:
-        """Take over all that is in the tables, in the order of its ids; heads are 0 until ``rehead``."""
+        """Take over all that is in the tables, in the order of its ids.
+
+        Args:
+            heads: how many there are; signatures have none until ``rehead``.
+        """
         self.symbols, self.types, self.signatures = symbols, types, signatures
         self.heads = [0] * len(signatures)
         self._symbol_ids = {symbol: number for number, symbol in enumerate(symbols, start=1)}
@@ -82,7 +104,7 @@ class Catalogue:
             (signature.symbol, signature.operands): number
             for number, signature in enumerate(signatures, start=1)
         }
-        self.written = Written(len(symbols), len(types), len(signatures))
+        self.written = Written(len(symbols), len(types), len(signatures), heads)
 
     def symbol_of(self, signature: int) -> Symbol:
         """Return the symbol of a signature id."""
@@ -126,7 +148,10 @@ class Catalogue:
     def flush(self, database: Database) -> None:
         """Write what was interned since the last flush."""
         written = self.written
-        self.written = Written(len(self.symbols), len(self.types), len(self.signatures))
+        texts = self.head_of.texts
+        self.written = Written(
+            len(self.symbols), len(self.types), len(self.signatures), max(written.heads, len(texts))
+        )
         symbols, types = self.symbols[written.symbols :], self.types[written.types :]
         signatures = self.signatures[written.signatures :]
         database.insert(
@@ -147,6 +172,9 @@ class Catalogue:
             },
         )
         database.insert(
+            "head", {"id": _numbers(written.heads, texts), "text": texts[written.heads :]}
+        )
+        database.insert(
             "signature",
             {
                 "id": _numbers(written.signatures, self.signatures),
@@ -158,10 +186,11 @@ class Catalogue:
         )
 
     def rehead(self, head_of: HeadOf) -> list[int]:
-        """Recompute all heads for a new set of rules; return them, by signature."""
+        """Recompute all heads for a new set of rules; return them, by symbol."""
         self.head_of = head_of
-        self.heads = [head_of(self.symbols[s.symbol - 1]) for s in self.signatures]
-        return self.heads
+        heads = [head_of(symbol) for symbol in self.symbols]
+        self.heads = [heads[s.symbol - 1] for s in self.signatures]
+        return heads
 
     def _symbol(self, symbol: Symbol) -> int:
         found = self._symbol_ids.get(symbol)

@@ -43,7 +43,7 @@ FEW_ROWS = 32
 MANY_ROWS = 5_000
 
 #: Written into every database; raised when a table changes its meaning.
-FORMAT_VERSION = "5"
+FORMAT_VERSION = "6"
 
 
 #: Files of changes that are not yet in the database's own: DuckDB's, written before and while it
@@ -178,7 +178,11 @@ class Database:
 
     def script(self, name: str) -> None:
         """Run the statements of ``sql/NAME.sql``, separated by semicolons."""
-        for statement in _parse(self.connection, sql(name)):
+        self.execute_all(sql(name), name)
+
+    def execute_all(self, text: str, name: str) -> None:
+        """Run the statements of a text, separated by semicolons."""
+        for statement in _parse(self.connection, text):
             with self._running(name):
                 self.connection.execute(statement)
 

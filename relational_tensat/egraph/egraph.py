@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.egraph.catalogue import Catalogue, HeadOf
 from relational_tensat.egraph.cycles import HEIGHT_STEP
 from relational_tensat.egraph.database import FORMAT_VERSION, Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS, fitting_labels, load_rows, small_weights
+from relational_tensat.egraph.published import create_tables, create_world
 from relational_tensat.egraph.rebuild import rebuild
 from relational_tensat.tensor.graph import Graph
 
@@ -81,8 +83,7 @@ class EGraph:
         egraph = cls(graph, opened)
         with egraph.database.stopwatch.phase("tables"):
             egraph.database.begin()
-            egraph.database.script("egraph/schema")
-            egraph.database.script("egraph/world")
+            create_tables(egraph.database)
             egraph._load()
             egraph.database.commit()
         return egraph
@@ -97,7 +98,7 @@ class EGraph:
         """
         egraph = EGraph(graph, self.database.world(name), self.catalogue)
         with egraph.database.stopwatch.phase("tables"), egraph.transaction():
-            egraph.database.script("egraph/world")
+            create_world(egraph.database)
             egraph._load()
         return egraph
 
@@ -152,13 +153,25 @@ class EGraph:
 
     def set_heads(self, head_of: HeadOf) -> None:
         """Give every signature and e-node the head that patterns compare."""
-        heads = self.catalogue.rehead(head_of)
-        self.catalogue.flush(self.database)
-        numbers = list(range(1, len(heads) + 1))
-        self.database.run("egraph/empty_heads")
-        self.database.insert("new_head", {"signature": numbers, "head": heads})
-        self.database.run("egraph/signature_heads")
+        catalogue = self.catalogue
+        if catalogue.written.heads:
+            self.database.run("egraph/forget_heads")
+            catalogue.written = replace(catalogue.written, heads=0)
+        heads = catalogue.rehead(head_of)
+        catalogue.flush(self.database)
+        self.database.run("egraph/signature_heads", heads=heads)
         self.database.run("egraph/enode_heads")
+
+    def resume_heads(self, head_of: HeadOf) -> None:
+        """Go on with the heads that the tables have, as another process has given them.
+
+        Raises:
+            InputError: they are not those of these rules.
+        """
+        self.catalogue.rehead(head_of)
+        stored = [str(text) for (text,) in self.database.run("egraph/heads")]
+        if stored != list(head_of.texts):
+            raise InputError("the heads in the database are not those of the rules of its run")
 
     def set_stop_reason(self, reason: str) -> None:
         """Write into the table ``meta`` why exploration ended."""
@@ -228,6 +241,7 @@ class EGraph:
     def _share_equal_nodes(self) -> None:
         """Hash-cons the original graph: equal nodes become one (common sub-expressions)."""
         self.database.run("rebuild/congruent_many")
+        self.database.run("rebuild/no_unions")
         self.database.run("rebuild/congruence_unions", round=0)
         rebuilt = rebuild(self.database, iteration=0, stamp=0)
         self.e_nodes -= rebuilt.dropped

@@ -43,4 +43,5 @@ def _fill(catalogue: Catalogue, database: Database) -> None:
                 "SELECT symbol, operands, type FROM signature ORDER BY id"
             )
         ],
+        heads=len(database.run("egraph/heads")),
     )

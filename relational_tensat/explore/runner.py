@@ -110,7 +110,7 @@ class _Runner:
         self._state = replace(start)
         self._journal = Journal(read_log(self._database))
         compiled = CompiledRules(rules, start.first_rule)
-        self._egraph.catalogue.rehead(compiled.heads)
+        self._egraph.resume_heads(compiled.heads)
         _, first_instance = self._database.run("egraph/next_ids")[0]
         self._matcher = Matcher(self._egraph, compiled, int(first_instance), restored=True)
         numbered = enumerate(start.rule_seconds, start=start.first_rule)

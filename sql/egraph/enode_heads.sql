@@ -1,2 +1,2 @@
--- What patterns compare of an e-node depends on the rules: set when an exploration begins.
-UPDATE enode SET head = n.head FROM new_head AS n WHERE enode.signature = n.signature
+-- What patterns compare of an e-node is a column of its own: no join is needed to match.
+UPDATE enode SET head = s.head FROM signature AS s WHERE s.id = enode.signature

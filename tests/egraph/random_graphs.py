@@ -59,7 +59,7 @@ def unite(egraph: EGraph, pairs: Iterable[tuple[int, int]], iteration: int = 1) 
     """Make classes equal as a phase of exploration does, in the name of rule 1, and rebuild."""
     database = egraph.database
     egraph.clock += 1
-    database.execute("DELETE FROM union_pair")
+    database.run("rebuild/no_unions")
     canonical = {tuple(sorted((egraph.find(a), egraph.find(b)))) for a, b in pairs}
     wanted = sorted(pair for pair in canonical if pair[0] != pair[1])
     if not wanted:

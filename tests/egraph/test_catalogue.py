@@ -9,6 +9,7 @@ import pytest
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.egraph.catalogue import Catalogue, Symbol, attrs_text, type_text
 from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.published import create_tables
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import ValueType
 from tests.graphs import f32
@@ -16,7 +17,7 @@ from tests.graphs import f32
 
 def with_schema() -> Database:
     database = Database()
-    database.script("egraph/schema")
+    create_tables(database)
     return database
 
 
@@ -81,17 +82,29 @@ def test_flush_writes_each_row_once() -> None:
     assert signatures == [(1, 1, [1], 1, 0), (2, 2, [1], 1, 0)]
 
 
+class ByOperator:
+    """Heads by operator, from 1 on as they are met."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def __call__(self, symbol: Symbol) -> int:
+        if symbol.op not in self.texts:
+            self.texts.append(symbol.op)
+        return self.texts.index(symbol.op) + 1
+
+
 def test_heads_follow_the_rules_of_the_moment() -> None:
     catalogue, database = Catalogue(), with_schema()
     relu = catalogue.intern("relu", {}, (f32(2),))
     tanh = catalogue.intern("tanh", {}, (f32(2),))
     assert catalogue.heads == [0, 0]
-    heads = {"relu": 5, "tanh": 6, "exp": 7}
-    assert catalogue.rehead(lambda symbol: heads[symbol.op]) == [5, 6]
+    assert catalogue.rehead(ByOperator()) == [1, 2]
     exp = catalogue.intern("exp", {}, (f32(2),))
     catalogue.flush(database)
     found = dict(database.execute("SELECT id, head FROM signature"))
-    assert found == {relu: 5, tanh: 6, exp: 7}
+    assert found == {relu: 1, tanh: 2, exp: 3}
+    assert database.execute("FROM head ORDER BY id") == [(1, "relu"), (2, "tanh"), (3, "exp")]
 
 
 def test_texts() -> None:

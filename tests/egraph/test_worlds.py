@@ -9,6 +9,7 @@ import pytest
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.egraph import EGraph
+from relational_tensat.egraph.published import read_schema, without_comment
 from tests.egraph.invariants import assert_invariants
 from tests.explore.canonical import same
 from tests.graphs import fan_of_matmuls, shared_matmuls
@@ -84,3 +85,13 @@ def test_a_file_keeps_them_all(tmp_path: Path) -> None:
         tables = ("enode", "second.enode")
         counts = [connection.execute(f"SELECT count(*) FROM {t}").fetchone() for t in tables]
     assert counts == sizes
+
+
+def test_all_tables_of_a_file_say_what_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "two.duckdb"
+    first = EGraph.create(fan_of_matmuls(3), path)
+    first.beside(shared_matmuls(), "second").close()
+    tables = read_schema(first.connection)
+    assert {"enode", "second.enode"} <= {table.name for table in tables}
+    assert without_comment(tables) == []
+    first.close()

@@ -16,6 +16,7 @@ from relational_tensat.base.errors import RuleError
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.rules.model import Apply, Literal, Rule, Var
+from relational_tensat.rules.text import constant_text
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, AttrValue
 
@@ -122,8 +123,9 @@ class Heads:
                 pinned = self._pinned.setdefault((node.op, node.arity), set())
                 pinned.update(name for name, _ in node.literals)
         self._ids: dict[tuple[str, int, AttrItems], int] = {}
-        #: A symbol of each head, by head - 1.
+        #: A symbol of each head, by head - 1, and the head as text.
         self.examples: list[Symbol] = []
+        self.texts: list[str] = []
 
     def __call__(self, symbol: Symbol) -> int:
         """Return the head of a symbol; 0 where no pattern looks at its operator."""
@@ -134,5 +136,12 @@ class Heads:
         found = self._ids.get(key)
         if found is None:
             self.examples.append(symbol)
+            self.texts.append(_head_text(*key))
             found = self._ids[key] = len(self.examples)
         return found
+
+
+def _head_text(op: str, arity: int, pinned: AttrItems) -> str:
+    """Return what a head stands for, as in the rule language: ``(matmul _ _ :act none)``."""
+    attrs = [f":{name} {constant_text(value)}" for name, value in pinned]
+    return f"({' '.join([op, *['_'] * arity, *attrs])})"

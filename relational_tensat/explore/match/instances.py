@@ -15,6 +15,7 @@ from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.explore.apply.applying import Bounds
 from relational_tensat.explore.compile.compiled import CompiledRule, CompiledRules
 from relational_tensat.explore.compile.patterns import Skeleton
+from relational_tensat.explore.match.instance_tables import instance_tables
 from relational_tensat.rules.instance import Instance, instantiate
 from relational_tensat.tensor.types import Attrs, ValueType
 
@@ -43,21 +44,8 @@ class Instances:
 
     def create_tables(self) -> None:
         """Make the two tables. In a file they are kept, as long as the exploration may be resumed."""
-        kind = "TABLE" if self._database.is_file else "TEMP TABLE"
-        signatures = ", ".join(f"g{i} INTEGER" for i in range(2 * self._compiled.node_columns))
-        self._database.execute(
-            "-- judged configurations; pattern: of a single-pattern rule, else 0\n"
-            f"CREATE OR REPLACE {kind} instance"
-            f" (id INTEGER, rule INTEGER, pattern INTEGER, {signatures}, root0 INTEGER, root1 INTEGER)",
-            name="instance",
-        )
-        children = ", ".join(f"s{i} INTEGER" for i in range(CHILD_COLUMNS))
-        self._database.execute(
-            "-- one e-node of a target, built in its step; s0… are positions in the bindings (from 1)\n"
-            f"CREATE OR REPLACE {kind} template"
-            f" (instance INTEGER, step INTEGER, signature INTEGER, type INTEGER, head INTEGER, {children})",
-            name="template",
-        )
+        for table in instance_tables(2 * self._compiled.node_columns):
+            table.create(self._database)
 
     def restore(self) -> None:
         """Go on with the tables that another process has filled."""

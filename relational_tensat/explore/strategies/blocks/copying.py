@@ -56,7 +56,7 @@ def copy_found(
     writer.classes(signatures)
     writer.nodes(signatures, egraph.catalogue.heads, egraph.clock)
     egraph.next_id += images.count
-    database.execute("DELETE FROM union_pair", name="forget_unions")
+    database.run("rebuild/no_unions")
     writer.unions()
     rebuild(database, iteration=iteration, stamp=egraph.clock)
     egraph.e_nodes, egraph.e_classes = egraph.counts()

@@ -16,6 +16,7 @@ from relational_tensat.egraph.cycles import HEIGHT_STEP
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.published import create_tables
 from relational_tensat.explore.strategies.blocks.loaded import LoadedGraph
 from relational_tensat.explore.strategies.blocks.partition import Plan, Window
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType
@@ -160,8 +161,7 @@ class _Builder:
         types = [egraph.catalogue.signatures[s - 1].type for s in self._signatures]
         no = [False] * count
         database.begin()
-        database.script("egraph/schema")
-        database.script("egraph/world")
+        create_tables(database)
         egraph.catalogue.flush(database)
         children = list(map(list, zip(*padded, strict=True)))
         database.insert(

@@ -1,0 +1,103 @@
+"""The published schema: the tables of a run, and what they say of themselves.
+
+Files of ``sql/schema`` have the tables, a purpose a file. Each table, view and column has a COMMENT, which
+a database in a file keeps, so that whoever has only the file understands it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import duckdb
+
+from relational_tensat.base.resources import sql
+from relational_tensat.egraph.database import Database
+
+#: The files of ``sql/schema`` with the tables of one e-graph (a world); views depend on all others.
+_WORLD = ("egraph", "model", "reasons", "exploration", "extraction", "views")
+
+#: All files, in the order in which they are carried out.
+PURPOSES = ("shared", *_WORLD)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as the database describes it."""
+
+    name: str
+    type: str
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table or view as the database describes it."""
+
+    name: str
+    is_view: bool
+    comment: str | None
+    columns: list[Column] = field(default_factory=list)
+
+
+def create_tables(database: Database) -> None:
+    """Make the tables of a new database and of its first e-graph."""
+    _create(database, PURPOSES)
+
+
+def create_world(database: Database) -> None:
+    """Make the tables of another e-graph, which shares the others."""
+    _create(database, _WORLD)
+
+
+def purpose_title(purpose: str) -> tuple[str, str]:
+    """Return the title of a file of ``sql/schema`` and what holds of all its tables."""
+    lines = sql(f"schema/{purpose}").partition("\n\n")[0].splitlines()
+    title, *text = (line.removeprefix("-- ") for line in lines)
+    return title, " ".join(text)
+
+
+def purpose_of(name: str) -> str | None:
+    """Return the file of ``sql/schema`` that makes a table or view; None for a working table."""
+    own = name.rpartition(".")[2]
+    made = (f"CREATE TABLE {own} (", f"CREATE VIEW {own} AS")
+    return next((p for p in PURPOSES if any(text in sql(f"schema/{p}") for text in made)), None)
+
+
+def read_schema(connection: duckdb.DuckDBPyConnection) -> list[Table]:
+    """Return the tables and views of a database that outlive the process, by name, with their comments.
+
+    Those of other schemas than ``main`` have its name before theirs.
+    """
+    rows = connection.execute(sql("inspect/schema")).fetchall()
+    tables: dict[str, Table] = {}
+    for name, is_view, comment, column, kind, column_comment in rows:
+        table = tables.setdefault(name, Table(name, is_view, comment))
+        table.columns.append(Column(column, kind, column_comment))
+    return list(tables.values())
+
+
+def without_comment(tables: Sequence[Table]) -> list[str]:
+    """Return the names of tables and columns that nothing is said about."""
+    return [t.name for t in tables if not t.comment] + [
+        f"{t.name}.{c.name}" for t in tables for c in t.columns if not c.comment
+    ]
+
+
+def _create(database: Database, purposes: Sequence[str]) -> None:
+    """Make tables; in a file with their comments, which nobody reads in memory."""
+    for purpose in purposes:
+        definitions, comments = _parts(purpose)
+        database.execute_all(definitions, f"schema/{purpose}")
+        if database.is_file:
+            database.execute_all(comments, f"schema/{purpose} comments")
+
+
+@cache
+def _parts(purpose: str) -> tuple[str, str]:
+    """Return the statements of a file of ``sql/schema`` that make tables, and those that comment them."""
+    statements = sql(f"schema/{purpose}").split(";\n")
+    comments = [text for text in statements if text.startswith("COMMENT ON ")]
+    definitions = [text for text in statements if not text.startswith("COMMENT ON ")]
+    return ";\n".join(definitions), ";\n".join(comments)

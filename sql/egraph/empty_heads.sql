@@ -1,1 +1,0 @@
-CREATE OR REPLACE TEMP TABLE new_head (signature INTEGER, head INTEGER)

@@ -1,0 +1,2 @@
+-- The heads of an exploration before this one.
+DELETE FROM head

@@ -1,0 +1,72 @@
+-- What all e-graphs of a database share
+-- Operators, types, rules, costs, and how the run was asked for. A run has one e-graph, in the schema `main`; any
+-- other has a schema of its own.
+
+-- An operator with its attributes and its number of operands: what an e-node applies, whatever the types.
+CREATE TABLE symbol (
+    id INTEGER NOT NULL, op VARCHAR NOT NULL, attrs VARCHAR NOT NULL, arity INTEGER NOT NULL,
+    foldable BOOLEAN NOT NULL
+);
+COMMENT ON TABLE symbol IS 'Operators with their attributes, each once.';
+COMMENT ON COLUMN symbol.id IS 'Key, from 1 on.';
+COMMENT ON COLUMN symbol.op IS 'Operator, as in the rule language.';
+COMMENT ON COLUMN symbol.attrs IS 'All attributes of the operator, as a JSON object.';
+COMMENT ON COLUMN symbol.arity IS 'Number of operands.';
+COMMENT ON COLUMN symbol.foldable IS
+'Whether the result is known before inference once the operands are (not so for an input or for random numbers).';
+
+CREATE TABLE value_type (id INTEGER NOT NULL, type VARCHAR NOT NULL);
+COMMENT ON TABLE value_type IS 'Types of values, each once.';
+COMMENT ON COLUMN value_type.id IS 'Key, from 1 on.';
+COMMENT ON COLUMN value_type.type IS
+'Element type and shape, e.g. float32[64,1024]; of an operator with several results, all in parentheses.';
+
+CREATE TABLE head (id INTEGER NOT NULL, text VARCHAR NOT NULL);
+COMMENT ON TABLE head IS
+'What the patterns of the rules compare of an e-node, as one integer. It depends on the rules: symbols that no rule can tell apart have the same head.';
+COMMENT ON COLUMN head.id IS 'Key, from 1 on. Head 0 has no row: no rule names the operator.';
+COMMENT ON COLUMN head.text IS
+'Operator, operands (_) and the attributes that some rule wants to have one value, e.g. (matmul _ _ :act none).';
+
+-- This is the shape analysis: an e-node's type is its signature's. It is also the configuration that has a cost.
+CREATE TABLE signature (
+    id INTEGER NOT NULL, symbol INTEGER NOT NULL, operands INTEGER[] NOT NULL, type INTEGER NOT NULL,
+    head INTEGER NOT NULL
+);
+COMMENT ON TABLE signature IS
+'A symbol on operands of given types, each once. The type of an e-node is that of its signature; the cost, too, is a signature''s.';
+COMMENT ON COLUMN signature.id IS 'Key, from 1 on.';
+COMMENT ON COLUMN signature.symbol IS 'Joins symbol.id.';
+COMMENT ON COLUMN signature.operands IS 'Types of the operands; each joins value_type.id.';
+COMMENT ON COLUMN signature.type IS 'Type of the result; joins value_type.id.';
+COMMENT ON COLUMN signature.head IS 'Joins head.id; 0: none. Set by the rules of the last exploration.';
+
+CREATE TABLE rule (
+    id INTEGER NOT NULL, name VARCHAR NOT NULL, law VARCHAR NOT NULL, sources INTEGER NOT NULL,
+    unsound BOOLEAN NOT NULL, file VARCHAR NOT NULL, line INTEGER NOT NULL, text VARCHAR NOT NULL,
+    operands INTEGER[] NOT NULL, leaves INTEGER NOT NULL
+);
+COMMENT ON TABLE rule IS
+'The rules of all explorations of the e-graph, one after the other: of a second exploration they stand here again.';
+COMMENT ON COLUMN rule.id IS 'Key, from 1 on.';
+COMMENT ON COLUMN rule.name IS 'Name, e.g. regroup-add; of a rule that stands for several, with the case in brackets.';
+COMMENT ON COLUMN rule.law IS 'The law that it follows from, as its author wrote it.';
+COMMENT ON COLUMN rule.sources IS 'Number of source patterns; a multi-pattern rule has 2.';
+COMMENT ON COLUMN rule.unsound IS 'Whether its author marked it as unsound.';
+COMMENT ON COLUMN rule.file IS 'File that it was read from.';
+COMMENT ON COLUMN rule.line IS 'Line of that file, from 1 on.';
+COMMENT ON COLUMN rule.text IS 'The rule in the rule language.';
+COMMENT ON COLUMN rule.operands IS
+'Where union_log.bindings has the class of each tensor variable, in the order of the variables: positions from 1.';
+COMMENT ON COLUMN rule.leaves IS 'After so many bindings follow the classes of the e-nodes that it builds.';
+
+CREATE TABLE cost (signature INTEGER NOT NULL, cost_us DOUBLE NOT NULL, source VARCHAR NOT NULL);
+COMMENT ON TABLE cost IS 'What one application of a signature costs. Replace rows to extract by costs of your own.';
+COMMENT ON COLUMN cost.signature IS 'Key; joins signature.id.';
+COMMENT ON COLUMN cost.cost_us IS 'Microseconds.';
+COMMENT ON COLUMN cost.source IS 'Where it is from, e.g. analytic or measured.';
+
+CREATE TABLE run_record (key VARCHAR NOT NULL, value VARCHAR NOT NULL);
+COMMENT ON TABLE run_record IS 'How the run was asked for, so that another process can resume it.';
+COMMENT ON COLUMN run_record.key IS 'Name of an option or of a fact about the inputs.';
+COMMENT ON COLUMN run_record.value IS 'Value, as text or JSON.';
