@@ -14,7 +14,7 @@ from relational_tensat.egraph.published import (
     read_schema,
     without_comment,
 )
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed
 
@@ -26,7 +26,7 @@ def test_every_table_and_column_has_a_comment(tmp_path: Path) -> None:
     def look(_: int) -> None:
         found.extend(read_schema(egraph.connection))
 
-    explore(egraph, example_rules("swap", "negate"), Limits(2), after=look)
+    explore(egraph, example_rules("swap", "negate"), ExplorationOptions(2), after=look)
     egraph.close()
     with duckdb.connect(str(tmp_path / "run.duckdb"), read_only=True) as connection:
         tables = read_schema(connection)
@@ -51,7 +51,7 @@ def test_each_file_of_the_schema_is_a_purpose() -> None:
 
 def test_heads_can_be_resolved() -> None:
     egraph = EGraph.create(mixed())
-    explore(egraph, example_rules("swap", "negate"), Limits(2))
+    explore(egraph, example_rules("swap", "negate"), ExplorationOptions(2))
     wrong = egraph.connection.execute(
         "SELECT y.op, y.arity, h.text FROM enode AS e JOIN signature AS s ON s.id = e.signature\n"
         "JOIN symbol AS y ON y.id = s.symbol LEFT JOIN head AS h ON h.id = e.head\n"
@@ -61,6 +61,6 @@ def test_heads_can_be_resolved() -> None:
     assert wrong == []
     heads = egraph.connection.execute("SELECT text FROM head ORDER BY text").fetchall()
     assert heads == [("(add _ _)",), ("(sub _ _)",)]
-    explore(egraph, example_rules("negate"), Limits(1))
+    explore(egraph, example_rules("negate"), ExplorationOptions(1))
     assert egraph.connection.execute("FROM head").fetchall() == [(1, "(sub _ _)")]
     egraph.close()
