@@ -35,7 +35,11 @@ def copied(database: Path, folder: Path) -> Path:
 
 
 def explored(
-    graph: Graph, path: Path, before: Callable[[int], None] | None = None, **modes: Any
+    graph: Graph,
+    path: Path,
+    before: Callable[[int], None] | None = None,
+    after: Callable[[int], str | None] | None = None,
+    **modes: Any,
 ) -> tuple[Exploration, dict[str, list[tuple[Any, ...]]], int]:
     """Explore in a file; return how it went, all its rows, and the number of statements."""
     egraph = EGraph.create(graph, path)
@@ -49,7 +53,7 @@ def explored(
         return execute(*args, **kwargs)
 
     egraph.database.execute = counting  # type: ignore[method-assign]
-    found = explore(egraph, example_rules(), replace(LIMITS, **modes))
+    found = explore(egraph, example_rules(), replace(LIMITS, **modes), after=after)
     rows = dump(egraph.connection)
     egraph.close()
     return found, rows, count
