@@ -12,16 +12,22 @@ PHASES = ("load", "explore", "extract", "verify", "whole", "write")
 
 
 class Phases:
-    """Tells a run's progress of its phases, and adds up their time.
+    """Reports phases to a run's progress, and adds up their time.
 
     Attributes:
-        progress: is told of every step.
+        progress: every step is reported to it.
         seconds: wall seconds by phase.
     """
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
         self.seconds = dict.fromkeys(PHASES, 0.0)
+        self._started = time.perf_counter()
+
+    @property
+    def total_s(self) -> float:
+        """Wall seconds since the run began."""
+        return time.perf_counter() - self._started
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -1,43 +1,41 @@
-"""The whole run: load, explore, extract, verify, write."""
+"""A run: its stages in order, each a function from the run's state to the next.
+
+Whoever reads ``STAGES`` knows what a run does. One that is resumed begins with another first stage, which
+brings the state from the database, and goes on with a later one of these.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from relational_tensat.base.paths import check_database, check_output
-from relational_tensat.cost import (
-    CostModel,
-    CostSource,
-    Device,
-    Unmeasurable,
-    as_source,
-    ask_for_graph,
-    graph_cost_us,
-    open_source,
-)
-from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.base.paths import check_database
+from relational_tensat.cost import CostModel, graph_cost_us
 from relational_tensat.extract import relative_gap
-from relational_tensat.formats import load_model, save_model
-from relational_tensat.rules.library import load_rules
-from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.gate import check_trust
-from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.run import resume as resuming
-from relational_tensat.run.checking import check_result
-from relational_tensat.run.choosing import settle
-from relational_tensat.run.end_to_end import time_on_device
 from relational_tensat.run.options import Options
-from relational_tensat.run.phases import Phases
 from relational_tensat.run.progress import Progress, Silent
 from relational_tensat.run.result import ExtractionSummary, Result
-from relational_tensat.run.searching import search
-from relational_tensat.tensor import Array, Graph
-from relational_tensat.tensor.sharing import share_equal_weights
-from relational_tensat.verify import Verification
-from relational_tensat.verify.given import load_inputs
+from relational_tensat.run.stages.loading import load, share
+from relational_tensat.run.stages.returning import choose, time, verify, write
+from relational_tensat.run.stages.searching import explore, extract
+from relational_tensat.run.state import RunState
+from relational_tensat.tensor import Graph
+
+Stage: TypeAlias = Callable[[RunState], RunState]
+
+STAGES: tuple[Stage, ...] = (
+    load,  # model, rules and inputs are read
+    share,  # equal weights become one, and the graph goes into the database
+    explore,  # the e-graph grows by the rules
+    extract,  # the cheapest graph comes out
+    choose,  # between that and the original, by their costs
+    verify,  # the chosen graph computes what the original computes
+    time,  # where costs are measured here: the chosen graph is no slower end to end
+    write,  # the result goes into its file
+)
 
 
 def optimize(
@@ -71,9 +69,10 @@ def optimize(
         MissingDependencyError: the device that costs are to be measured on is not here.
         KeyboardInterrupt: Ctrl-C while measuring; what was measured is kept, as its text says.
     """
-    run = _Run(options or Options(), progress or Silent())
-    check_database(run.options.output.db)
-    return run.carry_out(lambda: resuming.FoundModel(model, run.load(model)), output, cost_model)
+    options = options or Options()
+    check_database(options.output.db)
+    state = RunState.begin(options, model, output, cost_model, progress or Silent())
+    return carry_out(state, STAGES)
 
 
 def resume(
@@ -108,159 +107,54 @@ def resume(
     stored = resuming.read_run(Path(db))
     options = stored.options(**changes)
     stored.check_costs(own=cost_model is not None)
-    run = _Run(options, progress or Silent(), stored)
-    return run.carry_out(
-        lambda: stored.find_model(model, run.load), output or stored.record.output, cost_model
+    target = output or stored.record.output
+    state = RunState.begin(options, stored.path, target, cost_model, progress or Silent())
+    restored = partial(resuming.restore, stored, model)
+    next_stage = explore if stored.stop_reason is None else extract
+    return carry_out(state, (restored, *STAGES[STAGES.index(next_stage) :]))
+
+
+def carry_out(state: RunState, stages: Sequence[Stage]) -> Result:
+    """Go through stages in order; return what they brought. What they have opened is closed at last."""
+    with state.resources:
+        for stage in stages:
+            state = stage(state)
+    return _result(state)
+
+
+def _result(state: RunState) -> Result:
+    cost, extraction, exploration = state.cost, state.extraction, state.exploration
+    before, after = graph_cost_us(state.graph, cost), graph_cost_us(state.chosen, cost)
+    bound = min(extraction.bound_us, after)
+    return Result(
+        model=state.source.name if isinstance(state.source, Graph) else str(state.source),
+        graph=state.folded,
+        original=state.graph,
+        cost_profile=cost.name,
+        cost_before_us=before,
+        cost_after_us=after,
+        bound_us=bound,
+        gap=relative_gap(after, bound),
+        optimal=extraction.optimal and not state.keeps_original,
+        extractor=extraction.method,
+        e_nodes=state.e_nodes,
+        e_classes=state.e_classes,
+        iterations=exploration.iterations,
+        statements=exploration.statements,
+        stop_reason=exploration.stop_reason,
+        rules=exploration.rules,
+        rules_used={} if state.chosen is state.original else state.rules_used,
+        log=exploration.log,
+        extraction=ExtractionSummary.of(extraction),
+        extractions=state.extractions,
+        time_spent=state.time_spent,
+        blocks=state.blocks,
+        seconds=state.phases.seconds | {"measure": cost.measuring_s, "total": state.phases.total_s},
+        verification=state.verification,
+        output=state.target,
+        notes=state.noting(extraction.note, *cost.notes).notes,
+        resumed_after=state.resumed_after,
+        untrusted_rules=state.untrusted,
+        costs=cost.counts,
+        whole=state.whole,
     )
-
-
-class _Run:
-    """The phases of one run."""
-
-    def __init__(
-        self, options: Options, progress: Progress, stored: resuming.StoredRun | None = None
-    ) -> None:
-        """Prepare a run.
-
-        Args:
-            stored: what another process has done of it.
-        """
-        self.options = options
-        self.phases = Phases(progress)
-        self.stored = stored
-
-    def carry_out(
-        self,
-        find_model: Callable[[], resuming.FoundModel],
-        output: str | Path | None,
-        cost_model: CostModel | None,
-    ) -> Result:
-        """Do all phases; see ``optimize`` and ``resume``."""
-        started = time.perf_counter()
-        cost = as_source(cost_model) if cost_model else self.open_costs()
-        found_model = find_model()
-        with self.phases.phase("load"):
-            rules = self.load_rules()
-        model, graph = found_model.model, found_model.graph
-        target = check_output(output, model)
-        given = load_inputs(graph, self.options.verification.inputs)
-        with self.phases.phase("load"):
-            untrusted = self.check_rules(rules)
-        shared = share_equal_weights(graph)
-        cost.suit(shared)
-        ask_for_graph(cost, graph)
-        record = None
-        if self.stored is None and self.options.output.db is not None:
-            own = cost_model is not None
-            record = resuming.RunRecord.of(self.options, model, graph, target, own_costs=own)
-        found = search(
-            shared, rules, cost, self.options, self.phases, record=record, stored=self.stored
-        )
-        ask_for_graph(cost, found.graph)
-        source = None if isinstance(model, Graph) else Path(model)
-        settled = settle(
-            shared,
-            found.graph,
-            cost,
-            lambda chosen: self.check(shared, chosen, given, source, target),
-            lambda folded: self.time_whole(shared, folded, given, cost.device),
-        )
-        if settled.keeps_original and self.options.output.db is not None:
-            resuming.remember_kept_original(self.options.output.db, settled.notes[-1])
-        if target is not None:
-            with self.phases.phase("write"):
-                save_model(settled.folded, target)
-        seconds = self.phases.seconds | {
-            "measure": cost.measuring_s, "total": time.perf_counter() - started,
-        }  # fmt: skip
-        was = "" if self.stored is None else self.stored.said
-        before, after = graph_cost_us(graph, cost), graph_cost_us(settled.graph, cost)
-        said = (was, found_model.note, *settled.notes, found.extraction.note, *cost.notes)
-        bound = min(found.extraction.bound_us, after)
-        return Result(
-            model=str(model) if isinstance(model, str | Path) else model.name,
-            graph=settled.folded,
-            original=graph,
-            cost_profile=cost.name,
-            cost_before_us=before,
-            cost_after_us=after,
-            bound_us=bound,
-            gap=relative_gap(after, bound),
-            optimal=found.extraction.optimal and not settled.keeps_original,
-            extractor=found.extraction.method,
-            e_nodes=found.e_nodes,
-            e_classes=found.e_classes,
-            iterations=found.exploration.iterations,
-            statements=found.exploration.statements,
-            stop_reason=found.exploration.stop_reason,
-            rules=found.exploration.rules,
-            rules_used={} if settled.graph is shared else found.rules_used,
-            log=found.exploration.log,
-            extraction=ExtractionSummary.of(found.extraction),
-            extractions=found.extractions,
-            time_spent=found.time_spent,
-            blocks=found.blocks,
-            seconds=seconds,
-            verification=settled.verification,
-            output=target,
-            notes=tuple(filter(None, said)),
-            resumed_after=None if self.stored is None else self.stored.iteration,
-            untrusted_rules=untrusted,
-            costs=cost.counts,
-            whole=settled.whole,
-        )
-
-    def check(
-        self,
-        original: Graph,
-        chosen: Graph,
-        given: Mapping[str, Array],
-        source: Path | None,
-        target: Path | None,
-    ) -> tuple[Graph, Verification]:
-        """Fold and verify a graph; see ``check_result``."""
-        with self.phases.phase("verify"):
-            return check_result(original, chosen, given, self.options, source=source, target=target)
-
-    def time_whole(
-        self, original: Graph, folded: Graph, given: Mapping[str, Array], device: Device | None
-    ) -> WholeTiming | Unmeasurable | None:
-        """Time original and optimized graph, if that is wanted and the device is here."""
-        if device is None or not self.options.costs.end_to_end:
-            return None
-        with self.phases.phase("whole"):
-            return time_on_device(device, original, folded, given, self.options.process.seed)
-
-    def open_costs(self) -> CostSource:
-        """Open what the options name; nothing is measured yet."""
-        costs = self.options.costs
-        return open_source(costs.source, cache=costs.cache, watch=self._measuring)
-
-    def _measuring(self, done: int, total: int) -> None:
-        self.phases.progress.measuring(done, total)
-
-    def load_rules(self) -> list[Rule]:
-        options = self.options.rules
-        rules = load_rules(options.files or None, options.only, options.skip)
-        if self.stored is not None:
-            self.stored.check_rules(rules)
-        return rules
-
-    def check_rules(self, rules: list[Rule]) -> Mapping[str, str]:
-        """Refuse unsound rules, or say why some are not known to be sound, if that is allowed."""
-        trust = check_trust(
-            rules, allow_unsound=self.options.rules.allow_unsound, verify=self._verify_rules
-        )
-        return trust.untrusted
-
-    def _verify_rules(self, rules: Sequence[Rule]) -> list[Verdict]:
-        from relational_tensat.rules.soundness import verify_rules
-
-        self.phases.progress.phase("verify rules")
-        return verify_rules(rules, shrink=False)
-
-    def load(self, model: Graph | str | Path) -> Graph:
-        if isinstance(model, Graph):
-            return model
-        with self.phases.phase("load"):
-            return load_model(Path(model), dict(self.options.model.dims))

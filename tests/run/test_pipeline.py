@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,30 +18,36 @@ from relational_tensat.extract import Extraction
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.run import pipeline as api
 from relational_tensat.run.progress import Silent
-from relational_tensat.run.searching import Found
+from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from tests.graphs import f32, shared_matmuls, weight
 
 FLAT = Profile("flat", 1e15, 1e15, 1.0)  # every kernel costs its launch: 1 µs
 
 
-def found(graph: Graph, *, cost_us: float, bound_us: float) -> Found:
-    return Found(
-        graph=graph,
-        exploration=Exploration("saturated", 1, {}, (), 10, 0.1),
-        extraction=Extraction(
-            np.zeros(1, np.int32), cost_us, bound_us, 0.0, cost_us == bound_us, "ilp", 0.1, ""
+def found(graph: Graph, *, cost_us: float, bound_us: float) -> dict[str, Any]:
+    """Return what a search brings that found a graph."""
+    choice = np.zeros(1, np.int32)
+    return {
+        "exploration": Exploration("saturated", 1, {}, (), 10, 0.1),
+        "extracted": graph,
+        "extraction": Extraction(
+            choice, cost_us, bound_us, 0.0, cost_us == bound_us, "ilp", 0.1, ""
         ),
-        extractions=(),
-        rules_used={"some-rule": 1},
-        e_nodes=3,
-        e_classes=2,
-        time_spent=TimeSpent(),
-    )
+        "rules_used": {"some-rule": 1},
+        "e_nodes": 3,
+        "e_classes": 2,
+        "time_spent": TimeSpent(),
+    }
 
 
-def search_finds(monkeypatch: pytest.MonkeyPatch, outcome: Found) -> None:
-    monkeypatch.setattr(api, "search", lambda *args, **named: outcome)
+def search_finds(monkeypatch: pytest.MonkeyPatch, outcome: dict[str, Any]) -> None:
+    def search(state: RunState) -> RunState:
+        return replace(state, **outcome)
+
+    stages = [search if stage is api.extract else stage for stage in api.STAGES]
+    stages.remove(api.explore)
+    monkeypatch.setattr(api, "STAGES", tuple(stages))
 
 
 def variant(nodes: list[Node]) -> Graph:

@@ -63,8 +63,8 @@ class AnytimeExtractor:
         self._last: tuple[TableProblem, Extraction] | None = None
         self._in_vain = 0
 
-    def go_on(self) -> None:
-        """Take up what the extractor of another process, which was killed, left in the tables."""
+    def resume(self) -> None:
+        """Begin from what the extractor of another process, which was killed, left in the tables."""
         self._egraph.database.script("extract/forget_final")
         columns = ", ".join(field.name for field in fields(ExtractionEntry))
         text = f"-- extractions\nSELECT {columns} FROM extraction_log ORDER BY rowid"

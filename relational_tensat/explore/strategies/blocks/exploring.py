@@ -17,6 +17,7 @@ from functools import partial
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.outcome import Exploration, IterationReport
 from relational_tensat.explore.runner import explore
@@ -37,6 +38,7 @@ def explore_blocks(
     *,
     progress: Callable[[IterationReport], None] | None = None,
     after: Callable[[int], str | None] | None = None,
+    start: Checkpoint | None = None,
 ) -> tuple[Exploration, BlocksReport | None]:
     """Explore an e-graph that holds an original graph and nothing else, by its blocks if it has any.
 
@@ -45,6 +47,7 @@ def explore_blocks(
         process: of the database that windows are explored in.
         progress, after: as ``explore``; ``after`` is not called for iterations of exploring windows but
             for the last one, when that is copied.
+        start: where another process left the exploration; what recurs is not looked for then.
 
     Returns:
         The exploration, its iterations on windows included; and what was reused, None if nothing was.
@@ -54,8 +57,8 @@ def explore_blocks(
     """
     started = time.perf_counter()
     process = process or ProcessOptions()
-    start = report = None
-    if _may_pay(options):
+    report = None
+    if start is None and _may_pay(options):
         from relational_tensat.explore.strategies.blocks.reusing import (
             Reuse,  # a dozen modules: few runs need them
         )

@@ -1,0 +1,41 @@
+"""The first stage of a run that is resumed: its state comes from its database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from relational_tensat.explore.outcome import ended_exploration
+from relational_tensat.run.resume.stored import StoredRun
+from relational_tensat.run.stages.loading import (
+    check_plan,
+    read_model,
+    read_rules,
+    share_weights,
+)
+from relational_tensat.run.state import RunState
+from relational_tensat.tensor import Graph
+
+
+def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState) -> RunState:
+    """Bring a run to where another process left it: into exploration, or to its end.
+
+    Args:
+        model: where it is now, if not where it was, or the graph that it was.
+
+    Raises:
+        InputError: the model or the rules have changed, or another process uses the database.
+    """
+    found = stored.find_model(model, lambda path: read_model(state, path))
+    state = replace(state, source=found.model, graph=found.graph, rules=read_rules(state))
+    stored.check_rules(state.rules)
+    state = share_weights(check_plan(state))
+    with state.phases.phase("explore"):
+        egraph = stored.open(state.original, state.options)
+    state = state.with_egraph(egraph).noting(stored.said, found.note)
+    state.extractor.resume()
+    state = replace(state, start=stored.checkpoint, resumed_after=stored.iteration)
+    if stored.stop_reason is None:
+        return state
+    exploration = ended_exploration(egraph.database, stored.checkpoint, stored.stop_reason)
+    return replace(state, exploration=exploration)

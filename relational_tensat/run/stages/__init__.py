@@ -1,0 +1,1 @@
+"""The stages of a run, each a function from its state to the next."""

@@ -1,0 +1,123 @@
+"""The last stages: which graph is returned, whether it is right and as fast as hoped for, and its file.
+
+What is returned is the extracted graph, unless the original is as cheap, or faster end to end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from relational_tensat.base.errors import VerificationError
+from relational_tensat.cost import CostModel, Unmeasurable, graph_cost_us
+from relational_tensat.cost.end_to_end import WholeTiming
+from relational_tensat.extract.problem import COST_TOLERANCE
+from relational_tensat.formats import save_model
+from relational_tensat.run.checking import check_result
+from relational_tensat.run.end_to_end import time_on_device
+from relational_tensat.run.result import WholeRun
+from relational_tensat.run.state import RunState
+from relational_tensat.tensor import Graph
+from relational_tensat.tensor.inference import count_inference_ops
+
+
+def choose(state: RunState) -> RunState:
+    """Choose between original and extracted graph, by their costs."""
+    chosen, note = _cheaper(state.original, state.extracted, state.cost)
+    return replace(state, chosen=chosen).noting(note)
+
+
+def verify(state: RunState) -> RunState:
+    """Fold the chosen graph, and compare what it computes with the original.
+
+    Raises:
+        VerificationError: it computes something else.
+    """
+    with state.phases.phase("verify"):
+        folded, verification = check_result(
+            state.original,
+            state.chosen,
+            state.inputs,
+            state.options,
+            source=state.file,
+            target=state.target,
+        )
+    if verification.failure():
+        raise VerificationError(verification.failure())
+    return replace(state, folded=folded, verification=verification)
+
+
+def time(state: RunState) -> RunState:
+    """Time original and extracted graph end to end, and keep the original where it is faster.
+
+    That is done where costs are measured here, and a graph other than the original was chosen and has
+    been verified. Ctrl-C ends it: then the extracted graph is returned untimed.
+    """
+    device = state.cost.device
+    if device is None or not state.options.costs.end_to_end or state.chosen is state.original:
+        return state
+    timing = _timed(state)
+    if isinstance(timing, Unmeasurable):
+        return state.noting(f"not run whole on {state.cost.name}: {timing.reason}")
+    whole = WholeRun(
+        timing,
+        graph_cost_us(state.original, state.cost),
+        graph_cost_us(state.extracted, state.cost),
+    )
+    state = replace(state, whole=whole)
+    return _keep_original(state, _loss(whole, state.cost.name)) if timing.is_loss else state
+
+
+def write(state: RunState) -> RunState:
+    """Write the result, if it is to be written."""
+    if state.target is not None:
+        with state.phases.phase("write"):
+            save_model(state.folded, state.target)
+    return state
+
+
+def _timed(state: RunState) -> WholeTiming | Unmeasurable:
+    assert state.cost.device is not None
+    seed = state.options.process.seed
+    try:
+        with state.phases.phase("whole"):
+            return time_on_device(
+                state.cost.device, state.original, state.folded, state.inputs, seed
+            )
+    except KeyboardInterrupt:
+        return Unmeasurable("interrupted")
+
+
+def _keep_original(state: RunState, why: str) -> RunState:
+    """Return the original, and say why, also in the database."""
+    state = verify(replace(state, chosen=state.original)).noting(why)
+    if state.options.output.db is not None:
+        from relational_tensat.run.resume.record import remember_kept_original
+
+        remember_kept_original(state.options.output.db, why)
+    return state
+
+
+def _loss(whole: WholeRun, source: str) -> str:
+    """Return what was hoped for, what was found, and what was done about it."""
+    timing = whole.timing
+    return (
+        f"the extracted graph should take {whole.modelled_after_us:,.2f} µs under {source}, the original "
+        f"{whole.modelled_before_us:,.2f}, but run whole it takes {timing.after_us:,.2f}, the original "
+        f"{timing.before_us:,.2f} ({timing.speedup:.3f}x): the original is kept"
+    )
+
+
+def _cheaper(original: Graph, extracted: Graph, cost: CostModel) -> tuple[Graph, str]:
+    """Return the extracted graph unless the original is as good, and what to say about it."""
+    before, after = graph_cost_us(original, cost), graph_cost_us(extracted, cost)
+    if after < before * (1 - COST_TOLERANCE):
+        return extracted, ""
+    if after > before * (1 + COST_TOLERANCE):
+        return original, (
+            f"the extracted graph costs {after:.3f} µs, more than the original's {before:.3f}: "
+            "the original is kept"
+        )
+    n_before = sum(count_inference_ops(original).values())
+    if sum(count_inference_ops(extracted).values()) < n_before:
+        return extracted, ""
+    return original, "no cheaper graph was found: the original is kept"

@@ -1,0 +1,51 @@
+"""The search: the e-graph is explored, and the cheapest graph comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from relational_tensat.cost import ask_for_graph
+from relational_tensat.explore.strategies.blocks import explore_blocks
+from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
+from relational_tensat.run.state import RunState
+
+
+def explore(state: RunState) -> RunState:
+    """Grow the e-graph by the rules until it is saturated or a limit is reached."""
+    stopwatch, phases = state.egraph.database.stopwatch, state.phases
+    with phases.phase("explore"), stopwatch.phase("explore"):
+        exploration, blocks = explore_blocks(
+            state.egraph,
+            state.rules,
+            state.options.exploration,
+            state.options.process,
+            progress=phases.progress.iteration,
+            after=state.extractor.after,
+            start=state.start,
+        )
+    phases.move(state.extractor.spent_s, source="explore", target="extract")
+    return replace(state, exploration=exploration, blocks=blocks)
+
+
+def extract(state: RunState) -> RunState:
+    """Extract the cheapest graph, and close the database."""
+    egraph, extractor = state.egraph, state.extractor
+    stopwatch = egraph.database.stopwatch
+    with state.phases.phase("extract"), stopwatch.phase("extract"):
+        extraction = extractor.finish(state.exploration.iterations)
+        extracted = chosen_graph(egraph)
+    e_nodes, e_classes = egraph.counts()
+    rules_used = rules_of_chosen(egraph)
+    time_spent = stopwatch.spent()
+    state.resources.close()
+    ask_for_graph(state.cost, extracted)
+    return replace(
+        state,
+        extracted=extracted,
+        extraction=extraction,
+        extractions=tuple(extractor.log),
+        rules_used=rules_used,
+        e_nodes=e_nodes,
+        e_classes=e_classes,
+        time_spent=time_spent,
+    )

@@ -1,0 +1,152 @@
+"""The state of a run: what its stages have brought so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from relational_tensat.cost import CostModel, CostSource, as_source, open_source
+from relational_tensat.egraph import EGraph
+from relational_tensat.egraph.stopwatch import TimeSpent
+from relational_tensat.explore import Exploration
+from relational_tensat.explore.checkpoint import Checkpoint
+from relational_tensat.explore.strategies.blocks.report import BlocksReport
+from relational_tensat.extract import Extraction
+from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
+from relational_tensat.rules.model import Rule
+from relational_tensat.run.options import Options
+from relational_tensat.run.phases import Phases
+from relational_tensat.run.progress import Progress
+from relational_tensat.run.result import WholeRun
+from relational_tensat.tensor import Array, Graph
+from relational_tensat.verify import Verification
+
+#: The value of what a later stage brings: a stage that reads it too early is a mistake of the pipeline's
+#: order, not a case that every reader has to think of.
+_LATER: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunState:
+    """What a run was asked for, and what each stage has brought so far.
+
+    Attributes:
+        options: what was chosen.
+        source: the model as it was named, a file or a graph.
+        output: where the result is to be written, as it was named.
+        cost: what costs are from; ``has_own_costs`` if that is the caller's own object.
+        phases: announces and times what is done.
+        resources: the e-graph's database and the watch for Ctrl-C, closed once extraction is over.
+        notes: what the reader should know beside the figures.
+
+        graph: (load) the model as it was read.
+        rules, untrusted: the rules, and why some of them are not known to be sound.
+        inputs: to verify with, by name.
+        target: where the result is written; None for nowhere.
+
+        original: (share) the model with one weight in place of equal ones.
+        egraph, extractor: what is explored and extracted from.
+        start: where another process left the exploration; ``resumed_after`` which iteration of it.
+
+        exploration, blocks: (explore) how it went, and what was explored once and reused.
+
+        extracted: (extract) the cheapest graph of the e-graph; ``extraction`` how it was found.
+        extractions: those between iterations, and the last.
+        rules_used: how many e-nodes of the extracted graph each rule made.
+        e_nodes, e_classes: of the e-graph, at the end.
+        time_spent: where the seconds of exploration and extraction went.
+
+        chosen: (choose) the original or the extracted graph.
+        folded, verification: (verify) the chosen graph as it is written, and how it compares.
+        whole: (time) how long both take end to end; None where that was not timed.
+    """
+
+    options: Options
+    source: Graph | str | Path
+    output: str | Path | None
+    cost: CostSource
+    has_own_costs: bool
+    phases: Phases
+    resources: ExitStack = field(default_factory=ExitStack)
+    notes: tuple[str, ...] = ()
+
+    graph: Graph = _LATER
+    rules: list[Rule] = _LATER
+    untrusted: Mapping[str, str] = _LATER
+    inputs: Mapping[str, Array] = _LATER
+    target: Path | None = None
+
+    original: Graph = _LATER
+    egraph: EGraph = _LATER
+    extractor: AnytimeExtractor = _LATER
+    start: Checkpoint | None = None
+    resumed_after: int | None = None
+
+    exploration: Exploration = _LATER
+    blocks: BlocksReport | None = None
+
+    extracted: Graph = _LATER
+    extraction: Extraction = _LATER
+    extractions: tuple[ExtractionEntry, ...] = ()
+    rules_used: Mapping[str, int] = _LATER
+    e_nodes: int = 0
+    e_classes: int = 0
+    time_spent: TimeSpent = _LATER
+
+    chosen: Graph = _LATER
+    folded: Graph = _LATER
+    verification: Verification = _LATER
+    whole: WholeRun | None = None
+
+    @classmethod
+    def begin(
+        cls,
+        options: Options,
+        source: Graph | str | Path,
+        output: str | Path | None,
+        cost_model: CostModel | None,
+        progress: Progress,
+    ) -> RunState:
+        """Return the state of a run that has done nothing yet; costs are opened, not measured.
+
+        Raises:
+            UsageError, InputError: what costs are from does not exist, or cannot be used.
+        """
+        has_own_costs = cost_model is not None
+        if cost_model is None:
+            costs = options.costs
+            watch = progress.measuring
+            cost = open_source(costs.source, cache=costs.cache, watch=watch)
+        else:
+            cost = as_source(cost_model)
+        return cls(options, source, output, cost, has_own_costs, Phases(progress))
+
+    @property
+    def file(self) -> Path | None:
+        """The file that the model is from, if it is from one."""
+        return None if isinstance(self.source, Graph) else Path(self.source)
+
+    @property
+    def keeps_original(self) -> bool:
+        """Whether the original is returned because what was extracted is slower end to end."""
+        return self.whole is not None and self.whole.keeps_original
+
+    def noting(self, *notes: str) -> RunState:
+        """Return the same state with further notes; empty ones are left out."""
+        return replace(self, notes=(*self.notes, *filter(None, notes)))
+
+    def with_egraph(self, egraph: EGraph) -> RunState:
+        """Return the same state with an e-graph, which is closed with ``resources``.
+
+        From now on there is a best graph so far, so Ctrl-C is remembered, and ends what looks for a
+        better one; exploration has a way of its own to take it.
+        """
+        self.resources.enter_context(closing(egraph))
+        extractor = AnytimeExtractor(
+            egraph, self.cost, self.options.extraction, self.options.process, self.phases.progress
+        )
+        self.resources.enter_context(extractor.interruption.watching())
+        return replace(self, egraph=egraph, extractor=extractor)
