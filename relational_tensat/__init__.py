@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from relational_tensat.run.pipeline import optimize, resume
     from relational_tensat.run.progress import Progress
     from relational_tensat.run.result import Result
+    from relational_tensat.run.workbench import EGraph, Extracted
     from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
     from relational_tensat.verify import Verification
 
@@ -37,6 +38,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CostModel",
+    "EGraph",
+    "Extracted",
     "Graph",
     "InputError",
     "NoSolutionError",
@@ -76,6 +79,7 @@ _HOMES = {
     "run.options": ("Options",),
     "run.progress": ("Progress",),
     "run.result": ("Result",),
+    "run.workbench": ("EGraph", "Extracted"),
     "verify": ("Verification",),
 }
 

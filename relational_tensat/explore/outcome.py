@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from relational_tensat.base.notebook import html_table
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.checkpoint import Checkpoint
 
@@ -31,7 +32,7 @@ class IterationReport:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Exploration:
     """How an exploration ended.
 
@@ -50,6 +51,27 @@ class Exploration:
     log: tuple[IterationReport, ...]
     statements: int
     seconds: float
+
+    def __repr__(self) -> str:
+        last = self.log[-1] if self.log else None
+        sizes = f", {last.e_nodes:,} e-nodes in {last.e_classes:,} e-classes" if last else ""
+        return f"Exploration({self.stop_reason} after {self.iterations} iterations{sizes})"
+
+    def _repr_html_(self) -> str:
+        columns = ("iteration", "e-nodes", "e-classes", "matches", "unions", "filtered", "s")
+        rows = [
+            (
+                r.iteration,
+                r.e_nodes,
+                r.e_classes,
+                r.matches,
+                r.unions,
+                r.filtered,
+                f"{r.seconds:.2f}",
+            )
+            for r in self.log
+        ]
+        return html_table(columns, rows, self.stop_reason)
 
 
 def rule_stats(database: Database, first_rule: int) -> dict[str, RuleStats]:

@@ -12,11 +12,13 @@ from relational_tensat.egraph.egraph import EGraph
 def fill_costs(egraph: EGraph, cost: CostModel) -> None:
     """Give every signature a cost; rows that are there hold, whoever put them there.
 
+    The table ``meta`` says which source filled in last; see ``forget_costs``.
     Classes must be marked weight-only already: what no result depends on is not asked for, but
     estimated, since measuring takes time.
     """
     source = as_source(cost)
     provisional = f"{source.name}: estimated, not asked for"
+    egraph.database.run("cost/note_source", source=source.name)
     rows = egraph.database.run("cost/uncosted", provisional=provisional)
     if not rows:
         return
@@ -37,6 +39,11 @@ def fill_costs(egraph: EGraph, cost: CostModel) -> None:
             labels.append(provisional)
     egraph.database.run("cost/drop_provisional", provisional=provisional, signatures=[*signatures])
     egraph.database.insert("cost", {"signature": [*signatures], "cost_us": costs, "source": labels})
+
+
+def forget_costs(egraph: EGraph) -> None:
+    """Drop the costs that the last source filled in; rows of one's own stay."""
+    egraph.database.run("cost/forget_source")
 
 
 def _configuration(egraph: EGraph, signature: int) -> Configuration:

@@ -73,7 +73,7 @@ class ExtractionProblem:
         return self.child_idx[self.child_ptr[node] : self.child_ptr[node + 1]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Extraction:
     """A chosen graph and what is known about how good it is.
 
@@ -109,6 +109,10 @@ class Extraction:
     def was_reduced(self) -> bool:
         """Whether reductions were made, so that ``reduced_size`` is what they left."""
         return any(self.reduced_size) or bool(self.reductions)
+
+    def __repr__(self) -> str:
+        proof = "optimal" if self.optimal else f"bound {self.bound_us:,.3f}"
+        return f"Extraction({self.cost_us:,.3f} µs, {self.method}, {proof}, {self.seconds:.2f} s)"
 
 
 def relative_gap(cost_us: float, bound_us: float) -> float:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relational_tensat.base.notebook import html_fields
 from relational_tensat.cost import CostCounts
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.egraph.stopwatch import TimeSpent
@@ -86,7 +87,7 @@ class WholeRun:
         }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Result:
     """An optimized graph and how it was found.
 
@@ -175,6 +176,37 @@ class Result:
     def ops_after(self) -> dict[str, int]:
         """Operators of the optimized graph that run at inference, by name."""
         return count_inference_ops(self.graph)
+
+    def __repr__(self) -> str:
+        proof = "optimal" if self.optimal else f"gap {self.gap:.2%}"
+        return (
+            f"Result({self.model}: {self.cost_before_us:,.2f} → {self.cost_after_us:,.2f} µs under "
+            f"{self.cost_profile}, {proof}, {self.stop_reason})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks: cost, e-graph, proof, verification, rules, operators."""
+        before, after = self.ops_before, self.ops_after
+        operators = [f"{op} {before.get(op, 0)} → {after.get(op, 0)}" for op in {**before, **after}]
+        return html_fields(
+            self.model,
+            [
+                (
+                    "cost",
+                    f"{self.cost_before_us:,.2f} → {self.cost_after_us:,.2f} µs, {self.cost_profile}",
+                ),
+                ("optimal", self.optimal),
+                ("gap", f"{self.gap:.2%}"),
+                ("e-graph", f"{self.e_nodes:,} e-nodes in {self.e_classes:,} e-classes"),
+                ("stopped", f"{self.stop_reason}, after {self.iterations} iterations"),
+                (
+                    "verified",
+                    f"{self.verification.runs} comparisons" if self.verification.ok else "no",
+                ),
+                ("operators", ", ".join(operators)),
+                ("rules", ", ".join(f"{name} {count}" for name, count in self.rules_used.items())),
+            ],
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints; every number in it is finite."""

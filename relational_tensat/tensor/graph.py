@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from relational_tensat.base.errors import ModelError, RelationalTensatError, nearest
+from relational_tensat.base.notebook import html_table
 from relational_tensat.tensor.types import (
     Array,
     Attrs,
@@ -34,7 +35,7 @@ class Node:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Weight:
     """A tensor known before inference; ``data`` is None where the model gives only its type.
 
@@ -44,8 +45,11 @@ class Weight:
     type: TensorType
     data: Array | None = None
 
+    def __repr__(self) -> str:
+        return f"Weight({self.type}{'' if self.data is None else ', with data'})"
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Graph:
     """A checked tensor graph.
 
@@ -77,6 +81,16 @@ class Graph:
         for node in self.nodes:
             counts[node.op] = counts.get(node.op, 0) + 1
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    def __repr__(self) -> str:
+        return (
+            f"Graph({self.name}: {len(self.inputs)} inputs, {len(self.weights)} weights, "
+            f"{len(self.nodes)} nodes, {len(self.outputs)} outputs)"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [(op, count) for op, count in self.count_ops().items()]
+        return html_table(("operator", "nodes"), rows, repr(self))
 
 
 def build_graph(

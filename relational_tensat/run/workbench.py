@@ -1,0 +1,302 @@
+"""An e-graph to work with by hand: made from a model, explored, queried, extracted from, again and again.
+
+    with EGraph.of("bench/inputs/nasrnn.json") as egraph:
+        egraph.explore(iterations=5)
+        print(egraph.sql("SELECT op, count(*) FROM enode_text GROUP BY op"))
+        print(egraph.extract("a100"))
+
+``optimize`` is the way from a file to a verified file; here nothing is verified or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import duckdb
+
+from relational_tensat.base.errors import InputError, UsageError, first_line, nearest
+from relational_tensat.base.notebook import Table, html_fields
+from relational_tensat.base.option import OptionGroup, options_of
+from relational_tensat.cost import CostModel, as_source, graph_cost_us, open_source
+from relational_tensat.egraph import EGraph as World
+from relational_tensat.explore import Exploration, ExplorationOptions, explore
+from relational_tensat.extract import Extraction, ExtractionOptions, extract
+from relational_tensat.extract.costing import forget_costs
+from relational_tensat.extract.tables import (
+    choose,
+    chosen_graph,
+    extraction_problem,
+    rules_of_chosen,
+)
+from relational_tensat.formats import load_model
+from relational_tensat.rules.library import load_rules
+from relational_tensat.rules.model import Rule
+from relational_tensat.rules.soundness.gate import check_trust
+from relational_tensat.run.options import Options
+from relational_tensat.run.resume.record import RunRecord, write_record
+from relational_tensat.run.resume.stored import read_run
+from relational_tensat.tensor.graph import Graph
+from relational_tensat.tensor.sharing import share_equal_weights
+
+_Group = TypeVar("_Group", bound=OptionGroup)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Extracted:
+    """The cheapest graph that an extraction found.
+
+    Attributes:
+        graph: what was chosen, with the names of the model.
+        cost_us, original_us: of one inference, of this graph and of the original.
+        bound_us: no graph of the e-graph costs less; 0 where nothing was proven.
+        optimal: whether the graph was proven to be the cheapest of the e-graph under these costs.
+        cost: the name of the cost source.
+        rules: per rule, how many e-nodes of the graph it made.
+        extraction: what the extractor returned.
+    """
+
+    graph: Graph
+    cost_us: float
+    original_us: float
+    bound_us: float
+    optimal: bool
+    cost: str
+    rules: Mapping[str, int]
+    extraction: Extraction
+
+    @property
+    def gap(self) -> float:
+        """How much of the cost might still be saved, as a fraction of it."""
+        return self.extraction.gap
+
+    def __repr__(self) -> str:
+        proof = "optimal" if self.optimal else f"gap {self.gap:.2%}"
+        return (
+            f"Extracted({self.graph.name}: {self.original_us:,.2f} → {self.cost_us:,.2f} µs "
+            f"under {self.cost}, {self.extraction.method}, {proof})"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_fields(
+            self.graph.name,
+            [
+                ("cost", f"{self.original_us:,.2f} → {self.cost_us:,.2f} µs under {self.cost}"),
+                ("extractor", self.extraction.method),
+                ("optimal", self.optimal),
+                ("gap", f"{self.gap:.2%}"),
+                ("operators", ", ".join(f"{n} {op}" for op, n in self.graph.count_ops().items())),
+                ("rules", ", ".join(f"{name} {count}" for name, count in self.rules.items())),
+            ],
+        )
+
+
+class EGraph:
+    """An e-graph in DuckDB tables, to explore, ask and extract from.
+
+    Attributes:
+        world: its tables, with what the package's own rooms work on.
+    """
+
+    def __init__(self, world: World) -> None:
+        """Wrap tables; see ``of`` and ``open``."""
+        self.world = world
+
+    @classmethod
+    def of(
+        cls, model: Graph | str | Path, *, db: str | Path | None = None, **options: Any
+    ) -> EGraph:
+        """Put a model into an e-graph.
+
+        Args:
+            model: a graph, or the path of a ``.json`` or ``.onnx`` model.
+            db: a file that keeps the tables, made anew; None for in memory.
+            options: of ``Options.of``: dims, threads, memory_limit, temp_directory.
+
+        Raises:
+            UsageError: an option does not exist or cannot be.
+            InputError: the model cannot be read, or the file cannot be created.
+        """
+        chosen = Options.of(**options, **({} if db is None else {"db": Path(db)}))
+        graph = model if isinstance(model, Graph) else load_model(Path(model), chosen.model.dims)
+        process = chosen.process
+        world = World.create(
+            share_equal_weights(graph),
+            chosen.output.db,
+            threads=process.threads,
+            memory_limit=process.memory_limit,
+            temp_directory=process.temp_directory,
+        )
+        if chosen.output.db is not None:
+            source = model if isinstance(model, Graph) else Path(model)
+            record = RunRecord.of(chosen, source, graph, None, own_costs=False)
+            write_record(world.database, record)
+        return cls(world)
+
+    @classmethod
+    def open(cls, db: str | Path, model: Graph | str | Path | None = None) -> EGraph:
+        """Open the e-graph that a run, or ``of`` and ``explore``, left in a file.
+
+        Args:
+            model: where the model is now, if not where it was.
+
+        Raises:
+            InputError: it is no such file, another process uses it, or its model is gone or has changed.
+        """
+        stored = read_run(Path(db))
+        options = stored.options()
+        model_found = stored.find_model(model, lambda path: load_model(path, options.model.dims))
+        return cls(stored.open(share_equal_weights(model_found.graph), options))
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """DuckDB's connection to the tables."""
+        return self.world.connection
+
+    @property
+    def e_nodes(self) -> int:
+        """How many e-nodes there are."""
+        return self.world.counts()[0]
+
+    @property
+    def e_classes(self) -> int:
+        """How many e-classes there are."""
+        return self.world.counts()[1]
+
+    def explore(
+        self,
+        rules: Sequence[Rule | str | Path] | None = None,
+        limits: ExplorationOptions | None = None,
+        *,
+        allow_unsound: bool = False,
+        **options: Any,
+    ) -> Exploration:
+        """Grow the e-graph by rules, until nothing is left to add or a limit is reached.
+
+        Args:
+            rules: rules, or paths of rule files and folders; None for the rules that ship.
+            limits: all limits together.
+            allow_unsound: take rules that are not known to be sound.
+            options: single ones of ``ExplorationOptions``, by name.
+
+        Raises:
+            UsageError: an option does not exist or cannot be.
+            RuleError: a rule file is malformed, or a rule is not sound.
+            UnsoundRuleError: a rule united two classes of different types.
+        """
+        limits = _replaced(limits or ExplorationOptions(), options)
+        values = _rules(rules)
+        check_trust(values, allow_unsound=allow_unsound)
+        return explore(self.world, values, limits)
+
+    def sql(self, query: str, **parameters: Any) -> Table:
+        """Run a statement; ``$name`` in it stands for a parameter. Tables: docs/schema.md.
+
+        Raises:
+            InputError: the database refuses it; says why.
+        """
+        try:
+            cursor = self.connection.execute(query, parameters or None)
+            columns = tuple(str(column[0]) for column in cursor.description or ())
+            return Table(columns, tuple(cursor.fetchall()) if columns else ())
+        except duckdb.Error as error:
+            raise InputError(f"sql: {first_line(error)}") from error
+
+    def extract(
+        self,
+        cost: str | CostModel = "t4",
+        limits: ExtractionOptions | None = None,
+        **options: Any,
+    ) -> Extracted:
+        """Choose the cheapest graph of the e-graph.
+
+        Rows that you have put into the table ``cost`` hold; costs of an extraction before this one do not.
+
+        Args:
+            cost: what ``--cost`` may name, or a cost model.
+            limits: all options together.
+            options: single ones of ``ExtractionOptions``, by name.
+
+        Raises:
+            UsageError: an option or cost source does not exist or cannot be.
+            NoSolutionError: no graph could be extracted within the limits.
+        """
+        limits = _replaced(limits or ExtractionOptions(), options)
+        source = open_source(cost) if isinstance(cost, str) else as_source(cost)
+        forget_costs(self.world)
+        table = extraction_problem(self.world, source)
+        extraction = extract(table.problem, limits)
+        choose(self.world, table, extraction.choice)
+        return Extracted(
+            graph=chosen_graph(self.world),
+            cost_us=extraction.cost_us,
+            original_us=graph_cost_us(self.world.graph, source),
+            bound_us=extraction.bound_us,
+            optimal=extraction.optimal,
+            cost=source.name,
+            rules=rules_of_chosen(self.world),
+            extraction=extraction,
+        )
+
+    def close(self) -> None:
+        """Close the database; a file keeps its tables."""
+        self.world.close()
+
+    def __enter__(self) -> EGraph:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        e_nodes, e_classes = self.world.counts()
+        return f"EGraph({self.world.graph.name}: {e_nodes:,} e-nodes in {e_classes:,} e-classes)"
+
+    def _repr_html_(self) -> str:
+        e_nodes, e_classes = self.world.counts()
+        operators = self.sql(
+            "SELECT op, count(*) AS e_nodes FROM enode_text GROUP BY op ORDER BY e_nodes DESC, op"
+        )
+        return html_fields(
+            self.world.graph.name,
+            [
+                ("e-nodes", f"{e_nodes:,}"),
+                ("e-classes", f"{e_classes:,}"),
+                ("operators", ", ".join(f"{count:,} {op}" for op, count in operators)),
+            ],
+        )
+
+
+def _replaced(group: _Group, values: Mapping[str, Any]) -> _Group:
+    """Return options with other values for some of them.
+
+    Raises:
+        UsageError: there is no such option or value; names the nearest.
+    """
+    fields = {
+        name: option.field
+        for option in options_of(type(group))
+        for name in (option.name, option.field)
+    }
+    for name in values:
+        if name not in fields:
+            raise UsageError(f"unknown option {name!r}{nearest(name, fields)}")
+    return replace(group, **{fields[name]: value for name, value in values.items()})
+
+
+def _rules(rules: Sequence[Rule | str | Path] | None) -> list[Rule]:
+    """Return the rules that are named; files are read in the order in which they stand."""
+    if rules is None:
+        return load_rules()
+    values: list[Rule] = []
+    for rule in rules:
+        values += [rule] if isinstance(rule, Rule) else load_rules([rule])
+    return values
