@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import drawing
-from relational_tensat.rules.soundness.choices import SeededChoices
 from relational_tensat.rules.soundness.drawing import Configuration
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.shrinking import DrawnChoices
+from relational_tensat.tensor.choices import SeededChoices
 from relational_tensat.tensor.operators import Attr
 from relational_tensat.tensor.types import AttrValue, TensorType
 

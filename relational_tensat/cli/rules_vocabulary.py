@@ -8,15 +8,14 @@ from rich.console import Console
 
 from relational_tensat.cli.console import table
 from relational_tensat.rules.functions import functions
-from relational_tensat.rules.terms import EXCLUDED
 from relational_tensat.rules.text import constant_text
 from relational_tensat.tensor.operators import Attr, Operator, operators
-from relational_tensat.tensor.operators.base import REQUIRED
+from relational_tensat.tensor.operators.attributes import REQUIRED
 
 
 def rule_operators() -> dict[str, Operator]:
     """Return the operators that rules may speak of, by name."""
-    return {name: operator for name, operator in operators().items() if name not in EXCLUDED}
+    return {name: operator for name, operator in operators().items() if operator.in_rules}
 
 
 def functions_json() -> list[dict[str, Any]]:

@@ -36,24 +36,6 @@ FEWEST_GLOBAL = 3
 #: Estimates are held against times that their fit has not seen: each of so many parts in turn.
 _PARTS = 5
 
-#: Operators whose kernels are alike; what is named nowhere is element-wise.
-FAMILIES: Mapping[str, frozenset[str]] = {
-    "convolution": frozenset({"conv"}),
-    "matrix product": frozenset({"matmul"}),
-    "pooling": frozenset({"max_pool", "avg_pool"}),
-    "normalization": frozenset({"batch_norm", "layer_norm", "rms_norm", "softmax"}),
-    "reduction": frozenset(
-        {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod"}
-    ),
-    "copy": frozenset(
-        {"transpose", "concat", "split", "slice", "pad", "gather", "enlarge", "merge"}
-    ),
-    "view": frozenset({"reshape"}),
-    "nothing": frozenset({"input", "weight", "fill", "noop", "part", "identity", "dropout"}),
-    "unknown": frozenset({"opaque"}),
-}
-ELEMENT_WISE = "element-wise"
-
 
 @dataclass(frozen=True, slots=True)
 class FamilyFit:
@@ -93,13 +75,13 @@ class Calibration:
         if self.is_free(configuration):
             return 0.0
         compute_us, memory_us = _sides(self.profile, configuration)
-        found = self.families.get(family_of(configuration.op))
+        found = self.families.get(get_operator(configuration.op).family)
         factors = self.everything if found is None else found.factors
         return factors.time_us(compute_us, memory_us)
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether a configuration takes no time: no kernel runs, unless enough times say otherwise."""
-        family = self.families.get(family_of(configuration.op))
+        family = self.families.get(get_operator(configuration.op).family)
         is_timed = family is not None and family.own
         return get_operator(configuration.op).free and not is_timed
 
@@ -111,11 +93,6 @@ class Calibration:
             f"the profile {self.profile.name}, calibrated on {self.times} measured times "
             f"(median error {self.median_error:.0%} on times not used)"
         )
-
-
-def family_of(op: str) -> str:
-    """Return the family of an operator."""
-    return next((name for name, ops in FAMILIES.items() if op in ops), ELEMENT_WISE)
 
 
 def base_profile(key: DeviceKey) -> Profile:
@@ -137,7 +114,7 @@ def calibrate(profile: Profile, times_us: Mapping[Configuration, float]) -> Cali
         return Calibration(profile, Factors(profile.launch_us, 1.0, 1.0))
     sides = np.array([_sides(profile, each) for each in measured])
     times = np.array([*measured.values()])
-    owners = np.array([family_of(each.op) for each in measured])
+    owners = np.array([get_operator(each.op).family for each in measured])
     everything = fit(sides, times)
     errors = np.empty(len(times))
     families = {}

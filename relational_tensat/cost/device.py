@@ -68,18 +68,19 @@ class MeasuringProtocol:
     Attributes:
         version: raised whenever times of before can no longer be compared with those of now.
         statistic: which of a sample's figures is the cost: ``median_us`` or ``p10_us``.
-        free: the kernels (``ops.base.KERNELS``) that take no time and are never asked for.
-        run: operators that are run all the same.
+        free: the kernels (``tensor.operators.traits.KERNELS``) that take no time and are never asked for.
+        calls_all: whether operators are run all the same that a runtime calls (``Operator.is_called``).
     """
 
     version: int
     statistic: str
     free: frozenset[str]
-    run: frozenset[str] = frozenset()
+    calls_all: bool = False
 
     def is_free(self, op: str) -> bool:
         """Whether an operator takes no time."""
-        return get_operator(op).kernel in self.free and op not in self.run
+        operator = get_operator(op)
+        return operator.kernel in self.free and not (self.calls_all and operator.is_called)
 
 
 #: By kind of device. CPUs: thread CPU time, whose noise only adds; a view is a call like any other, and
@@ -87,9 +88,7 @@ class MeasuringProtocol:
 #: launches nothing.
 PROTOCOLS: Mapping[str, MeasuringProtocol] = MappingProxyType(
     {
-        "cpu": MeasuringProtocol(
-            3, "p10_us", frozenset({"nothing"}), frozenset({"identity", "dropout"})
-        ),
+        "cpu": MeasuringProtocol(3, "p10_us", frozenset({"nothing"}), calls_all=True),
         "cuda": MeasuringProtocol(2, "median_us", frozenset({"nothing", "view"})),
     }
 )

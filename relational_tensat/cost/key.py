@@ -25,23 +25,15 @@ from relational_tensat.tensor.operators import get_operator
 LAYOUT = "row-major"
 
 _FIELDS = ("op", "attrs", "inputs", "layout")
-#: What tells nodes apart and changes no time: the names of random and stateful operators, and numbers
-#: that a kernel only computes with. One stands for all: measured each, their noise would look like a gain.
-_EPSILON = {"epsilon": 1e-5}
-_NOT_TIMED: Mapping[str, Mapping[str, AttrValue]] = {
-    "opaque": {"key": ""},
-    "smul": {"value": 0.5},
-    "pad": {"value": 0.0},
-    "batch_norm": _EPSILON,
-    "layer_norm": _EPSILON,
-    "rms_norm": _EPSILON,
-}
 
 
 def configuration_of(
     op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs
 ) -> Configuration:
     """Return the configuration of one application of an operator.
+
+    An attribute that changes no time is written with the one value that it has in ``Attr.timed_as``:
+    measured each, the noise of its values would look like a gain.
 
     Args:
         attrs: those left out have their defaults; canonical or not.
@@ -51,7 +43,8 @@ def configuration_of(
         ShapeError: the operator does not take these attributes.
     """
     operator = get_operator(op)
-    complete = {**operator.canonical(inputs, attrs), **_NOT_TIMED.get(op, {})}
+    timed_as = {a.name: a.timed_as for a in operator.attrs if a.timed_as is not None}
+    complete = {**operator.canonical(inputs, attrs), **timed_as}
     kinds = {attr.name: attr.kind for attr in operator.attrs}
     items = tuple((name, _one_form(value, kinds[name])) for name, value in complete.items())
     result = tensors_of(output) if operator.multi_output else output  # a graph names single parts

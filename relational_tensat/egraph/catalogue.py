@@ -214,8 +214,7 @@ def _numbers(written: int, interned: Sequence[object]) -> list[int]:
 
 def _is_foldable(symbol: Symbol) -> bool:
     """Whether the result is known before inference once the operands are."""
-    random = symbol.op == "opaque" and bool(dict(symbol.attrs)["key"])
-    return symbol.op != "input" and not random
+    return symbol.op != "input" and not get_operator(symbol.op).is_random(dict(symbol.attrs))
 
 
 def attrs_text(items: AttrItems) -> str:

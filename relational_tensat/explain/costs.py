@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from relational_tensat.base.errors import InputError
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.terms import Terms
+from relational_tensat.tensor.operators import get_operator
 
 
 class TermCosts:
@@ -30,7 +31,7 @@ class TermCosts:
         for term in self._terms.of(outputs):
             if not self.is_constant(term):
                 total += self.term_us(term)
-                operators += self._op(term) not in _NO_OPERATORS
+                operators += not get_operator(self._op(term)).is_structure
         return total, operators
 
     def term_us(self, term: int) -> float:
@@ -51,8 +52,9 @@ class TermCosts:
         for number in range(len(self._constant), term + 1):
             signature, children = self._terms[number]
             symbol = self._signatures[signature].symbol
-            is_constant = bool(children) or symbol.op in ("weight", "fill")
-            random = symbol.op == "opaque" and bool(dict(symbol.attrs)["key"])
+            operator = get_operator(symbol.op)
+            is_constant = bool(children) or operator.is_constant
+            random = operator.is_random(dict(symbol.attrs))
             self._constant.append(
                 is_constant and not random and all(self._constant[child] for child in children)
             )
@@ -60,7 +62,3 @@ class TermCosts:
 
     def _op(self, term: int) -> str:
         return self._signatures[self._terms[term].signature].symbol.op
-
-
-#: What graphs do not have as nodes.
-_NO_OPERATORS = frozenset({"input", "weight", "part", "noop"})

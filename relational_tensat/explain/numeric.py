@@ -22,7 +22,7 @@ from relational_tensat.tensor import Array, numpy_dtype, tensors_of
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify import verify
 from relational_tensat.verify.comparison import relative_error
-from relational_tensat.verify.equivalence import FLOAT64_TOLERANCE, rounded_tolerance
+from relational_tensat.verify.equivalence import evaluation_tolerance
 from relational_tensat.verify.shrinking import RandomWeights, draw_inputs
 
 #: The parts of a value: one array, or those of a tuple.
@@ -71,8 +71,7 @@ def check_numerically(explanation: Explanation, seed: int = 0) -> NumericCheck:
     whole = verify(first, last, seed=seed, runs=1)
     failures = [whole.failure()] if whole.failure() else []
     worst = max((each.max_relative_error for each in whole.outputs), default=0.0)
-    opaque = any(node.op == "opaque" for node in first.nodes)
-    tolerance = rounded_tolerance(first) if opaque else FLOAT64_TOLERANCE
+    tolerance = evaluation_tolerance(first)
     inputs = draw_inputs(first, seed, whole.shrink, {})
     weights = RandomWeights(first, seed, whole.shrink)
 

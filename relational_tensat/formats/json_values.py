@@ -27,7 +27,7 @@ def encode_attr(value: AttrValue) -> Any:
 
 
 def decode_attr(place: Place, kind: str) -> AttrValue:
-    """Return the attribute value of the declared kind (see ``ops.base.Attr``) at a place.
+    """Return the attribute value of the declared kind (see ``Attr``) at a place.
 
     Raises:
         ModelError: it is of another kind.

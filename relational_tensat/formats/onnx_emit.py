@@ -1,4 +1,4 @@
-"""What operators write ONNX with (``ops.base.OnnxEmitter``): nodes and constants."""
+"""What operators write ONNX with (``tensor.operators.onnx_form.OnnxEmitter``): nodes and constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One ONNX node as operators see it when they read it (``ops.base.OnnxNode``)."""
+"""One ONNX node as operators see it when they read it (``tensor.operators.onnx_form.OnnxNode``)."""
 
 from __future__ import annotations
 

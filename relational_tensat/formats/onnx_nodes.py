@@ -14,8 +14,8 @@ from relational_tensat.formats.onnx_node import read_node
 from relational_tensat.formats.onnx_opaque import encode, input_names
 from relational_tensat.formats.onnx_types import from_type_proto, is_carried, is_numeric
 from relational_tensat.tensor import Node, TensorType, Weight, tensors_of
-from relational_tensat.tensor.operators import Operator, get_operator, operators
-from relational_tensat.tensor.operators.base import Mapped
+from relational_tensat.tensor.operators import Operator, get_operator, map_onnx, operators
+from relational_tensat.tensor.operators.onnx_form import Mapped
 
 
 class NodeReader:
@@ -88,7 +88,7 @@ class NodeReader:
         seen = read_node(node, self._imports[""], self._types, self._weights, self._used)
         for operator in readers:
             try:
-                mapped = operator.from_onnx(seen)
+                mapped = map_onnx(operator, seen)
                 if mapped is not None and self._place_all(mapped, node, seen.outputs):
                     return True
             except ShapeError:

@@ -15,7 +15,8 @@ from relational_tensat.tensor import (
     Weight,
     build_graph,
 )
-from relational_tensat.tensor.operators.base import get_operator, tensor
+from relational_tensat.tensor.operators.base import tensor
+from relational_tensat.tensor.operators.registry import get_operator
 
 
 class GraphBuilder:

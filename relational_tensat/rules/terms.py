@@ -16,14 +16,12 @@ from relational_tensat.rules.functions import functions, get_function
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Term, Var
 from relational_tensat.rules.syntax import Atom, Form, Syntax, fail
 from relational_tensat.tensor.operators import Attr, Operator, get_operator, operators
-from relational_tensat.tensor.operators.base import REQUIRED
+from relational_tensat.tensor.operators.attributes import REQUIRED
 from relational_tensat.tensor.types import AttrValue
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _INTEGER = re.compile(r"[+-]?\d+")
 _REAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?|[+-]?inf")
-#: Operators that no rule may speak of: they carry names, or what only ONNX knows the meaning of.
-EXCLUDED = frozenset({"input", "weight", "opaque"})
 #: A value of each kind, to complete attributes with where only the others are checked.
 _SAMPLES: dict[str, AttrValue] = {
     "int": 1, "float": 1.0, "str": "", "bool": False, "ints": (1,), "floats": (1.0,),
@@ -103,8 +101,7 @@ class TermReader:
         """Split ``(op operand … :key value …)`` into its parts; check operator and arity."""
         if form.square or not form.head:
             fail(self._file, form.line, "expected (OPERATOR operand … :attribute value …)")
-        if form.head in EXCLUDED:
-            fail(self._file, form.line, f"the operator {form.head!r} cannot be used in rules")
+        operator = self._operator(form)
         children: list[Syntax] = []
         attrs: dict[str, Syntax] = {}
         items = iter(form.items[1:])
@@ -119,11 +116,19 @@ class TermReader:
                 fail(self._file, item.line, f"{form.head}: {item.text} is given twice")
             attrs[item.text[1:]] = value
         try:
-            operator = get_operator(form.head)
             operator.check_arity(len(children))
-        except (UsageError, ShapeError) as error:
+        except ShapeError as error:
             fail(self._file, form.line, str(error))
         return operator, children, attrs
+
+    def _operator(self, form: Form) -> Operator:
+        try:
+            operator = get_operator(form.head)
+        except UsageError as error:
+            fail(self._file, form.line, str(error))
+        if not operator.in_rules:
+            fail(self._file, form.line, f"the operator {form.head!r} cannot be used in rules")
+        return operator
 
     def _checked(
         self, operator: Operator, written: dict[str, Expr], line: int

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from relational_tensat.tensor.graph import Graph, Node
+from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import ValueType
 
 
@@ -16,9 +17,11 @@ def weight_only_values(graph: Graph) -> frozenset[str]:
     """
     constant = set(graph.weights)
     for node in graph.nodes:
-        known = bool(node.inputs) or node.op == "fill"
-        random = node.op == "opaque" and node.attrs.get("key", "") != ""
-        if known and not random and all(name in constant for name in node.inputs):
+        operator = get_operator(node.op)
+        known = bool(node.inputs) or operator.is_constant
+        if not known or operator.is_random(node.attrs):
+            continue
+        if all(name in constant for name in node.inputs):
             constant.update(node.outputs)
     return frozenset(constant)
 

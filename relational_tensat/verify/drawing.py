@@ -15,15 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, TensorType, numpy_dtype, tensors_of
-from relational_tensat.tensor.operators.attributes import int_of
-from relational_tensat.verify.magnitude import MOVES, weight_scales
+from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, Node, TensorType, numpy_dtype
+from relational_tensat.tensor.operators import Use, get_operator
+from relational_tensat.verify.magnitude import weight_scales
 
-#: (operator, operand) pairs that want numbers away from 0 and above it.
-_POSITIVE = {
-    ("batch_norm", 1), ("batch_norm", 4), ("layer_norm", 1), ("rms_norm", 1), ("div", 1),
-    ("pow", 0), ("sqrt", 0), ("log", 0), ("reciprocal", 0),
-}  # fmt: skip
 _EXPONENT = 2.0
 #: Larger tensors repeat so many numbers: drawing them all would take longer than computing with
 #: them. It is prime, so that no two of as many rows or channels are equal.
@@ -111,39 +106,38 @@ class SeededWeights(Mapping[str, Array]):
 
 
 class _Uses:
-    """Which operators compute with a value: (operator, operand number, node number)."""
+    """What operators do with a value, and the nodes that do."""
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._consumers: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
-        for number, node in enumerate(graph.nodes):
+        self._consumers: dict[str, list[tuple[Use, Node]]] = defaultdict(list)
+        for node in graph.nodes:
+            operator = get_operator(node.op)
             for operand, name in enumerate(node.inputs):
-                self._consumers[name].append((node.op, operand, number))
+                self._consumers[name].append((operator.use_of(operand), node))
 
-    def of(self, name: str) -> Iterator[tuple[str, int, int]]:
+    def of(self, name: str) -> Iterator[tuple[Use, Node]]:
         """Yield the uses of a value, also behind operators that only move its elements."""
         pending, seen = [name], {name}
         while pending:
-            for use in self._consumers[pending.pop()]:
-                op, operand, number = use
-                if (op, operand) not in MOVES and op not in ("concat", "noop"):
-                    yield use
+            for use, node in self._consumers[pending.pop()]:
+                if use not in (Use.MOVED, Use.JOINED):
+                    yield use, node
                     continue
-                fresh = [each for each in self._graph.nodes[number].outputs if each not in seen]
+                fresh = [output for output in node.outputs if output not in seen]
                 pending += fresh
                 seen.update(fresh)
 
 
-def _is_structural(kind: TensorType, uses: list[tuple[str, int, int]]) -> bool:
+def _is_structural(kind: TensorType, uses: list[tuple[Use, Node]]) -> bool:
     if not kind.is_float or kind.size == 1:
         return True
-    return any(op == "opaque" or (op, operand) == ("pow", 1) for op, operand, _ in uses)
+    return any(use in (Use.STRUCTURE, Use.EXPONENT) for use, _ in uses)
 
 
 def _draw(
     rng: np.random.Generator,
     kind: TensorType,
-    uses: list[tuple[str, int, int]],
+    uses: list[tuple[Use, Node]],
     graph: Graph,
     scale: float,
 ) -> NDArray[Any]:
@@ -152,11 +146,11 @@ def _draw(
         return rng.integers(0, 2, kind.size).astype(bool)
     if not kind.is_float:
         return rng.integers(0, _index_range(uses, graph), kind.size).astype(kind.dtype)
-    pairs = {(op, operand) for op, operand, _ in uses}
-    if ("pow", 1) in pairs:
+    kinds_of_use = {use for use, _ in uses}
+    if Use.EXPONENT in kinds_of_use:
         return np.full(1, _EXPONENT, numpy_dtype(kind.dtype))
     count = min(kind.size, _BLOCK)
-    if pairs & _POSITIVE:
+    if Use.POSITIVE in kinds_of_use:
         drawn = rng.random(count, dtype=np.float32) + np.float32(0.5)
     else:
         drawn = rng.standard_normal(count, dtype=np.float32)
@@ -174,15 +168,14 @@ def _repeated(drawn: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any])
     return result
 
 
-def _index_range(uses: list[tuple[str, int, int]], graph: Graph) -> int:
+def _index_range(uses: list[tuple[Use, Node]], graph: Graph) -> int:
     """Return the number of values that integers may have: what all indexed axes have, or 2."""
-    sizes = []
-    for op, operand, number in uses:
-        if (op, operand) == ("gather", 1):
-            node = graph.nodes[number]
-            data = tensors_of(graph.types[node.inputs[0]])[0]
-            sizes.append(data.shape[int_of(node.attrs, "axis")])
-    return min(sizes, default=2)
+    lengths = []
+    for use, node in uses:
+        if use is Use.INDEX:
+            types = tuple(graph.types[name] for name in node.inputs)
+            lengths.append(get_operator(node.op).index_range(types, node.attrs))
+    return min(lengths, default=2)
 
 
 def _representable(array: NDArray[np.float32], dtype: str) -> NDArray[Any]:

@@ -12,7 +12,6 @@ from relational_tensat.base.errors import InputError, nearest
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, Node, TensorType, numpy_dtype
 from relational_tensat.tensor.graph import describe
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.tensor.operators.opaque import is_runnable
 from relational_tensat.verify.drawing import random_inputs, seeded_weights
 
 __all__ = ["Weights", "evaluate_graph", "evaluate_weight_only", "random_inputs", "seeded_weights"]
@@ -73,7 +72,8 @@ def foldable_values(graph: Graph, weights: Iterable[str]) -> tuple[list[Node], l
         if all(name in known for name in node.inputs) and _is_foldable(graph, node):
             folded.append(node)
             known.update(node.outputs)
-    results = {name for node in folded if node.op != "fill" for name in node.outputs}
+    computed = (node for node in folded if not get_operator(node.op).is_constant)
+    results = {name for node in computed for name in node.outputs}
     inside = {id(node) for node in folded}
     used = set(graph.outputs)
     for node in graph.nodes:
@@ -87,7 +87,7 @@ def _is_foldable(graph: Graph, node: Node) -> bool:
     if any(not isinstance(kind, TensorType) or kind.dtype not in DTYPE_BYTES for kind in kinds):
         return False
     operands = tuple(graph.types[name] for name in node.inputs)
-    return node.op != "opaque" or (not node.attrs["key"] and is_runnable(operands, node.attrs))
+    return get_operator(node.op).can_evaluate(operands, node.attrs)
 
 
 def _needed(nodes: list[Node], wanted: Iterable[str]) -> list[Node]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from relational_tensat.tensor import Graph, tensors_of
+from relational_tensat.tensor.operators import get_operator
 
 
 def random_positions(graph: Graph) -> frozenset[int]:
-    """Return the positions, among the tensors that the graph returns, that are random.
-
-    Operators that draw random numbers are opaque and carry a key that keeps them apart.
-    """
+    """Return the positions, among the tensors that the graph returns, that are random."""
     random: set[str] = set()
     for node in graph.nodes:
-        draws = node.op == "opaque" and node.attrs.get("key", "") != ""
+        draws = get_operator(node.op).is_random(node.attrs)
         if draws or any(name in random for name in node.inputs):
             random.update(node.outputs)
     positions: set[int] = set()

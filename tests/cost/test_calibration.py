@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from relational_tensat.cost import Configuration, load_profile
-from relational_tensat.cost.calibration import FAMILIES, base_profile, calibrate, family_of
+from relational_tensat.cost.calibration import base_profile, calibrate
 from relational_tensat.cost.fitting import Factors, fit
 from relational_tensat.cost.roofline import kernel_time_us, roofline_us
-from relational_tensat.tensor.operators import operators
+from relational_tensat.tensor.operators import Family, operators
 from tests.cost.fakes import CPU, configuration
 from tests.graphs import f32
 
@@ -103,12 +103,12 @@ def test_times_of_0_say_nothing_about_kernels() -> None:
 
 
 def test_every_operator_is_of_one_family() -> None:
-    named = [op for ops in FAMILIES.values() for op in ops]
-    assert len(named) == len(set(named))
-    assert set(named) <= set(operators())
-    assert family_of("gelu") == family_of("add") == "element-wise"
-    for name, each in operators().items():
-        assert (family_of(name) == "copy") == (each.kernel == "copy"), name
+    families = {name: operator.family for name, operator in operators().items()}
+    assert families["gelu"] is families["add"] is Family.ELEMENT_WISE
+    assert families["conv"] is Family.CONVOLUTION and families["opaque"] is Family.UNKNOWN
+    assert set(families.values()) == set(Family)
+    for name, operator in operators().items():
+        assert (operator.family == "copy") == (operator.kernel == "copy"), name
 
 
 def test_the_profile_is_the_devices() -> None:

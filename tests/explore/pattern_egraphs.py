@@ -17,7 +17,7 @@ from relational_tensat.explore.compile.patterns import PatternNode, source_patte
 from relational_tensat.rules.model import Apply, Rule, Term, Var
 from relational_tensat.tensor import AttrValue, Node, build_graph
 from relational_tensat.tensor.operators import Attr, get_operator
-from relational_tensat.tensor.operators.base import REQUIRED
+from relational_tensat.tensor.operators.attributes import REQUIRED
 from tests.graphs import f32
 
 _TYPE = f32(2, 2)

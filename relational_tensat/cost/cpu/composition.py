@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from relational_tensat.cost.device import Configuration, Sample
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.tensor import TensorType
-from relational_tensat.tensor.operators.matmul import is_gemm
-from relational_tensat.tensor.operators.shapes import operands
-
-_NO_ACTIVATION = "none"
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators.activations import NO_ACTIVATION
 
 
 def nodes_of(configuration: Configuration) -> list[Configuration]:
@@ -21,11 +18,11 @@ def nodes_of(configuration: Configuration) -> list[Configuration]:
     attrs = dict(configuration.attrs)
     inputs, output = configuration.inputs, configuration.output
     after: list[Configuration] = []
-    activation = str(attrs.get("act", _NO_ACTIVATION))
-    if activation != _NO_ACTIVATION:
+    activation = str(attrs.get("act", NO_ACTIVATION))
+    if activation != NO_ACTIVATION:
         after.append(configuration_of(activation, (output,), output, {}))
-        attrs["act"] = _NO_ACTIVATION
-    if configuration.op == "matmul" and len(inputs) == 3 and not is_gemm(_tensors(configuration)):
+        attrs["act"] = NO_ACTIVATION
+    if get_operator(configuration.op).adds_bias_apart(inputs):
         after.insert(0, configuration_of("add", (output, inputs[2]), output, {}))
         inputs = inputs[:2]
     return [configuration_of(configuration.op, inputs, output, attrs), *after]
@@ -39,7 +36,3 @@ def total(samples: list[Sample]) -> Sample:
         p90_us=sum(each.p90_us for each in samples),
         samples=min(each.samples for each in samples),
     )
-
-
-def _tensors(configuration: Configuration) -> tuple[TensorType, ...]:
-    return operands(configuration.op, configuration.inputs)

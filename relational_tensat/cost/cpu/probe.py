@@ -38,8 +38,7 @@ from relational_tensat.tensor import (
     numpy_dtype,
     tensors_of,
 )
-from relational_tensat.tensor.operators import get_operator
-from relational_tensat.tensor.operators.attributes import int_of
+from relational_tensat.tensor.operators import Use, get_operator
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES
 
 #: What both graphs return, so that there is something to return: the least there is. And what is read
@@ -160,11 +159,11 @@ class _Builder:
 
     def _draw(self, number: int, kind: TensorType) -> Array:
         """Return random numbers: floats in 0.5 to 1.5, which no operator overflows or dislikes."""
-        op, shape = self._configuration.op, kind.shape
+        shape = kind.shape
         if _TAKE_SHAPE.get(str(dict(self._configuration.attrs).get("op_type"))) == number:
             (output,) = tensors_of(self._configuration.output)
             return np.array(output.shape, numpy_dtype(kind.dtype))
-        if (op, number) == ("pow", 1):
+        if self._operator.use_of(number) is Use.EXPONENT:
             return np.full(shape, _EXPONENT, numpy_dtype(kind.dtype))
         if kind.is_float:
             block = self._rng.random(min(kind.size, _BLOCK), dtype=np.float32) + np.float32(0.5)
@@ -173,11 +172,10 @@ class _Builder:
 
     def _integers_below(self, number: int) -> int:
         """Return how many values integers may have: an axis's length where they index it."""
-        configuration = self._configuration
-        if (configuration.op, number) != ("gather", 1):
+        if self._operator.use_of(number) is not Use.INDEX:
             return 2
-        axis = int_of(dict(configuration.attrs), "axis")
-        return tensors_of(configuration.inputs[0])[0].shape[axis]
+        configuration = self._configuration
+        return self._operator.index_range(configuration.inputs, dict(configuration.attrs))
 
 
 def _read(values: list[tuple[str, TensorType]], readers: int, copy: int) -> list[Node]:

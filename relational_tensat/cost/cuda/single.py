@@ -18,11 +18,8 @@ from relational_tensat.tensor import (
     build_graph,
     tensors_of,
 )
-from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators import Use, get_operator
 from relational_tensat.verify.drawing import random_inputs
-
-#: What is made of products and sums of them: on tensor cores, where those are allowed.
-PRODUCTS = ("matmul", "conv")
 
 
 def graph_of(configuration: Configuration) -> Graph:
@@ -74,11 +71,11 @@ def draw(graph: Graph, seed: int) -> dict[str, Array]:
     """
     drawn = random_inputs(graph, seed)
     node = graph.nodes[-1]
-    if node.op in PRODUCTS:
-        shape = graph.inputs["x1"].shape
-        terms = math.prod(shape[1:]) if node.op == "conv" else shape[-2]
+    operator = get_operator(node.op)
+    terms = operator.summed_terms(tuple(graph.types[name] for name in node.inputs))
+    if terms is not None:
         drawn["x1"] = np.asarray(drawn["x1"], np.float64) / math.sqrt(terms)
-    if node.op == "reduce_prod":
+    if operator.use_of(0) is Use.MULTIPLIED:
         terms = graph.inputs["x0"].size
         drawn["x0"] = 1.0 + np.asarray(drawn["x0"], np.float64) / math.sqrt(terms)
     return {name: rounded(array, graph.inputs[name].dtype) for name, array in drawn.items()}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.cuda.kernel_check import fault
-from relational_tensat.cost.cuda.single import PRODUCTS, draw, graph_of, weight_inputs
+from relational_tensat.cost.cuda.single import draw, graph_of, weight_inputs
 from relational_tensat.cost.device import Configuration
 from relational_tensat.gpu.calls import Ref
 from relational_tensat.gpu.cuda.cuda_library import CudaLibrary
@@ -15,6 +15,7 @@ from relational_tensat.gpu.elements import decode, encode
 from relational_tensat.gpu.library import BoundCall
 from relational_tensat.gpu.plan import Plan, plan_graph
 from relational_tensat.tensor import Array, Graph
+from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.outputs import compute_outputs
 
 #: All copies of a configuration's operands take no more; then there are fewer of them.
@@ -118,7 +119,8 @@ def _check(subject: Subject, graph: Graph, math: str) -> None:
         library.write(place, encode(inputs[name], tensor.type.dtype))
     subject.start(subject.first)
     found = [_read(library, plan, address, number) for number in range(len(plan.outputs))]
-    rounding = math if graph.name in PRODUCTS else "fp32"  # nothing else uses tensor cores
+    has_products = get_operator(graph.nodes[-1].op).family.has_products
+    rounding = math if has_products else "fp32"  # nothing else uses tensor cores
     wrong = fault(found, exact, graph.output_types(), rounding)
     if wrong:
         names = "+".join(subject.implementations)

@@ -12,7 +12,7 @@ from relational_tensat.rules.functions import functions
 from relational_tensat.rules.functions.registry import Function
 from relational_tensat.rules.terms import EXCLUDED
 from relational_tensat.tensor.operators import Attr, Operator, operators
-from relational_tensat.tensor.operators.base import REQUIRED
+from relational_tensat.tensor.operators.attributes import REQUIRED
 
 _TYPES = {
     "int": "int", "number": "float", "float": "float", "str": "str", "bool": "bool",

@@ -12,12 +12,11 @@ from typing import Any
 
 from relational_tensat.rules.instance import Instance, instantiate, source_nodes, typed_application
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
-from relational_tensat.rules.soundness.attribute_suggestions import sample_attribute
-from relational_tensat.rules.soundness.choices import Choices
-from relational_tensat.rules.soundness.hints import Hints
 from relational_tensat.rules.soundness.requirements import Bindings, Plan
-from relational_tensat.rules.soundness.suggestions import suggest
-from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.choices import Choices
+from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.operators import Attr, get_operator
+from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.types import (
     AttrItems,
     Attrs,
@@ -88,28 +87,22 @@ class _Drawer:
         for index in sorted(range(len(kinds)), key=lambda i: self._priority(term.children[i])):
             child = term.children[index]
             if isinstance(child, Apply):
-                guess = suggest(term.op, index, wanted, kinds, known, self.hints)
+                partial = PartialApplication(wanted, kinds, known)
+                guess = get_operator(term.op).suggest_operand(index, partial, self.hints)
                 kinds[index] = self._applied(child, guess)
             elif kinds[index] is None:
-                kinds[index] = self._variable(child.name, term.op, index, wanted, kinds, known)
+                partial = PartialApplication(wanted, kinds, known)
+                kinds[index] = self._variable(child.name, term.op, index, partial)
         operands = tuple(kind for kind in kinds if kind is not None)
         return self._finish(term, operands, known, wanted)
 
-    def _variable(
-        self,
-        name: str,
-        op: str,
-        index: int,
-        wanted: ValueType | None,
-        kinds: list[ValueType | None],
-        known: dict[str, AttrValue],
-    ) -> TensorType:
+    def _variable(self, name: str, op: str, index: int, partial: PartialApplication) -> TensorType:
         """Draw the type of a variable, again where a condition that it completes does not hold."""
         found = self.bindings.tensor(name)  # the same variable twice in one term
         if found is not None:
             return found
         for _ in range(_TENSOR_TRIES):
-            guess = suggest(op, index, wanted, kinds, known, self.hints)
+            guess = get_operator(op).suggest_operand(index, partial, self.hints)
             kind = self.hints.tensor_type() if guess is None else guess
             if self.bindings.bind_tensor(name, kind):
                 return kind
@@ -178,8 +171,14 @@ class _Drawer:
             if solved and self.choices.often():
                 drawn[attr.name] = self.choices.choice(solved)
             else:
-                drawn[attr.name] = sample_attribute(op, attr, wanted, operands, drawn, self.hints)
+                partial = PartialApplication(wanted, operands, drawn)
+                drawn[attr.name] = self._suggested(op, attr, partial)
         return tuple(drawn.items())
+
+    def _suggested(self, op: str, attr: Attr, partial: PartialApplication) -> AttrValue:
+        if attr.choices:  # the first, mostly the plainest, twice as often as the others
+            return self.choices.choice([attr.choices[0], *attr.choices])
+        return get_operator(op).suggest_attribute(attr, partial, self.hints)
 
     def _accepted(
         self,

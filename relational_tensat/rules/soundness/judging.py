@@ -27,6 +27,7 @@ from relational_tensat.rules.soundness.sides import (
 )
 from relational_tensat.rules.soundness.tensor_values import KINDS, Values
 from relational_tensat.tensor.field import Field, Undefined
+from relational_tensat.tensor.operators import get_operator
 
 #: How far two float64 results may be apart, relative to the largest number met on the way: a chain
 #: of a thousand roundings (1e-13) stays below it, a constant that is off by 1e-9 does not.
@@ -35,8 +36,6 @@ TOLERANCE = 1e-11
 _LARGEST = 1e6
 #: Smaller ones are compared as if they had that size: nothing relates to less than rounding.
 _SMALLEST = 1e-3
-#: The operators that have no value where an operand is 0.
-_DIVIDING = ("div", "reciprocal", "pow")
 
 
 class Outcome(Enum):
@@ -91,7 +90,7 @@ def judge_exactly(both: Sides, values: Values, field: Field) -> Outcome:
     so for integers, whose operators are no formulas.
     """
     outcome = _compare_exactly(both, values.residues(), field)
-    more = any(node.op in _DIVIDING for node in both.right.nodes)
+    more = any(get_operator(node.op).divides for node in both.right.nodes)
     if outcome is Outcome.HOLDS and (more or not all(map(has_floats, both.var_types))):
         with_zeros = _compare_exactly(both, values.residues(zeros=True), field)
         outcome = outcome if with_zeros is Outcome.UNDEFINED else with_zeros

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.database import ExampleDatabase, choices_to_bytes
 
-from relational_tensat.rules.soundness.choices import Choices
 from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.trimming import trimmed
+from relational_tensat.tensor.choices import Choices
 from relational_tensat.tensor.types import AttrValue
 
 #: Configurations that are judged before the smallest one so far will do.

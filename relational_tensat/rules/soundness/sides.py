@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.instance import (
     CompiledRule,
@@ -114,9 +112,10 @@ def real(node: TargetNode, operands: Sequence[Any]) -> Any:
     Raises:
         Undefined: an integer is divided by 0.
     """
-    if node.op == "div" and not has_floats(node.type) and not np.all(operands[1]):
+    operator = get_operator(node.op)
+    if not operator.is_defined(operands):
         raise Undefined
-    return get_operator(node.op).evaluate_typed(operands, node.operand_types, dict(node.attrs))
+    return operator.evaluate_typed(operands, node.operand_types, dict(node.attrs))
 
 
 def exact(field: Field) -> Compute:

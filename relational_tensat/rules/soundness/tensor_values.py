@@ -10,7 +10,8 @@ import numpy as np
 from relational_tensat.rules.instance import Instance
 from relational_tensat.rules.soundness.drawing import Configuration
 from relational_tensat.tensor.field import PRIME
-from relational_tensat.tensor.types import Array, TensorType, ValueType
+from relational_tensat.tensor.operators import Use, get_operator
+from relational_tensat.tensor.types import Array, TensorType
 
 #: How float64 operands are drawn: of both signs; small whole numbers, zeros and equal ones among
 #: them; above zero (for roots and logarithms).
@@ -88,8 +89,7 @@ class Values:
 def _index_ranges(left: Instance, variables: int) -> Iterator[tuple[int, int]]:
     """Yield the variables that index an axis, and the axis's size."""
     for node in left.nodes:
-        if node.op == "gather" and node.children[1] < variables:
-            axis = dict(node.attrs)["axis"]
-            data: ValueType = node.operand_types[0]
-            if isinstance(data, TensorType) and isinstance(axis, int):
-                yield node.children[1], data.shape[axis]
+        operator = get_operator(node.op)
+        for operand, child in enumerate(node.children):
+            if child < variables and operator.use_of(operand) is Use.INDEX:
+                yield child, operator.index_range(node.operand_types, dict(node.attrs))

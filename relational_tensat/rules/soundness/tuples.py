@@ -11,9 +11,7 @@ from dataclasses import replace
 
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Apply, Call, Expr, Rule, Term, Var
-
-#: The operators that take tuples for operands.
-_TAKE_TUPLES = ("concat", "noop", "part")
+from relational_tensat.tensor.operators import get_operator
 
 
 def tuple_variants(rule: Rule) -> list[Rule]:
@@ -57,7 +55,7 @@ def _takes_tuple(term: Term, name: str) -> bool:
     """Whether every operator in a term that has the variable for an operand takes tuples."""
     if isinstance(term, Var):
         return True
-    if Var(name) in term.children and term.op not in _TAKE_TUPLES:
+    if Var(name) in term.children and not get_operator(term.op).takes_tuples:
         return False
     return all(_takes_tuple(child, name) for child in term.children)
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.choices import SeededChoices
 from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
@@ -19,6 +18,7 @@ from relational_tensat.rules.soundness.showing import counterexample
 from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.rules.soundness.tuples import tuple_variants
 from relational_tensat.rules.soundness.verdict import Verdict
+from relational_tensat.tensor.choices import SeededChoices
 
 #: Different configurations that a rule is tried on, unless said otherwise.
 DEFAULT_TRIALS = 150

@@ -12,8 +12,8 @@ from typing import TypeAlias
 from relational_tensat.base.errors import UsageError
 from relational_tensat.rules.instance import tensor_vars, typed_application
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
-from relational_tensat.rules.soundness.choices import Choices
 from relational_tensat.rules.soundness.drawing import Configuration
+from relational_tensat.tensor.choices import Choices
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, Attrs, TensorType, ValueType
 

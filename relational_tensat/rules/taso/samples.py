@@ -9,13 +9,13 @@ from relational_tensat.rules.functions import Inapplicable
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Call, Expr, Rule, Var
 from relational_tensat.rules.soundness import Counterexample
-from relational_tensat.rules.soundness.choices import SeededChoices
 from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.showing import counterexample
 from relational_tensat.rules.taso.commonality import Commonality, CommonWord, Test
 from relational_tensat.rules.taso.neighbours import Neighbours, configured
+from relational_tensat.tensor.choices import SeededChoices
 from relational_tensat.tensor.types import TensorType
 
 

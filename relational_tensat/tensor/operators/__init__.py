@@ -15,15 +15,17 @@ from relational_tensat.tensor.operators import (
     reduce,
     rms_norm,
 )
-from relational_tensat.tensor.operators.base import (
-    ACTIVATIONS,
-    Attr,
-    Mapped,
-    Operator,
+from relational_tensat.tensor.operators.activations import ACTIVATIONS
+from relational_tensat.tensor.operators.attributes import Attr
+from relational_tensat.tensor.operators.base import Operator
+from relational_tensat.tensor.operators.onnx_form import Mapped
+from relational_tensat.tensor.operators.registry import (
     get_operator,
+    map_onnx,
     operators,
     register,
 )
+from relational_tensat.tensor.operators.traits import Family, Use
 
 #: The files that describe operators, in reading order.
 CATALOGUE = (
@@ -46,9 +48,12 @@ __all__ = [
     "ACTIVATIONS",
     "CATALOGUE",
     "Attr",
+    "Family",
     "Mapped",
     "Operator",
+    "Use",
     "get_operator",
+    "map_onnx",
     "operators",
     "register",
 ]

@@ -1,10 +1,54 @@
-"""Typed access to normalized attributes: ``Operator.normalize`` has checked their kinds."""
+"""Attributes of operators: how they are declared, and typed access to normalized ones."""
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, cast
 
-from relational_tensat.tensor.types import Attrs
+from relational_tensat.base.errors import ShapeError, nearest
+from relational_tensat.tensor.types import Attrs, AttrValue
+
+#: No default: the attribute must be given.
+REQUIRED: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Attr:
+    """One attribute of an operator.
+
+    Attributes:
+        kind: int, float, str, bool, ints, floats, dtype, padding ("same", "valid" or the ints
+            begin_1..begin_n, end_1..end_n), or any.
+        default: what holds when it is not given; ``REQUIRED`` when it must be given.
+        choices: the values allowed, when they are few.
+        samples: values for random applications, each as often as it is listed.
+        timed_as: the value under which times are kept, where none changes the time: a name that tells
+            e-nodes apart, a number that a kernel only computes with. None where the value matters.
+    """
+
+    name: str
+    kind: str
+    default: Any = REQUIRED
+    choices: tuple[AttrValue, ...] = ()
+    samples: tuple[AttrValue, ...] = ()
+    timed_as: AttrValue | None = None
+
+
+def normalized(op: str, declared: Iterable[Attr], attrs: Attrs) -> dict[str, AttrValue]:
+    """Return the attributes complete with defaults, in declared order.
+
+    Args:
+        op: the operator's name, for messages.
+
+    Raises:
+        ShapeError: one is unknown, missing, or of the wrong kind.
+    """
+    by_name = {attr.name: attr for attr in declared}
+    for key in attrs:
+        if key not in by_name:
+            raise ShapeError(f"{op} has no attribute {key!r}{nearest(key, by_name)}")
+    return {name: _checked(op, attr, attrs) for name, attr in by_name.items()}
 
 
 def int_of(attrs: Attrs, name: str) -> int:
@@ -35,3 +79,36 @@ def bool_of(attrs: Attrs, name: str) -> bool:
 def padding_of(attrs: Attrs, name: str = "pad") -> str | tuple[int, ...]:
     """Return an attribute of kind padding."""
     return cast("str | tuple[int, ...]", attrs[name])
+
+
+def _checked(op: str, attr: Attr, attrs: Attrs) -> AttrValue:
+    value: Any = attrs.get(attr.name, attr.default)
+    if value is REQUIRED:
+        raise ShapeError(f"{op} needs the attribute {attr.name!r}")
+    if not _fits(value, attr.kind):
+        raise ShapeError(f"{op}: {attr.name} = {value!r}, expected {attr.kind}")
+    if attr.choices and value not in attr.choices:
+        allowed = ", ".join(map(str, attr.choices))
+        hint = nearest(str(value), map(str, attr.choices))
+        raise ShapeError(f"{op}: {attr.name} = {value!r}, expected one of {allowed}{hint}")
+    return cast(AttrValue, value)
+
+
+def _fits(value: Any, kind: str) -> bool:
+    match kind:
+        case "int":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "float":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "bool":
+            return isinstance(value, bool)
+        case "str" | "dtype":
+            return isinstance(value, str)
+        case "ints":
+            return isinstance(value, tuple) and all(_fits(item, "int") for item in value)
+        case "floats":
+            return isinstance(value, tuple) and all(_fits(item, "float") for item in value)
+        case "padding":
+            return value in ("same", "valid") or _fits(value, "ints")
+        case _:
+            return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any, ClassVar
 
@@ -9,17 +11,12 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.operators.base import (
-    Mapped,
-    Names,
-    OnnxEmitter,
-    OnnxNode,
-    Operator,
-    Types,
-    Values,
-    register,
-)
+from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.operators.base import Operator, Types, Values
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import attr_int, input_type
+from relational_tensat.tensor.operators.registry import register
+from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.operators.shapes import (
     NUMBER_DTYPES,
     broadcast,
@@ -27,6 +24,7 @@ from relational_tensat.tensor.operators.shapes import (
     one_dtype,
     operands,
 )
+from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, TensorType, ValueType
 
 
@@ -42,6 +40,26 @@ class _Binary(Operator):
         dtype = one_dtype(self.name, [left, right], self.accepts)
         return TensorType(dtype, broadcast(self.name, left.shape, right.shape))
 
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        target, other = partial.target, partial.shapes[1 - index]
+        if target is not None:
+            must_be_whole = other is not None and other != target
+            is_whole = must_be_whole or hints.choices.often()
+            return hints.type(target) if is_whole else hints.broadcast(target)
+        if other is None:
+            return None
+        match hints.choices.weighted(6, 7, 3, 4):
+            case 0:
+                return hints.type(other)
+            case 1:
+                return hints.broadcast(other)
+            case 2:
+                return hints.type(other[-1:])
+            case _:
+                return hints.type(hints.grown(other))
+
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         return Mapped(self.name, (node.inputs[0], _second_operand(node)))
 
@@ -56,10 +74,14 @@ class Add(_Binary):
     """a + b; reads ONNX's sums and means of any number of operands, too."""
 
     name = "add"
+    uses = (Use.ADDED,)
     onnx = ("Add", "Sum", "Mean")
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return inputs[0] + inputs[1]
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return sum(sizes)
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         if node.op_type == "Add":
@@ -84,10 +106,14 @@ class Sub(_Binary):
     """a - b."""
 
     name = "sub"
+    uses = (Use.ADDED,)
     onnx = ("Sub",)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return inputs[0] - inputs[1]
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return sum(sizes)
 
 
 @register
@@ -100,12 +126,17 @@ class Mul(_Binary):
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return inputs[0] * inputs[1]
 
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return math.prod(sizes)
+
 
 @register
 class Div(_Binary):
     """a / b; integers drop the fraction, as C and ONNX do."""
 
     name = "div"
+    uses = (Use.VALUE, Use.POSITIVE)
+    divides = True
     onnx = ("Div",)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
@@ -119,12 +150,22 @@ class Div(_Binary):
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         return field.multiply(inputs[0], field.inverse(inputs[1]))
 
+    def is_defined(self, inputs: Values) -> bool:
+        """Integers have no quotient by 0."""
+        divisor = np.asarray(inputs[1])
+        return np.issubdtype(divisor.dtype, np.floating) or bool(np.all(divisor))
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return sizes[0] / sizes[1]
+
 
 @register
 class Pow(_Binary):
     """a to the power b, for floats."""
 
     name = "pow"
+    uses = (Use.POSITIVE, Use.EXPONENT)
+    divides = True
     onnx = ("Pow",)
     accepts = FLOAT_DTYPES
 
@@ -134,6 +175,9 @@ class Pow(_Binary):
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         return field.raised(inputs[0], inputs[1])
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return sizes[0] ** 2
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         dtype = input_type(node, 0).dtype

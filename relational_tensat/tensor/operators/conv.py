@@ -11,21 +11,11 @@ from numpy.typing import DTypeLike
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.operators.attributes import int_of, ints_of, padding_of, str_of
-from relational_tensat.tensor.operators.base import (
-    ACTIVATIONS,
-    Attr,
-    Mapped,
-    Names,
-    OnnxEmitter,
-    OnnxNode,
-    Operator,
-    Types,
-    Values,
-    activate,
-    register,
-    tensor,
-)
+from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.operators.activations import ACTIVATIONS, activate
+from relational_tensat.tensor.operators.attributes import Attr, int_of, ints_of, padding_of, str_of
+from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import attr_int, attr_ints, has_input, input_type
 from relational_tensat.tensor.operators.onnx_write import emit_activation, emit_constant, emit_ints
 from relational_tensat.tensor.operators.padding import (
@@ -34,7 +24,10 @@ from relational_tensat.tensor.operators.padding import (
     output_sizes,
     read_padding,
     resolve_padding,
+    suggest_window,
 )
+from relational_tensat.tensor.operators.registry import register
+from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.operators.shapes import (
     NUMBER_DTYPES,
     check_length,
@@ -42,6 +35,7 @@ from relational_tensat.tensor.operators.shapes import (
     operands,
     spatial,
 )
+from relational_tensat.tensor.operators.traits import Family, Use
 from relational_tensat.tensor.operators.windows import pad_spatial, windows
 from relational_tensat.tensor.types import (
     FLOAT_DTYPES,
@@ -54,6 +48,8 @@ from relational_tensat.tensor.types import (
 
 #: Elements that windows side by side may have at once (32 MiB of float64), if a row of them has no more.
 _MOST_IN_COLUMNS = 1 << 22
+#: How many groups are merged into one, and how many there are, in random applications.
+_COUNTS = (1, 2, 2, 3, 4)
 
 
 @register
@@ -65,6 +61,8 @@ class Conv(Operator):
     """
 
     name = "conv"
+    computes = Family.CONVOLUTION
+    uses = (Use.VALUE, Use.VALUE, Use.ADDED)
     arity = (2, 3)
     attrs = (
         Attr("stride", "ints"),
@@ -100,6 +98,29 @@ class Conv(Operator):
         pads = resolve_padding(padding_of(attrs), sizes, kernel, stride, dilation)
         out = output_sizes(self.name, sizes, kernel, stride, dilation, pads)
         return TensorType(x.dtype, (x.shape[0], filters, *out))
+
+    def summed_terms(self, inputs: Types) -> int:
+        return math.prod(tensor(inputs[1], self.name).shape[1:])
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        target, (x, w) = partial.target, partial.shapes[:2]
+        if index == 0:
+            batch = target[0] if target else None
+            if w is None or len(w) < 3:
+                return hints.image_type(batch)
+            groups = hints.choices.choice([g for g in (1, 1, 1, 2, 3, w[0]) if w[0] % g == 0])
+            hints.spatial = len(w) - 2
+            return hints.image_type(batch, w[1] * groups)
+        if index == 1:
+            if x is None or len(x) < 3:
+                return hints.tensor_type(hints.spatial + 2)
+            return _suggested_filters(x, target[1] if target and len(target) > 2 else None, hints)
+        return hints.type([w[0]] if w else [hints.size()])
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        return suggest_window(attr.name, partial, hints)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         result = self._convolve(inputs, attrs, np.float64, np.matmul)
@@ -180,6 +201,19 @@ def _dilation(attrs: Attrs, rank: int) -> tuple[int, ...]:
     return ints_of(attrs, "dilation") or (1,) * rank
 
 
+def _suggested_filters(x: tuple[int, ...], filters: int | None, hints: Hints) -> TensorType:
+    """Return filters, mostly of the instance's kernel size, for an image of shape ``x``."""
+    groups_of_x = [g for g in (1, 1, 1, 2, 2, 3, x[1]) if x[1] % g == 0]
+    if filters:
+        groups_of_x = [g for g in groups_of_x if filters % g == 0]
+    groups = hints.choices.choice(groups_of_x)
+    kernel = [k if hints.choices.often() else hints.choices.choice([1, 2, 3]) for k in hints.kernel]
+    if hints.choices.below(5) == 4:  # one tap: many laws are about such kernels alone
+        kernel = [1] * len(kernel)
+    outputs = filters or groups * hints.choices.choice([1, 1, 2, 3])
+    return hints.type([outputs, x[1] // groups, *kernel[: len(x) - 2]])
+
+
 @register
 class Enlarge(Operator):
     """A convolution's weights, zero-padded to the kernel of another: w's in the middle.
@@ -189,6 +223,7 @@ class Enlarge(Operator):
     """
 
     name = "enlarge"
+    uses = (Use.MOVED, Use.VALUE)
     kernel = "copy"
     arity = (2, 2)
 
@@ -236,8 +271,9 @@ class Merge(Operator):
     """
 
     name = "merge"
+    uses = (Use.MOVED,)
     kernel = "copy"
-    attrs = (Attr("count", "int"), Attr("groups", "int"))
+    attrs = (Attr("count", "int", samples=_COUNTS), Attr("groups", "int", samples=_COUNTS))
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
         w = tensor(inputs[0], self.name)

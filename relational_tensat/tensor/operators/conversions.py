@@ -8,21 +8,13 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.operators.attributes import str_of
-from relational_tensat.tensor.operators.base import (
-    Attr,
-    Mapped,
-    Names,
-    OnnxEmitter,
-    OnnxNode,
-    Operator,
-    Types,
-    Values,
-    register,
-    tensor,
-)
+from relational_tensat.tensor.operators.attributes import Attr, str_of
+from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import attr_str, check_one_output, constant_float
 from relational_tensat.tensor.operators.onnx_write import ONNX_DTYPES, dtype_of_onnx
+from relational_tensat.tensor.operators.registry import register
+from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import (
     DTYPE_BYTES,
     FLOAT_DTYPES,
@@ -41,6 +33,7 @@ class Cast(Operator):
     """
 
     name = "cast"
+    uses = (Use.MOVED,)
     attrs = (Attr("dtype", "dtype", choices=tuple(DTYPE_BYTES)),)
     onnx = ("Cast",)
 
@@ -87,6 +80,8 @@ class _Same(Operator):
     """Gives back its operand."""
 
     kernel = "nothing"
+    is_called = True
+    uses = (Use.MOVED,)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
         return tensor(inputs[0], self.name)

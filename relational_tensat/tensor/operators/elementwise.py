@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.operators.attributes import float_of, str_of
-from relational_tensat.tensor.operators.base import (
-    Attr,
-    Mapped,
-    Names,
-    OnnxEmitter,
-    OnnxNode,
-    Operator,
-    Types,
-    Values,
-    activate,
-    register,
-    tensor,
-)
+from relational_tensat.tensor.operators.activations import activate
+from relational_tensat.tensor.operators.attributes import Attr, float_of, str_of
+from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.erf import erf
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import (
     attr_float,
     attr_str,
@@ -30,8 +21,14 @@ from relational_tensat.tensor.operators.onnx_read import (
     input_type,
 )
 from relational_tensat.tensor.operators.onnx_write import emit_constant
+from relational_tensat.tensor.operators.registry import register
+from relational_tensat.tensor.operators.sampling import NUMBERS
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, SIGNED_DTYPES, one_dtype
+from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, TensorType, ValueType
+
+#: What is left of the root mean square where half of the elements become 0.
+_HALF = math.sqrt(0.5)
 
 
 class _Unary(Operator):
@@ -70,6 +67,9 @@ class Relu(_Unary):
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return activate("relu", inputs[0])
 
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return _HALF * sizes[0]
+
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
@@ -89,6 +89,9 @@ class Sigmoid(_Unary):
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return activate("sigmoid", inputs[0])
 
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return 1.0
+
 
 @register
 class Tanh(_Unary):
@@ -99,6 +102,9 @@ class Tanh(_Unary):
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return activate("tanh", inputs[0])
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return min(sizes[0], 1.0)
 
 
 @register
@@ -112,17 +118,24 @@ class Exp(_Unary):
         with np.errstate(over="ignore"):
             return np.exp(inputs[0])
 
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return math.exp(min(sizes[0], 20.0))
+
 
 @register
 class Sqrt(_Unary):
     """Square root; NaN below 0."""
 
     name = "sqrt"
+    uses = (Use.POSITIVE,)
     onnx = ("Sqrt",)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         with np.errstate(invalid="ignore"):
             return np.sqrt(inputs[0])
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return math.sqrt(sizes[0])
 
 
 @register
@@ -134,6 +147,9 @@ class Erf(_Unary):
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return erf(inputs[0])
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return min(sizes[0], 1.0)
 
 
 @register
@@ -168,11 +184,15 @@ class Log(_Unary):
     """Natural logarithm; -infinity at 0, NaN below."""
 
     name = "log"
+    uses = (Use.POSITIVE,)
     onnx = ("Log",)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(inputs[0])
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return 1.0
 
 
 @register
@@ -180,6 +200,8 @@ class Reciprocal(_Unary):
     """1 / x."""
 
     name = "reciprocal"
+    uses = (Use.POSITIVE,)
+    divides = True
     onnx = ("Reciprocal",)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
@@ -188,6 +210,9 @@ class Reciprocal(_Unary):
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         return field.inverse(inputs[0])
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return 1.0 / sizes[0]
 
 
 @register
@@ -204,6 +229,9 @@ class Gelu(_Unary):
         if str_of(attrs, "approximate") == "none":
             return 0.5 * x * (1.0 + erf(x / math.sqrt(2.0)))
         return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return _HALF * sizes[0]
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         attrs = {"approximate": attr_str(node, "approximate", "none")}
@@ -235,7 +263,10 @@ class Clip(_Unary):
     """min(max(x, min), max)."""
 
     name = "clip"
-    attrs = (Attr("min", "float", -math.inf), Attr("max", "float", math.inf))
+    attrs = (
+        Attr("min", "float", -math.inf, samples=NUMBERS),
+        Attr("max", "float", math.inf, samples=NUMBERS),
+    )
     onnx = ("Clip", "Max", "Min")
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
@@ -286,10 +317,13 @@ class Smul(_Unary):
     """A number times a tensor."""
 
     name = "smul"
-    attrs = (Attr("value", "float"),)
+    attrs = (Attr("value", "float", samples=NUMBERS, timed_as=0.5),)
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return inputs[0] * float_of(attrs, "value")
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return abs(float_of(attrs, "value")) * sizes[0]
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         return field.multiply(inputs[0], field.constant(float_of(attrs, "value")))

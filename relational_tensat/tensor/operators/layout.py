@@ -10,19 +10,10 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.operators.attributes import float_of, ints_of, str_of
-from relational_tensat.tensor.operators.base import (
-    Attr,
-    Mapped,
-    Names,
-    OnnxEmitter,
-    OnnxNode,
-    Operator,
-    Types,
-    Values,
-    register,
-    tensor,
-)
+from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.operators.attributes import Attr, float_of, ints_of, str_of
+from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import (
     attr_float,
     attr_int,
@@ -33,7 +24,10 @@ from relational_tensat.tensor.operators.onnx_read import (
     static_ints,
 )
 from relational_tensat.tensor.operators.onnx_write import emit_constant, emit_ints
+from relational_tensat.tensor.operators.registry import register
+from relational_tensat.tensor.operators.sampling import NUMBERS, PartialApplication, ints_in
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, front_axis, one_dtype
+from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import Attrs, AttrValue, TensorType, ValueType
 
 
@@ -52,6 +46,7 @@ class Transpose(Copy):
     """Axes in another order: result axis i is operand axis perm[i]."""
 
     name = "transpose"
+    uses = (Use.MOVED,)
     attrs = (Attr("perm", "ints"),)
     onnx = ("Transpose",)
 
@@ -70,6 +65,24 @@ class Transpose(Copy):
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return np.transpose(inputs[0], ints_of(attrs, "perm"))
 
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        target = partial.target
+        if target is None:
+            perm = partial.attrs.get("perm")
+            return hints.tensor_type(len(perm)) if isinstance(perm, tuple) else None
+        perm = partial.attrs.get("perm", hints.permutation(len(target)))
+        if not isinstance(perm, tuple) or sorted(perm) != list(range(len(target))):
+            return hints.type(target)
+        shape = [0] * len(target)
+        for place, axis in enumerate(ints_in(perm)):
+            shape[axis] = target[place]
+        return hints.type(shape)
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        return hints.permutation(len(partial.shapes[0] or ()))
+
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         perm = attr_ints(node, "perm") or tuple(reversed(range(input_type(node, 0).rank)))
         return Mapped(self.name, (node.inputs[0],), {"perm": perm})
@@ -85,6 +98,7 @@ class Reshape(Copy):
     """The same elements in the same row-major order under another shape, given in full."""
 
     name = "reshape"
+    uses = (Use.MOVED,)
     kernel = "view"
     attrs = (Attr("shape", "ints"),)
     onnx = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
@@ -97,6 +111,18 @@ class Reshape(Copy):
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return np.reshape(inputs[0], ints_of(attrs, "shape"))
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        target = partial.target
+        return None if target is None else hints.type(hints.reshaped(target))
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        shape, target = partial.shapes[0], partial.target
+        if target is not None and math.prod(target) == math.prod(shape or ()):
+            return target
+        return hints.reshaped(shape or ())
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         readers = {"Reshape": _resolve_shape, "Flatten": _flatten, "Squeeze": _squeeze}
@@ -156,10 +182,11 @@ class Pad(Copy):
     """
 
     name = "pad"
+    uses = (Use.MOVED,)
     attrs = (
         Attr("pads", "ints"),
         Attr("mode", "str", "constant", ("constant", "reflect", "edge")),
-        Attr("value", "float", 0.0),
+        Attr("value", "float", 0.0, samples=NUMBERS, timed_as=0.0),
     )
     onnx = ("Pad",)
 
@@ -192,6 +219,28 @@ class Pad(Copy):
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         value = field.constant(float_of(attrs, "value"))
         return self.evaluate(inputs, {**attrs, "value": value})
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        """An image, or a tensor that is smaller than the result by the padding."""
+        target, pads = partial.target, ints_in(partial.attrs.get("pads", ()))
+        if target is None:
+            return hints.tensor_type(len(pads) // 2) if pads else hints.image_type()
+        if len(pads) == 2 * len(target):
+            added = map(sum, zip(pads[: len(target)], pads[len(target) :], strict=True))
+            pairs = zip(target, added, strict=True)
+            return hints.type([max(1, size - more) for size, more in pairs])
+        return hints.type([max(1, size - hints.choices.below(3)) for size in target])
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        if attr.name != "pads":
+            return super().suggest_attribute(attr, partial, hints)
+        rank = len(partial.shapes[0] or ())
+        if hints.choices.below(4) == 0:
+            return (0,) * (2 * rank)
+        padded = [i % rank >= 2 or hints.choices.below(4) == 3 for i in range(2 * rank)]
+        return tuple(hints.choices.below(3) if is_padded else 0 for is_padded in padded)
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         if node.opset < 11:

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError, UsageError, nearest
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.operators.attributes import float_of, int_of, ints_of, str_of
-from relational_tensat.tensor.operators.base import (
-    Attr,
-    Mapped,
-    Names,
-    OnnxEmitter,
-    OnnxNode,
-    Operator,
-    Types,
-    Values,
-    register,
-)
+from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.operators.attributes import Attr, float_of, int_of, ints_of, str_of
+from relational_tensat.tensor.operators.base import Operator, Types, Values
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import constant_ints
 from relational_tensat.tensor.operators.onnx_write import emit_constant, emit_ints
+from relational_tensat.tensor.operators.registry import register
+from relational_tensat.tensor.operators.sampling import NUMBERS, PartialApplication
+from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import (
     DTYPE_BYTES,
     FLOAT_DTYPES,
     Attrs,
+    AttrValue,
     TensorType,
     ValueType,
     numpy_dtype,
@@ -58,6 +55,9 @@ def _declared_type(op: str, attrs: Attrs) -> TensorType:
 class _NamedLeaf(_Free):
     """A leaf of the e-graph that stands for a named tensor of the graph."""
 
+    is_structure = True
+    in_rules = False
+
     arity = (0, 0)
     attrs = (Attr("name", "str"), Attr("dtype", "dtype"), Attr("shape", "ints"))
 
@@ -80,6 +80,7 @@ class WeightLeaf(_NamedLeaf):
     """A weight; graphs keep theirs apart, so only the e-graph has such nodes."""
 
     name = "weight"
+    is_constant = True
 
 
 @register
@@ -87,8 +88,13 @@ class Fill(_Free):
     """A tensor whose elements all are one number."""
 
     name = "fill"
+    is_constant = True
     arity = (0, 0)
-    attrs = (Attr("value", "float"), Attr("dtype", "dtype"), Attr("shape", "ints"))
+    attrs = (
+        Attr("value", "float", samples=NUMBERS),
+        Attr("dtype", "dtype"),
+        Attr("shape", "ints"),
+    )
     onnx = ("ConstantOfShape",)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
@@ -108,6 +114,21 @@ class Fill(_Free):
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         value = field.constant(float_of(attrs, "value"))
         return np.broadcast_to(np.int64(value), self.infer((), attrs).shape)
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return abs(float_of(attrs, "value"))
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        wanted = partial.result
+        if attr.name == "shape":
+            shape = partial.target
+            return hints.broadcast(shape).shape if shape else hints.tensor_type().shape
+        if isinstance(wanted, TensorType):
+            if attr.name == "dtype" and hints.choices.often():
+                return wanted.dtype
+            if attr.name == "value" and not wanted.is_float:
+                return float(hints.choices.choice([1, 0, -1, 2]))
+        return super().suggest_attribute(attr, partial, hints)
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         value = node.attributes.get("value", np.zeros(1, dtype=np.float32))
@@ -138,6 +159,9 @@ class Noop(_Free):
     """All tensors of all operands as one tuple: holds the several outputs of a graph together."""
 
     name = "noop"
+    is_structure = True
+    takes_tuples = True
+    uses = (Use.JOINED,)
     arity = (1, None)
 
     def infer(self, inputs: Types, attrs: Attrs) -> ValueType:
@@ -157,6 +181,8 @@ class Part(_Free):
     """One tensor of a tuple; graphs name the parts, so only the e-graph has such nodes."""
 
     name = "part"
+    is_structure = True
+    takes_tuples = True
     attrs = (Attr("index", "int"),)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
@@ -167,6 +193,15 @@ class Part(_Free):
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return flatten(inputs)[int_of(attrs, "index")]
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        return None
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        whole = partial.operands[0]
+        return hints.choices.below(len(whole) if isinstance(whole, tuple) else 1)
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter

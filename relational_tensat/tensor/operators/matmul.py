@@ -9,24 +9,17 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.operators.attributes import str_of
-from relational_tensat.tensor.operators.base import (
-    ACTIVATIONS,
-    Attr,
-    Mapped,
-    Names,
-    OnnxEmitter,
-    OnnxNode,
-    Operator,
-    Types,
-    Values,
-    activate,
-    register,
-    tensor,
-)
+from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.operators.activations import ACTIVATIONS, activate
+from relational_tensat.tensor.operators.attributes import Attr, str_of
+from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import attr_float, attr_int, has_input, input_type
 from relational_tensat.tensor.operators.onnx_write import emit_activation
+from relational_tensat.tensor.operators.registry import register
+from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.operators.shapes import NUMBER_DTYPES, broadcast, one_dtype, operands
+from relational_tensat.tensor.operators.traits import Family, Use
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType, tensors_of
 
 
@@ -38,6 +31,8 @@ class Matmul(Operator):
     """
 
     name = "matmul"
+    computes = Family.MATRIX_PRODUCT
+    uses = (Use.VALUE, Use.VALUE, Use.ADDED)
     arity = (2, 3)
     attrs = (Attr("act", "str", "none", ACTIVATIONS),)
     onnx = ("MatMul", "Gemm")
@@ -79,6 +74,30 @@ class Matmul(Operator):
         bias = tuple(range(2, len(inputs)))
         return (1, *bias) if tensor(inputs[1], self.name).rank == 2 else bias
 
+    def summed_terms(self, inputs: Types) -> int:
+        return tensor(inputs[1], self.name).shape[-2]
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        target, (a, b) = partial.target, partial.shapes[:2]
+        known = target or a or b or ()
+        batch = known[:-2] if len(known) > 2 else (hints.size(),) * max(0, hints.rank - 2)
+        if not hints.choices.often():
+            batch = hints.broadcast(batch).shape
+        rows = target[-2] if target and len(target) > 1 else hints.size()
+        columns = target[-1] if target else hints.size()
+        if index == 0:
+            inner = b[-2] if b and len(b) > 1 else hints.size()
+            return hints.type([*batch, rows, inner])
+        if index == 1:
+            inner = a[-1] if a else hints.size()
+            return hints.type([*batch, inner, columns])
+        if a and b and len(a) > 1 and hints.choices.often():
+            columns = b[-1]
+            return hints.type([[columns], [1, columns], [a[-2], columns]][hints.choices.below(3)])
+        return hints.broadcast((*batch, rows, columns))
+
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         return _read_gemm(node) if node.op_type == "Gemm" else _read_matmul(node)
 
@@ -86,7 +105,7 @@ class Matmul(Operator):
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
         kinds = operands(self.name, types)
-        if is_gemm(kinds):
+        if _is_gemm(kinds):
             product = emitter.emit("Gemm", list(inputs))[0]
         else:
             product = emitter.emit("MatMul", list(inputs[:2]))[0]
@@ -94,8 +113,12 @@ class Matmul(Operator):
                 product = emitter.emit("Add", [product, inputs[2]])[0]
         return emit_activation(emitter, product, str_of(attrs, "act"))
 
+    def adds_bias_apart(self, types: Types) -> bool:
+        """Where a product of batches has a bias: MatMul and Add. Matrices make one Gemm."""
+        return len(types) == 3 and not _is_gemm(operands(self.name, types))
 
-def is_gemm(kinds: Sequence[TensorType]) -> bool:
+
+def _is_gemm(kinds: Sequence[TensorType]) -> bool:
     """Whether a product is written as one Gemm, bias included, not as MatMul and Add."""
     return len(kinds) == 3 and all(kind.rank <= 2 for kind in kinds) and kinds[0].is_float
 

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.operators.attributes import float_of, int_of
-from relational_tensat.tensor.operators.base import (
-    Attr,
-    Mapped,
-    Names,
-    OnnxEmitter,
-    OnnxNode,
-    Operator,
-    Types,
-    Values,
-    register,
-    tensor,
-)
+from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.operators.attributes import Attr, float_of, int_of
+from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import (
     attr_float,
     attr_int,
@@ -30,7 +22,10 @@ from relational_tensat.tensor.operators.onnx_read import (
     input_type,
 )
 from relational_tensat.tensor.operators.onnx_write import emit_constant, emit_reduce
+from relational_tensat.tensor.operators.registry import register
+from relational_tensat.tensor.operators.sampling import ADDED_SCALE, PartialApplication
 from relational_tensat.tensor.operators.shapes import check_axis, front_axis, one_dtype, operands
+from relational_tensat.tensor.operators.traits import Family, Use
 from relational_tensat.tensor.types import (
     FLOAT_DTYPES,
     Attrs,
@@ -39,6 +34,9 @@ from relational_tensat.tensor.types import (
     ValueType,
     tensors_of,
 )
+
+#: Values of epsilon for random applications: one that matters, and a usual one.
+EPSILONS = (0.125, 1e-5)
 
 
 @register
@@ -49,8 +47,10 @@ class BatchNorm(Operator):
     """
 
     name = "batch_norm"
+    computes = Family.NORMALIZATION
+    uses = (Use.VALUE, Use.POSITIVE, Use.ADDED, Use.ADDED, Use.POSITIVE)
     arity = (5, 5)
-    attrs = (Attr("epsilon", "float"),)
+    attrs = (Attr("epsilon", "float", samples=EPSILONS, timed_as=1e-5),)
     onnx = ("BatchNormalization",)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
@@ -76,6 +76,20 @@ class BatchNorm(Operator):
         shifted = field.reduced(var + field.constant(float_of(attrs, "epsilon")))
         factor = field.multiply(scale, field.root_inverse(shifted))
         return field.reduced(field.multiply(field.reduced(x - mean), factor) + bias)
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return sizes[0] + 2 * ADDED_SCALE
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        target, shapes = partial.target, partial.shapes
+        if index > 0:
+            return hints.type(shapes[0][1:2]) if shapes[0] else None
+        vectors = [shape for shape in shapes[1:] if shape]
+        if vectors:
+            return hints.image_type(None, vectors[0][0])
+        return hints.type(target) if target and len(target) > 1 else None
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Two per element: the statistics fold into one factor and one summand per channel."""
@@ -106,8 +120,10 @@ class LayerNorm(Operator):
     """
 
     name = "layer_norm"
+    computes = Family.NORMALIZATION
+    uses = (Use.VALUE, Use.POSITIVE, Use.ADDED)
     arity = (2, 3)
-    attrs = (Attr("axis", "int"), Attr("epsilon", "float"))
+    attrs = (Attr("axis", "int"), Attr("epsilon", "float", samples=EPSILONS, timed_as=1e-5))
     onnx = ("LayerNormalization",)
     onnx_since = 17
 
@@ -139,6 +155,22 @@ class LayerNorm(Operator):
         shifted = field.reduced(variance + field.constant(float_of(attrs, "epsilon")))
         result = field.multiply(scale, field.multiply(centred, field.root_inverse(shifted)))
         return field.reduced(result + bias[0]) if bias else result
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return 1.0
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        """A tensor to be normalized over its last axes, or a scale or bias of the shape of these."""
+        target, x = partial.target, partial.shapes[0]
+        vectors = [shape for shape in partial.shapes[1:] if shape is not None]
+        if index > 0 and (vectors or x):
+            x = x or ()
+            return hints.type(vectors[0] if vectors else x[hints.choices.below(len(x)) :])
+        if target is None and vectors:
+            return hints.type((hints.size(), *vectors[0]))
+        return hints.type(target) if target else None
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Per element: mean 1, centring 1, variance 2, division 1, scale 1, bias 1."""
@@ -180,6 +212,7 @@ class Softmax(Operator):
     """exp(x) over its sum along one axis."""
 
     name = "softmax"
+    computes = Family.NORMALIZATION
     attrs = (Attr("axis", "int"),)
     onnx = ("Softmax",)
 
@@ -201,6 +234,9 @@ class Softmax(Operator):
         powers = field.function("exp", inputs[0])
         total = field.sum(powers, [int_of(attrs, "axis")])
         return field.multiply(powers, field.inverse(total))
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return 1.0
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Per element: maximum, difference, exponential, sum and quotient."""

@@ -1,7 +1,7 @@
 """Reading ONNX nodes of any version: attributes that became inputs, defaults, static operands.
 
 Every function raises ``ShapeError`` where a node says something that is known at run time only;
-``Operator.from_onnx`` then leaves the node opaque.
+``registry.map_onnx`` then leaves the node opaque.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.tensor.operators.base import OnnxNode
+from relational_tensat.tensor.operators.onnx_form import OnnxNode
 from relational_tensat.tensor.types import TensorType
 
 

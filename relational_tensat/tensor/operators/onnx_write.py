@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.tensor.operators.base import OnnxEmitter
+from relational_tensat.tensor.operators.onnx_form import OnnxEmitter
 from relational_tensat.tensor.types import numpy_dtype
 
 #: ONNX ``TensorProto.DataType`` numbers of the element types (onnx.proto, enum DataType).

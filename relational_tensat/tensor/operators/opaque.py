@@ -18,10 +18,12 @@ from relational_tensat.base.errors import (
     first_line,
 )
 from relational_tensat.tensor.field import Field, Undefined
-from relational_tensat.tensor.operators.attributes import int_of, str_of
-from relational_tensat.tensor.operators.base import Attr, Operator, Types, Values, register
+from relational_tensat.tensor.operators.attributes import Attr, int_of, str_of
+from relational_tensat.tensor.operators.base import Operator, Types, Values
 from relational_tensat.tensor.operators.leaves import flatten
 from relational_tensat.tensor.operators.onnx_write import ONNX_DTYPES
+from relational_tensat.tensor.operators.registry import register
+from relational_tensat.tensor.operators.traits import Family, Use
 from relational_tensat.tensor.types import Attrs, TensorType, TupleType, tensors_of
 
 #: The element type of values that are no tensors (sequences, optionals): this and their ONNX type.
@@ -48,6 +50,10 @@ class Opaque(Operator):
     """
 
     name = "opaque"
+    computes = Family.UNKNOWN
+    uses = (Use.STRUCTURE,)
+    in_rules = False
+    rounds = True
     arity = (0, None)
     attrs = (
         Attr("op_type", "str"),
@@ -55,7 +61,7 @@ class Opaque(Operator):
         Attr("opset", "int"),
         Attr("payload", "str"),
         Attr("out_types", "any"),
-        Attr("key", "str", ""),
+        Attr("key", "str", "", timed_as=""),
     )
     multi_output = True
 
@@ -92,15 +98,19 @@ class Opaque(Operator):
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         raise Undefined
 
+    def is_random(self, attrs: Attrs) -> bool:
+        return attrs.get("key", "") != ""
 
-def is_runnable(types: Types, attrs: Attrs) -> bool:
-    """Return whether onnxruntime is installed and has a kernel for an opaque operator."""
-    kinds = tuple(part for kind in types for part in tensors_of(kind))
-    try:
-        _open(kinds, attrs)
-    except (InputError, MissingDependencyError):
-        return False
-    return True
+    def can_evaluate(self, inputs: Types, attrs: Attrs) -> bool:
+        """Whether it is not random, and onnxruntime is installed and has a kernel for it."""
+        if self.is_random(attrs):
+            return False
+        kinds = tuple(part for kind in inputs for part in tensors_of(kind))
+        try:
+            _open(kinds, attrs)
+        except (InputError, MissingDependencyError):
+            return False
+        return True
 
 
 def _open(kinds: TupleType, attrs: Attrs) -> tuple[Any, tuple[type[Exception], ...]]:

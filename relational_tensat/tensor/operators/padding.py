@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.tensor.operators.base import OnnxNode
+from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.operators.onnx_form import OnnxNode
 from relational_tensat.tensor.operators.onnx_read import attr_ints, attr_str
+from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.types import AttrValue
 
 Padding: TypeAlias = str | tuple[int, ...]
@@ -86,6 +88,25 @@ def normalize_padding(attrs: dict[str, AttrValue]) -> None:
     pad = attrs["pad"]
     if isinstance(pad, tuple) and not any(pad):
         attrs["pad"] = "valid"
+
+
+def suggest_window(name: str, partial: PartialApplication, hints: Hints) -> AttrValue:
+    """Suggest stride, kernel, dilation or padding for an operand ``[N, C, s1, ..]``, often a plain one."""
+    choices, spatial = hints.choices, max(0, len(partial.shapes[0] or ()) - 2)
+    plain = choices.below(4) == 0
+    if name == "dilation":
+        return () if plain else choices.choice([(), (), (2,) * spatial])
+    if name in ("stride", "kernel"):
+        if plain:
+            return (1,) * spatial
+        common = hints.stride if name == "stride" else hints.kernel
+        return tuple(common[:spatial]) if choices.often() else hints.ints(spatial, 1, 3)
+    match choices.weighted(2, 1, 1):
+        case 0:
+            return "same"
+        case 1:
+            return "valid"
+    return hints.ints(2 * spatial, 0, 2)
 
 
 def read_padding(

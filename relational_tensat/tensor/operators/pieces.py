@@ -7,24 +7,18 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.tensor.operators.attributes import int_of, ints_of
-from relational_tensat.tensor.operators.base import (
-    Attr,
-    Mapped,
-    Names,
-    OnnxEmitter,
-    OnnxNode,
-    Operator,
-    Types,
-    Values,
-    register,
-    tensor,
-)
+from relational_tensat.tensor.hints import Hints, Shape
+from relational_tensat.tensor.operators.attributes import Attr, int_of, ints_of
+from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.layout import Copy
 from relational_tensat.tensor.operators.leaves import flatten
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import attr_int, input_type, static_ints
 from relational_tensat.tensor.operators.onnx_write import emit_ints
+from relational_tensat.tensor.operators.registry import register
+from relational_tensat.tensor.operators.sampling import PartialApplication, ints_in
 from relational_tensat.tensor.operators.shapes import check_axis, front_axis
+from relational_tensat.tensor.operators.traits import Use
 from relational_tensat.tensor.types import (
     Attrs,
     AttrValue,
@@ -47,6 +41,8 @@ class Concat(Copy):
     """All tensors of all operands, one after the other along an axis."""
 
     name = "concat"
+    takes_tuples = True
+    uses = (Use.JOINED,)
     arity = (1, None)
     attrs = (Attr("axis", "int"),)
     onnx = ("Concat",)
@@ -68,6 +64,37 @@ class Concat(Copy):
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return np.concatenate(flatten(inputs), axis=int_of(attrs, "axis"))
 
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        target, shapes, axis = partial.target, partial.shapes, partial.attrs.get("axis")
+        siblings = [shape for shape in shapes if shape]
+        if target and len(shapes) > 1:
+            cut = axis if isinstance(axis, int) else _cut_axis(target, siblings, hints)
+            if cut < len(target) and all(len(shape) == len(target) for shape in siblings):
+                left = target[cut] - sum(shape[cut] for shape in siblings)
+                last = len(siblings) == len(shapes) - 1
+                size = left if last else hints.choices.between(1, max(1, left - 1))
+                return hints.type([*target[:cut], max(1, size), *target[cut + 1 :]])
+        if not siblings:
+            return None
+        shape = list(hints.choices.choice(siblings))
+        joined = axis if isinstance(axis, int) else hints.choices.below(max(1, len(shape)))
+        if joined < len(shape) and not hints.choices.often():
+            shape[joined] = hints.size()
+        return hints.type(shape)
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        """An axis on which the operands differ, or any."""
+        shapes = [shape for shape in partial.shapes if shape]
+        rank = min(map(len, shapes), default=1)
+        differing = [i for i in range(rank) if len({shape[i] for shape in shapes}) > 1]
+        axis = hints.choices.choice(differing or list(range(max(1, rank))))
+        if shapes:
+            sizes = tuple(shape[axis] for shape in shapes)
+            hints.cuts[sum(sizes)] = sizes
+        return axis
+
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         # Version 1 has a default, 1; from version 4 on the axis must be given.
         return Mapped(self.name, node.inputs, {"axis": attr_int(node, "axis", 1)})
@@ -78,11 +105,21 @@ class Concat(Copy):
         return emitter.emit("Concat", list(inputs), axis=int_of(attrs, "axis"))
 
 
+def _cut_axis(target: Shape, siblings: list[Shape], hints: Hints) -> int:
+    """Return the axis on which the first sibling is shorter than the whole, or a longer one."""
+    for own, axis in zip(siblings[0] if siblings else (), range(len(target)), strict=False):
+        if own < target[axis]:
+            return axis
+    long = [axis for axis, size in enumerate(target) if size > 1]
+    return hints.choices.choice(long or [0])
+
+
 @register
 class Split(Copy):
     """The operand cut along an axis into pieces of given sizes."""
 
     name = "split"
+    uses = (Use.MOVED,)
     attrs = (Attr("axis", "int"), Attr("sizes", "ints"))
     multi_output = True
     onnx = ("Split",)
@@ -103,6 +140,17 @@ class Split(Copy):
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         cuts = np.cumsum(ints_of(attrs, "sizes"))[:-1]
         return tuple(np.split(inputs[0], cuts, axis=int_of(attrs, "axis")))
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        return None
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        if attr.name != "sizes":
+            return super().suggest_attribute(attr, partial, hints)
+        shape, axis = partial.shapes[0], partial.attrs["axis"]
+        return hints.pieces(shape[axis] if shape and isinstance(axis, int) else 1)
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         shape = input_type(node, 0).shape
@@ -133,6 +181,7 @@ class Slice(Copy):
     """
 
     name = "slice"
+    uses = (Use.MOVED,)
     attrs = tuple(Attr(name, "ints") for name in ("axes", "starts", "ends", "steps"))
     onnx = ("Slice",)
 
@@ -168,6 +217,29 @@ class Slice(Copy):
         for axis, start, end, step in _cuts(attrs):
             slices[axis] = slice(start, end, step)
         return inputs[0][tuple(slices)]
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        target = partial.target
+        return None if target is None else hints.type([s + hints.size() - 1 for s in target])
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        choices, shape = hints.choices, partial.shapes[0] or ()
+        axes, starts = partial.attrs.get("axes"), partial.attrs.get("starts")
+
+        def length(axis: int) -> int:
+            return shape[axis] if axis < len(shape) else 1
+
+        if attr.name == "axes" or not isinstance(axes, tuple):
+            long = [i for i, size in enumerate(shape) if size > 1]
+            return tuple(choices.sample(long, min(len(long), choices.choice((1, 1, 0, 2)))))
+        if attr.name == "starts" or not isinstance(starts, tuple):
+            return tuple(choices.below(length(axis)) for axis in ints_in(axes))
+        if attr.name == "ends":
+            pairs = zip(ints_in(axes), ints_in(starts), strict=False)
+            return tuple(choices.between(s + 1, max(s + 1, length(axis))) for axis, s in pairs)
+        return tuple(choices.choice((1, 1, 2)) for _ in axes)
 
     def bytes_moved(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """What is taken, read and written."""
@@ -210,6 +282,7 @@ class Gather(Copy):
     """The slices of ``data`` along an axis that ``indices`` (integers) names; -1 is the last."""
 
     name = "gather"
+    uses = (Use.MOVED, Use.INDEX)
     arity = (2, 2)
     attrs = (Attr("axis", "int"),)
     onnx = ("Gather",)
@@ -231,6 +304,16 @@ class Gather(Copy):
         if indices.min() < -size or indices.max() >= size:
             raise ShapeError(f"gather: an index is not in {-size}..{size - 1}")
         return np.take(data, indices, axis=axis)
+
+    def index_range(self, inputs: Types, attrs: Attrs) -> int:
+        return tensors_of(inputs[0])[0].shape[int_of(attrs, "axis")]
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        if index == 0:
+            return hints.tensor_type(max(1, hints.rank))
+        return TensorType("int64", hints.tensor_type(hints.choices.below(3)).shape)
 
     def bytes_moved(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """The indices, and what they name read and written; the rest of the data is not touched."""

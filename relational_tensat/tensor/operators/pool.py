@@ -9,21 +9,11 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.operators.attributes import bool_of, ints_of, padding_of, str_of
-from relational_tensat.tensor.operators.base import (
-    ACTIVATIONS,
-    Attr,
-    Mapped,
-    Names,
-    OnnxEmitter,
-    OnnxNode,
-    Operator,
-    Types,
-    Values,
-    activate,
-    register,
-    tensor,
-)
+from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.operators.activations import ACTIVATIONS, activate
+from relational_tensat.tensor.operators.attributes import Attr, bool_of, ints_of, padding_of, str_of
+from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import (
     attr_int,
     attr_ints,
@@ -37,8 +27,12 @@ from relational_tensat.tensor.operators.padding import (
     output_sizes,
     read_padding,
     resolve_padding,
+    suggest_window,
 )
+from relational_tensat.tensor.operators.registry import register
+from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.operators.shapes import check_length, one_dtype, spatial
+from relational_tensat.tensor.operators.traits import Family
 from relational_tensat.tensor.operators.windows import pad_spatial, taps
 from relational_tensat.tensor.types import (
     FLOAT_DTYPES,
@@ -131,6 +125,8 @@ class _Window:
 class _Pool(Operator):
     """What both pools share."""
 
+    computes = Family.POOLING
+
     def normalize(self, attrs: Attrs) -> dict[str, AttrValue]:
         result = super().normalize(attrs)
         normalize_dilation(result)
@@ -161,6 +157,17 @@ class _Pool(Operator):
         """One per window and element; a fused activation is none."""
         size = sum(part.size for part in tensors_of(output))
         return size * math.prod(ints_of(attrs, "kernel"))
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        target = partial.target
+        return hints.image_type(*(target[:2] if target and len(target) > 2 else ()))
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        if attr.kind == "bool":
+            return super().suggest_attribute(attr, partial, hints)
+        return suggest_window(attr.name, partial, hints)
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         check_one_output(node)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -10,27 +11,21 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
-from relational_tensat.tensor.operators.attributes import bool_of, ints_of
-from relational_tensat.tensor.operators.base import (
-    Attr,
-    Mapped,
-    Names,
-    OnnxEmitter,
-    OnnxNode,
-    Operator,
-    Types,
-    Values,
-    register,
-    tensor,
-)
+from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.operators.attributes import Attr, bool_of, ints_of
+from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import attr_int, input_type, static_ints
 from relational_tensat.tensor.operators.onnx_write import emit_reduce
+from relational_tensat.tensor.operators.registry import register
+from relational_tensat.tensor.operators.sampling import PartialApplication, ints_in
 from relational_tensat.tensor.operators.shapes import (
     NUMBER_DTYPES,
     check_axis,
     front_axis,
     one_dtype,
 )
+from relational_tensat.tensor.operators.traits import Family, Use
 from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, AttrValue, TensorType, ValueType
 
 
@@ -38,6 +33,7 @@ class _Reduce(Operator):
     """Reduces ``axes`` (ascending, at least one); keeps them with size 1 on demand."""
 
     attrs = (Attr("axes", "ints"), Attr("keepdims", "bool"))
+    computes = Family.REDUCTION
     accepts: ClassVar[frozenset[str]] = NUMBER_DTYPES
     #: The NumPy reduction.
     reducer: ClassVar[Callable[..., Any]]
@@ -72,6 +68,18 @@ class _Reduce(Operator):
         """One per element of the operand."""
         return tensor(inputs[0], self.name).size
 
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        """A tensor whose reduction may have the shape of the result."""
+        target, axes = partial.target, ints_in(partial.attrs.get("axes", ()))
+        if target is None:
+            return hints.tensor_type(max(1, hints.rank, *(axis + 1 for axis in axes)))
+        if partial.attrs.get("keepdims") is True or (1 in target and hints.choices.often()):
+            return hints.type([hints.size() if size == 1 else size for size in target])
+        at = axes[0] if axes and axes[0] <= len(target) else hints.choices.between(0, len(target))
+        return hints.type([*target[:at], hints.size(), *target[at:]])
+
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         rank = input_type(node, 0).rank
         if node.op_type.startswith("Global"):
@@ -99,6 +107,10 @@ class ReduceSum(_Reduce):
     name = "reduce_sum"
     onnx = ("ReduceSum",)
     reducer = np.sum
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        shape = tensor(inputs[0], self.name).shape
+        return sizes[0] * math.prod(shape[axis] for axis in ints_of(attrs, "axes"))
 
 
 @register
@@ -144,6 +156,7 @@ class ReduceProd(_Reduce):
     """The product of the elements."""
 
     name = "reduce_prod"
+    uses = (Use.MULTIPLIED,)
     onnx = ("ReduceProd",)
     reducer = np.prod
 

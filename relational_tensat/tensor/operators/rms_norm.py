@@ -8,19 +8,12 @@ import numpy as np
 
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.operators.attributes import float_of, int_of
-from relational_tensat.tensor.operators.base import (
-    Mapped,
-    Names,
-    OnnxEmitter,
-    OnnxNode,
-    Types,
-    Values,
-    register,
-    tensor,
-)
+from relational_tensat.tensor.operators.base import Types, Values, tensor
 from relational_tensat.tensor.operators.norm import LayerNorm
+from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import attr_float, attr_int
 from relational_tensat.tensor.operators.onnx_write import emit_constant, emit_reduce
+from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.types import Attrs, ValueType, tensors_of
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from relational_tensat.rules.instance import CompiledRule
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import verify_rule
-from relational_tensat.rules.soundness.choices import SeededChoices
 from relational_tensat.rules.soundness.drawing import draw_configuration
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.tensor.choices import SeededChoices
 
 #: Configurations that the rule without the condition is verified on.
 TRIALS = 60

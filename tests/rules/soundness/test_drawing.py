@@ -6,9 +6,9 @@ import pytest
 
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.choices import SeededChoices
 from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
 from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.tensor.choices import SeededChoices
 from relational_tensat.tensor.operators import get_operator
 
 

@@ -6,11 +6,11 @@ import pytest
 
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.soundness import shrinking
-from relational_tensat.rules.soundness.choices import SeededChoices
 from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.trimming import trimmed
+from relational_tensat.tensor.choices import SeededChoices
 
 (RULE,) = parse_rules(
     '(rule r (law "l") (from (add (matmul ?a ?b) (matmul ?c ?d))) (to (matmul ?a (add ?b ?d))))',

@@ -12,10 +12,10 @@ from relational_tensat.rules.instance import CompiledRule
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness.choices import SeededChoices
 from relational_tensat.rules.soundness.drawing import draw_configuration
 from relational_tensat.rules.taso import read_rules
 from relational_tensat.rules.text import rule_text
+from relational_tensat.tensor.choices import SeededChoices
 from tests.rules.taso.handwritten import ENLARGED, MERGED
 from tests.rules.taso.published import MULTI, PROTOBUF, SINGLE, needs_published
 

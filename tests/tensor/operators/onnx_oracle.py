@@ -11,7 +11,7 @@ import onnx
 import onnxruntime
 
 from relational_tensat.tensor import Array, TensorType, ValueType, numpy_dtype, tensors_of
-from relational_tensat.tensor.operators import Mapped, get_operator
+from relational_tensat.tensor.operators import Mapped, get_operator, map_onnx
 from relational_tensat.tensor.types import Attrs
 
 
@@ -89,7 +89,7 @@ def read(seen: ReadNode) -> Mapped | None:
 
     for operator in operators().values():
         if seen.op_type in operator.onnx:
-            mapped = operator.from_onnx(seen)
+            mapped = map_onnx(operator, seen)
             if mapped is not None:
                 return mapped
     return None

@@ -6,7 +6,7 @@ import pytest
 
 from relational_tensat.cost import load_profile
 from relational_tensat.tensor.operators import operators
-from relational_tensat.tensor.operators.base import KERNELS
+from relational_tensat.tensor.operators.traits import KERNELS
 
 NOTHING = {"input", "weight", "fill", "noop", "part", "identity", "dropout"}
 COPIES = {"transpose", "concat", "split", "slice", "pad", "gather", "enlarge", "merge"}

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from relational_tensat import Options, load_model, load_profile, optimize, save_model
 from relational_tensat.base.errors import ShapeError, UsageError
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.soundness import verify_rule
 from relational_tensat.tensor import Node, TensorType, ValueType, Weight, build_graph
+from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.operators import (
     Attr,
     Mapped,
     Operator,
-    base,
     get_operator,
     operators,
     register,
 )
-from relational_tensat.tensor.operators.base import (
-    Names,
-    OnnxEmitter,
-    OnnxNode,
-    Types,
-    Values,
-    tensor,
-)
+from relational_tensat.tensor.operators.base import Types, Values, tensor
+from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter, OnnxNode
+from relational_tensat.tensor.operators.registry import unregister
 from relational_tensat.tensor.types import Attrs
 from relational_tensat.verify.evaluate import evaluate_graph
 from tests.tensor.operators.onnx_oracle import check_against_onnxruntime, node, read, read_back
@@ -41,7 +40,7 @@ def leaky_relu() -> Iterator[type[Operator]]:
         """x where positive, alpha x elsewhere."""
 
         name = "leaky_relu"
-        attrs = (Attr("alpha", "float", 0.01),)
+        attrs = (Attr("alpha", "float", 0.01, samples=(0.5, 0.25)),)
         onnx = ("LeakyRelu",)
 
         def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
@@ -49,6 +48,9 @@ def leaky_relu() -> Iterator[type[Operator]]:
 
         def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
             return np.where(inputs[0] < 0, attrs["alpha"] * inputs[0], inputs[0])
+
+        def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+            return field.function(f"leaky_relu {attrs['alpha']}", inputs[0])
 
         def read_onnx(self, node: OnnxNode) -> Mapped:
             return Mapped(self.name, node.inputs, {"alpha": node.attributes.get("alpha", 0.01)})
@@ -59,7 +61,7 @@ def leaky_relu() -> Iterator[type[Operator]]:
             return emitter.emit("LeakyRelu", list(inputs), alpha=attrs["alpha"])
 
     yield LeakyRelu
-    del base._REGISTRY["leaky_relu"]
+    unregister("leaky_relu")
 
 
 @pytest.mark.usefixtures("leaky_relu")
@@ -84,6 +86,49 @@ def test_graphs_evaluation_and_onnx_know_it() -> None:
     operator = get_operator("leaky_relu")
     assert operator.flops((f32(2, 3),), f32(2, 3), {}) == 6
     assert operator.bytes_moved((f32(2, 3),), f32(2, 3), {}) == 2 * 6 * 4
+
+
+RULE = """
+(rule join-before-leaky-relu
+  (law "a function of single elements may be applied after its operands are joined")
+  (from (concat (leaky_relu ?a :alpha ?k) (leaky_relu ?b :alpha ?k) :axis ?i))
+  (to (leaky_relu (concat ?a ?b :axis ?i) :alpha ?k)))
+"""
+
+
+@pytest.mark.usefixtures("leaky_relu")
+def test_a_run_takes_it_through_every_room(tmp_path: Path) -> None:
+    graph = build_graph(
+        "g",
+        {"x": f32(2, 3), "y": f32(2, 5)},
+        {},
+        [
+            Node("leaky_relu", ("x",), ("a",), {"alpha": 0.5}),
+            Node("leaky_relu", ("y",), ("b",), {"alpha": 0.5}),
+            Node("concat", ("a", "b"), ("z",), {"axis": 1}),
+        ],
+        ["z"],
+    )
+    rules, model, output = (tmp_path / name for name in ("r.rules", "g.json", "g.onnx"))
+    rules.write_text(RULE)
+    save_model(graph, model)
+    result = optimize(model, Options(rules=(rules,), cost="t4"), output=output)
+    assert (result.ops_before, result.ops_after) == (
+        {"leaky_relu": 2, "concat": 1},
+        {"concat": 1, "leaky_relu": 1},
+    )
+    saved_us = load_profile("t4").launch_us
+    assert result.cost_before_us - result.cost_after_us == pytest.approx(saved_us, rel=0.01)
+    assert result.verification is not None and result.verification.ok
+    assert [node.op for node in load_model(output).nodes] == ["concat", "leaky_relu"]
+
+
+@pytest.mark.usefixtures("leaky_relu")
+def test_laws_about_it_are_judged() -> None:
+    (sound,) = parse_rules(RULE, "f")
+    assert verify_rule(sound).status == "sound"
+    false = '(rule r (law "l") (from (leaky_relu (leaky_relu ?a :alpha ?k) :alpha ?k)) (to ?a))'
+    assert verify_rule(parse_rules(false, "f")[0]).status == "unsound"
 
 
 @pytest.mark.usefixtures("leaky_relu")

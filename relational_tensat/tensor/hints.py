@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 
-from relational_tensat.rules.soundness.choices import Choices
+from relational_tensat.tensor.choices import Choices
 from relational_tensat.tensor.types import TensorType
 
 Shape = tuple[int, ...]
@@ -95,6 +96,43 @@ class Hints:
         grown = [self.size() if size == 1 else size for size in shape]
         added = self.choices.choice((0, 0, 1, 2))
         return (*(self.size() for _ in range(added)), *grown)
+
+    def ints(self, count: int, low: int, high: int) -> Shape:
+        """Return integers in low..high."""
+        return tuple(self.choices.between(low, high) for _ in range(count))
+
+    def pieces(self, size: int) -> Shape:
+        """Return sizes of pieces: those of what was joined before, or any."""
+        if size in self.cuts and self.choices.often():
+            return self.cuts[size]
+        parts: list[int] = []
+        while size and len(parts) < 3:
+            parts.append(self.choices.between(1, size))
+            size -= parts[-1]
+        return (*parts, size) if size else tuple(parts)
+
+    def reshaped(self, shape: Shape) -> Shape:
+        """Return another shape of as many elements, or the same one."""
+        choices, size = self.choices, math.prod(shape)
+        match choices.weighted(6, 4, 4, 3, 3, 2, 3):
+            case 1:
+                return (size,)
+            case 2 if len(shape) > 1:
+                cut = choices.between(1, len(shape) - 1)
+                return (*shape[: cut - 1], shape[cut - 1] * shape[cut], *shape[cut + 1 :])
+            case 3:
+                at = choices.between(0, len(shape))
+                return (*shape[:at], 1, *shape[at:])
+            case 4:
+                factors = [f for f in (2, 3) if size % f == 0]
+                return (factors[0], size // factors[0]) if factors else (1, *shape)
+            case 5:
+                return tuple(length for length in shape if length != 1)
+            case 6:
+                kept = choices.below(2)  # the last axis, mostly what a product sums over
+                cut = len(shape) - kept
+                return (*choices.shuffled(shape[:cut]), *shape[cut:])
+        return shape
 
     def permutation(self, rank: int) -> Shape:
         """Return an order of axes; the same one again, mostly."""

@@ -1,0 +1,84 @@
+"""The operators by name: registering one makes it known to the whole system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from relational_tensat.base.errors import ShapeError, UsageError, nearest
+from relational_tensat.tensor.operators.base import Operator
+from relational_tensat.tensor.operators.onnx_form import Mapped, OnnxNode
+from relational_tensat.tensor.types import TensorType, ValueType
+
+_REGISTRY: dict[str, Operator] = {}
+_OperatorClass = TypeVar("_OperatorClass", bound=type[Operator])
+
+
+def register(cls: _OperatorClass) -> _OperatorClass:
+    """Class decorator: make the operator known under its name."""
+    if cls.name in _REGISTRY:
+        raise UsageError(f"the operator {cls.name!r} is described twice")
+    _REGISTRY[cls.name] = cls()
+    return cls
+
+
+def unregister(name: str) -> None:
+    """Forget an operator that was registered for a while only (in tests, notebooks)."""
+    del _REGISTRY[name]
+
+
+def get_operator(name: str) -> Operator:
+    """Return the operator of that name.
+
+    Raises:
+        UsageError: there is none; names the nearest.
+    """
+    try:
+        return _REGISTRY[name]
+    except KeyError:
+        hint = nearest(name, _REGISTRY)
+        raise UsageError(f"unknown operator {name!r}{hint}") from None
+
+
+def operators() -> dict[str, Operator]:
+    """Return all operators by name."""
+    return dict(sorted(_REGISTRY.items()))
+
+
+def map_onnx(operator: Operator, node: OnnxNode) -> Mapped | None:
+    """Return what an ONNX node of ``operator.onnx`` becomes, attributes canonical.
+
+    None where the node cannot be expressed exactly: it stays opaque.
+    """
+    types = dict(zip(node.inputs, node.input_types, strict=True))
+    try:
+        mapped = operator.read_onnx(node)
+        return None if mapped is None else _checked(mapped, types)[0]
+    except ShapeError:
+        return None
+
+
+def _checked(mapped: Mapped, types: Mapping[str, TensorType | None]) -> tuple[Mapped, ValueType]:
+    """Type-check a translation, operands first; return it with canonical attributes, and its type.
+
+    Raises:
+        ShapeError: an operator does not take its operands or attributes.
+    """
+    operands: list[str | Mapped] = []
+    types_of_operands: list[ValueType] = []
+    for operand in mapped.inputs:
+        if isinstance(operand, Mapped):
+            inner, kind = _checked(operand, types)
+            operands.append(inner)
+            types_of_operands.append(kind)
+            continue
+        declared = types[operand]
+        if declared is None:
+            raise ShapeError(f"the type of {operand!r} is not known")
+        operands.append(operand)
+        types_of_operands.append(declared)
+    operator = get_operator(mapped.op)
+    operator.check_arity(len(operands))
+    inputs = tuple(types_of_operands)
+    attrs = operator.canonical(inputs, mapped.attrs)
+    return Mapped(mapped.op, tuple(operands), attrs), operator.infer(inputs, attrs)

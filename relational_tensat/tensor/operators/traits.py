@@ -1,0 +1,57 @@
+"""The few words in which operators say what they are to other rooms: kernels, families, uses."""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+
+#: What runs when an operator is applied:
+#: nothing: what is there is used as it is (leaves, tuples and their parts, identities);
+#: view: the same memory under another shape, free on every device;
+#: copy: elements move to a tensor of their own, which costs its bytes. No consumer reads a split, slice
+#: or transpose in place: all operands are contiguous (a profile may say otherwise, see ``free`` there);
+#: compute: a kernel that computes.
+KERNELS = ("nothing", "view", "copy", "compute")
+
+
+class Family(StrEnum):
+    """Operators whose kernels are alike: their times are fitted together."""
+
+    CONVOLUTION = "convolution"
+    MATRIX_PRODUCT = "matrix product"
+    POOLING = "pooling"
+    NORMALIZATION = "normalization"
+    REDUCTION = "reduction"
+    ELEMENT_WISE = "element-wise"
+    #: Whose kernel is not known: it depends on attributes that only ONNX understands.
+    UNKNOWN = "unknown"
+    COPY = "copy"
+    VIEW = "view"
+    NOTHING = "nothing"
+
+    @property
+    def has_products(self) -> bool:
+        """Whether results are sums of products, which tensor cores compute where they are allowed."""
+        return self in (Family.CONVOLUTION, Family.MATRIX_PRODUCT)
+
+
+class Use(Enum):
+    """What an operator does with an operand: which random numbers make sense for it."""
+
+    #: Computes with it; numbers of any sign and size make sense.
+    VALUE = "value"
+    #: Only moves its elements: what they are for is decided where the result is used.
+    MOVED = "moved"
+    #: Puts its elements beside those of other operands.
+    JOINED = "joined"
+    #: Adds it.
+    ADDED = "added"
+    #: Multiplies its elements with each other.
+    MULTIPLIED = "multiplied"
+    #: Divides by it, or takes its root or logarithm: numbers away from 0 and above it.
+    POSITIVE = "positive"
+    #: Takes it for an exponent.
+    EXPONENT = "exponent"
+    #: Takes its integers for positions on an axis (``Operator.index_range``).
+    INDEX = "index"
+    #: Nobody but ONNX knows: data that a graph has for it stays as it is.
+    STRUCTURE = "structure"
