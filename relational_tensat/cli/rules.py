@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError, nearest
 from relational_tensat.cli.parser import Parser, one_of
+from relational_tensat.cli.rules_frame import add_rule_files
 
 if TYPE_CHECKING:
     from relational_tensat.rules.model import Rule
@@ -28,10 +29,7 @@ def add_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument("subject", nargs="?", metavar="NAME|FILE", help="what to show or check")
     parser.add_argument("--sql", action="store_true", help="with show: print the SQL that it runs")
-    parser.add_argument(
-        "--rules", type=Path, action="append", default=[], metavar="PATH",
-        help="a rule file or folder, instead of the rules that ship (repeatable)",
-    )  # fmt: skip
+    add_rule_files(parser, "--rules", "PATH")
 
 
 def execute(args: argparse.Namespace) -> int:

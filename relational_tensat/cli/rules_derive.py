@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 
 from relational_tensat.cli.parser import Parser, seconds, whole_number
-from relational_tensat.cli.watching import watched
+from relational_tensat.cli.rules_frame import add_json, add_rule_files, add_seed, collect, report
 
 HELP = "say for each rule of a file whether the rules that ship prove its two sides equal"
 
@@ -25,10 +23,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="derive these rules only; NAME is also NAME[…]"
     )
-    parser.add_argument(
-        "--rules", type=Path, action="append", default=[], metavar="PATH",
-        help="derive from a rule file or folder, instead of the rules that ship (repeatable)",
-    )  # fmt: skip
+    add_rule_files(parser, "--rules", "PATH", "derive from ")
     parser.add_argument(
         "--time-limit", type=seconds, default=30.0, metavar="S",
         help="seconds for a rule [%(default)s]",
@@ -37,16 +32,12 @@ def add_arguments(parser: Parser) -> None:
         "--node-limit", type=whole_number, default=10_000, metavar="N",
         help="at most so many e-nodes in an e-graph [%(default)s]",
     )  # fmt: skip
-    parser.add_argument(
-        "--seed", type=whole_number, default=0, metavar="N",
-        help="of the operands that are drawn [%(default)s]",
-    )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+    add_seed(parser)
+    add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Derive and report; 4 where a rule is not derived."""
-    from relational_tensat.cli.console import stdout_console
     from relational_tensat.cli.rules_derive_text import derivations_json, print_derivations
     from relational_tensat.explore.derivation import Effort, derive_rules
     from relational_tensat.explore.derivation.reading import read_subjects
@@ -60,17 +51,15 @@ def execute(args: argparse.Namespace) -> int:
         check_trust(laws, verify=lambda unknown: verify_rules(unknown, shrink=False))
     effort = Effort(e_nodes=max(args.node_limit, 1), seconds=args.time_limit, seed=args.seed)
     derived = derive_rules([subject.rule for subject in subjects], laws, effort)
-    derivations = list(
-        derived
-        if args.json
-        else watched(
-            derived,
-            lambda count, last: f"{count} of {len(subjects)} rules tried, the last one {last.rule}",
-        )
+    derivations = collect(
+        derived,
+        lambda count, last: f"{count} of {len(subjects)} rules tried, the last one {last.rule}",
+        as_json=args.json,
     )
     conditions = {subject.rule.name: subject.condition for subject in subjects if subject.condition}
-    if args.json:
-        sys.stdout.write(json.dumps(derivations_json(derivations, conditions)) + "\n")
-    else:
-        print_derivations(derivations, conditions, len(laws), stdout_console())
+    report(
+        lambda: derivations_json(derivations, conditions),
+        lambda console: print_derivations(derivations, conditions, len(laws), console),
+        as_json=args.json,
+    )
     return 0 if all(subject.derived for subject in derivations) else _MISSING

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.parser import Parser, whole_number
-from relational_tensat.cli.watching import watched
+from relational_tensat.cli.rules_frame import add_json, add_seed, collect, report
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 HELP = "read rules of TASO or TENSAT, say which are sound and under which condition, write them"
 
@@ -28,16 +30,12 @@ def add_arguments(parser: Parser) -> None:
         "--trials", type=whole_number, metavar="N",
         help="configurations that a rule is verified on [as many as `rules verify` tries]",
     )  # fmt: skip
-    parser.add_argument(
-        "--seed", type=whole_number, default=0, metavar="N",
-        help="of the operands that are drawn [%(default)s]",
-    )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+    add_seed(parser)
+    add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Import, report, write; what is unsound is said and marked, and no failure of the command."""
-    from relational_tensat.cli.console import stdout_console
     from relational_tensat.cli.rules_import_text import imports_json, print_imports
     from relational_tensat.rules.soundness import DEFAULT_TRIALS
     from relational_tensat.rules.taso import import_rules, write_judged
@@ -50,20 +48,19 @@ def execute(args: argparse.Namespace) -> int:
     trials = DEFAULT_TRIALS if args.trials is None else args.trials
     begin = time.monotonic()
     judged = import_rules(args.file, seed=args.seed, trials=trials)
-    judgements = list(
-        judged
-        if args.json
-        else watched(
-            judged, lambda count, last: f"{count} rules judged, the last one {last.rule.name}"
-        )
+    judgements = collect(
+        judged,
+        lambda count, last: f"{count} rules judged, the last one {last.rule.name}",
+        as_json=args.json,
     )
     seconds = time.monotonic() - begin
     if output is not None:
         write_judged(output, judgements, args.file.name)
-    if args.json:
-        sys.stdout.write(json.dumps(imports_json(judgements, args.file, output, seconds)) + "\n")
-    else:
-        print_imports(judgements, seconds, stdout_console())
+
+    def show(console: Console) -> None:
+        print_imports(judgements, seconds, console)
         if output is not None:
-            stdout_console().print(f"written to {output}")
+            console.print(f"written to {output}")
+
+    report(lambda: imports_json(judgements, args.file, output, seconds), show, as_json=args.json)
     return 0

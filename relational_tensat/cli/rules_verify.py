@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
 from pathlib import Path
 
 from relational_tensat.cli.parser import Parser, whole_number
-from relational_tensat.cli.watching import watched
+from relational_tensat.cli.rules_frame import add_json, add_rule_files, add_seed, collect, report
 
 HELP = "try rules on random operands, exactly; print the smallest counterexample of what is wrong"
 
@@ -21,18 +19,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="verify these rules only; NAME is also NAME[…]"
     )
-    parser.add_argument(
-        "--file", type=Path, action="append", default=[], metavar="F",
-        help="a rule file or folder, instead of the rules that ship (repeatable)",
-    )  # fmt: skip
+    add_rule_files(parser, "--file", "F")
     parser.add_argument(
         "--trials", type=whole_number, metavar="N",
         help="different configurations to try a rule on [150]",
     )  # fmt: skip
-    parser.add_argument(
-        "--seed", type=whole_number, default=0, metavar="N",
-        help="of the operands that are drawn [%(default)s]",
-    )  # fmt: skip
+    add_seed(parser)
     parser.add_argument(
         "--jobs", type=whole_number, default=0, metavar="N",
         help="processes; 0 for one per core [%(default)s]",
@@ -41,12 +33,11 @@ def add_arguments(parser: Parser) -> None:
         "--record", type=Path, metavar="FILE",
         help="write the verdicts here: rules/verdicts.json are those of the rules that ship",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
+    add_json(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     """Verify and report; 4 where a rule is unsound or untested."""
-    from relational_tensat.cli.console import stdout_console
     from relational_tensat.cli.rules_verify_text import print_verdicts, verdicts_json
     from relational_tensat.rules.library import load_rules
     from relational_tensat.rules.soundness.content import content_hash
@@ -62,24 +53,22 @@ def execute(args: argparse.Namespace) -> int:
         trials=DEFAULT_TRIALS if args.trials is None else args.trials,
         jobs=args.jobs or cores(),
     )
-    found = list(
-        results
-        if args.json
-        else watched(
-            results,
-            lambda count, last: f"{count} of {len(rules)} rules verified, last {last.verdict.rule}",
-        )
+    timed = collect(
+        results,
+        lambda count, last: f"{count} of {len(rules)} rules verified, last {last.verdict.rule}",
+        as_json=args.json,
     )
     seconds = time.monotonic() - begin
     verdicts = {
-        content_hash(rule): result.verdict for rule, result in zip(rules, found, strict=True)
+        content_hash(rule): result.verdict for rule, result in zip(rules, timed, strict=True)
     }
     if args.record is not None:
         write_verdicts(args.record, verdicts)
     if args.trials is None or args.trials >= DEFAULT_TRIALS:
         keep_verdicts(verdicts)
-    if args.json:
-        sys.stdout.write(json.dumps(verdicts_json(found, seconds)) + "\n")
-    else:
-        print_verdicts(found, seconds, stdout_console())
-    return 0 if all(result.verdict.status == "sound" for result in found) else _FAILED
+    report(
+        lambda: verdicts_json(timed, seconds),
+        lambda console: print_verdicts(timed, seconds, console),
+        as_json=args.json,
+    )
+    return 0 if all(result.verdict.status == "sound" for result in timed) else _FAILED
