@@ -9,12 +9,11 @@ from collections.abc import Callable
 
 from relational_tensat.base.errors import nearest
 from relational_tensat.rules.builder.expressions import Tensor, apply
-from relational_tensat.rules.terms import EXCLUDED
 from relational_tensat.tensor.operators import operators
 
 
 def __getattr__(name: str) -> Callable[..., Tensor]:
-    known = operators().keys() - EXCLUDED
+    known = _known()
     if name not in known:
         raise AttributeError(f"unknown operator {name!r}{nearest(name, known)}")
 
@@ -26,4 +25,9 @@ def __getattr__(name: str) -> Callable[..., Tensor]:
 
 
 def __dir__() -> list[str]:
-    return sorted(operators().keys() - EXCLUDED)
+    return _known()
+
+
+def _known() -> list[str]:
+    """Return the names of the operators that rules may speak of, sorted."""
+    return [name for name, operator in operators().items() if operator.in_rules]

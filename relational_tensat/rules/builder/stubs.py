@@ -10,7 +10,6 @@ from pathlib import Path
 from relational_tensat.rules.builder.fn import python_name
 from relational_tensat.rules.functions import functions
 from relational_tensat.rules.functions.registry import Function
-from relational_tensat.rules.terms import EXCLUDED
 from relational_tensat.tensor.operators import Attr, Operator, operators
 from relational_tensat.tensor.operators.attributes import REQUIRED
 
@@ -24,7 +23,7 @@ _TYPES = {
 def stubs() -> dict[str, str]:
     """Return the text of each stub file, by name."""
     ops = ["from relational_tensat.rules.builder.expressions import Choice, Tensor, Value", ""]
-    known = {name: operator for name, operator in operators().items() if name not in EXCLUDED}
+    known = {name: operator for name, operator in operators().items() if operator.in_rules}
     ops += [_operator(name, operator) for name, operator in known.items()]
     values = [
         "from relational_tensat.rules.builder.expressions import Choice, Tensor, Value",

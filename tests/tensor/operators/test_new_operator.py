@@ -112,7 +112,7 @@ def test_a_run_takes_it_through_every_room(tmp_path: Path) -> None:
     rules, model, output = (tmp_path / name for name in ("r.rules", "g.json", "g.onnx"))
     rules.write_text(RULE)
     save_model(graph, model)
-    result = optimize(model, Options(rules=(rules,), cost="t4"), output=output)
+    result = optimize(model, Options.of(rules=(rules,), cost="t4"), output=output)
     assert (result.ops_before, result.ops_after) == (
         {"leaky_relu": 2, "concat": 1},
         {"concat": 1, "leaky_relu": 1},
