@@ -71,3 +71,9 @@ def test_rooms_import_only_from_rooms_above_them_in_the_table() -> None:
 def test_no_module_name_stands_three_times() -> None:
     names = Counter(path.stem for path in modules().values() if path.stem != "__init__")
     assert {name: count for name, count in names.items() if count > 2} == {}
+
+
+def test_ctrl_c_is_taken_in_one_place() -> None:
+    """Whoever wants to know of it asks a ``Watch``, or says what it means to ``ctrl_c_taken``."""
+    takers = [name for name, path in modules().items() if "signal.signal(" in path.read_text()]
+    assert takers == ["relational_tensat.base.signals"]

@@ -10,11 +10,11 @@ start. Here HiGHS solves them, there SCIP; what comes back is rounded here, trun
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
+from relational_tensat.base.watch import Watch
 from relational_tensat.extract.exact.solve.formulation import rows_from_triples
 from relational_tensat.extract.exact.solve.solver import (
     Columns,
@@ -62,9 +62,9 @@ def solve_paper_form(
     Raises:
         RelationalTensatError: HiGHS refused the model.
     """
-    deadline = time.monotonic() + time_limit_s
+    watch = Watch(time_limit_s)
     columns, rows = paper_form(problem, form)
-    result = solve_mip(columns, rows, SolverOptions(deadline, threads))
+    result = solve_mip(columns, rows, SolverOptions(watch, threads))
     choice = None if result.values is None else _chosen(problem, result.values)
     return PaperResult(choice, max(0.0, result.bound), result.proven, result.status)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
-import threading
 from types import FrameType, TracebackType
 from typing import Any
+
+from relational_tensat.base.signals import ctrl_c_taken
 
 
 class Postponed:
@@ -17,11 +18,11 @@ class Postponed:
     def __init__(self) -> None:
         self._frame: FrameType | None = None
         self._pressed = False
+        self._taken = ctrl_c_taken(self._on_signal)
         self._previous: Any = None
 
     def __enter__(self) -> Postponed:
-        if threading.current_thread() is threading.main_thread():
-            self._previous = signal.signal(signal.SIGINT, self._on_signal)
+        self._previous = self._taken.__enter__()
         return self
 
     def __exit__(
@@ -30,12 +31,9 @@ class Postponed:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        previous, self._previous = self._previous, None
-        if previous is None:
-            return
-        signal.signal(signal.SIGINT, previous)
-        if self._pressed and callable(previous):
-            previous(signal.SIGINT, self._frame)
+        self._taken.__exit__(None, None, None)
+        if self._pressed and callable(self._previous):
+            self._previous(signal.SIGINT, self._frame)
 
     def check(self) -> None:
         """Go no further if Ctrl-C was pressed: where the block waits for another process.

@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 from relational_tensat.base.errors import UnsoundRuleError
+from relational_tensat.base.watch import Guard, Watch
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
@@ -28,7 +29,7 @@ from relational_tensat.explore.checkpoint import Checkpoint, Tally, write_checkp
 from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
-from relational_tensat.explore.limits import Guard, multi_room, scarce_room
+from relational_tensat.explore.limits import multi_room, scarce_room
 from relational_tensat.explore.match.matching import Matcher
 from relational_tensat.explore.outcome import Exploration, IterationReport, read_log, rule_stats
 from relational_tensat.rules.model import Rule
@@ -47,6 +48,7 @@ def explore(
     until: Callable[[EGraph], bool] | None = None,
     after: Callable[[int], str | None] | None = None,
     start: Checkpoint | None = None,
+    watch: Watch | None = None,
 ) -> Exploration:
     """Grow an e-graph by rules until it is saturated, has what is looked for, or a limit is reached.
 
@@ -60,11 +62,12 @@ def explore(
         start: where another process left an exploration of this e-graph by these rules; it goes on
             from there, all but the time limit as if nothing had happened. ``after`` is then called
             for the last complete iteration, too.
+        watch: the run's. Ctrl-C ends the exploration, and nothing else of the run.
 
     Raises:
         UnsoundRuleError: a rule would unite classes of different types.
     """
-    runner = _Runner(egraph, rules, options or ExplorationOptions(), start)
+    runner = _Runner(egraph, rules, options or ExplorationOptions(), start, watch or Watch())
     return runner.run(progress, until, after)
 
 
@@ -79,10 +82,12 @@ class _Runner:
         rules: Sequence[Rule],
         options: ExplorationOptions,
         start: Checkpoint | None,
+        watch: Watch,
     ) -> None:
         self._egraph = egraph
         self._database = egraph.database
         self._options = options
+        self._watch = watch
         self._started = time.perf_counter()
         self._iteration_started, self._statements_before = self._started, 0
         self._tally = Tally()
@@ -122,7 +127,7 @@ class _Runner:
         until: Callable[[EGraph], bool] | None,
         after: Callable[[int], str | None] | None,
     ) -> Exploration:
-        guard = Guard(self._database, self._options.time_limit_s)
+        guard = self._watch.guard(self._database.interrupt, self._options.time_limit_s)
         done = self._state.iteration
         reason = None
         with guard.watching():

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from relational_tensat.base.collector import no_garbage_collection
 from relational_tensat.base.errors import RelationalTensatError
-from relational_tensat.base.interruption import Interruption
 from relational_tensat.base.process import ProcessOptions
+from relational_tensat.base.watch import Watch
 from relational_tensat.extract.exact.ilp import search_ilp
 from relational_tensat.extract.exact.solve.search import EQUAL
-from relational_tensat.extract.exact.solve.solver import Progress, ShouldStop, SolverOptions
+from relational_tensat.extract.exact.solve.solver import Progress, SolverOptions
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.greedy.dag import cheapest_greedy
 from relational_tensat.extract.greedy.in_sql import InTables, greedy_in_sql
@@ -33,10 +33,9 @@ def extract(
     options: ExtractionOptions | None = None,
     process: ProcessOptions | None = None,
     *,
-    should_stop: ShouldStop | None = None,
+    watch: Watch | None = None,
     progress: Progress | None = None,
     start: Ints | None = None,
-    interruption: Interruption | None = None,
     tables: InTables | None = None,
 ) -> Extraction:
     """Choose the cheapest graph of an e-graph.
@@ -48,10 +47,10 @@ def extract(
         options: the extractor, what it may do and how long.
         process: threads and seed of HiGHS. With one thread, equal inputs give equal results (time limits
             aside).
-        should_stop: asked often during ``ilp``; True returns the best choice so far.
+        watch: the run's, so that one Ctrl-C ends all that share it; where it is over before the time limit,
+            ``ilp`` returns the best choice so far.
         progress: called with (cost, bound) in µs whenever ``ilp`` improves one of them.
         start: an acyclic choice for ``ilp`` to begin from; the result is never worse.
-        interruption: shared by all that one Ctrl-C shall end.
         tables: where the e-graph is in tables, these, so that SQL works on them directly.
 
     Raises:
@@ -65,16 +64,9 @@ def extract(
     if method != "ilp":
         choice, note = _greedy(problem, method, time_limit_s, tables)
         return _result(problem, choice, 0.0, method, begin, note)
-    interruption = interruption or Interruption()
-    limits = SolverOptions(
-        begin + time_limit_s,
-        process.threads,
-        process.seed,
-        should_stop,
-        interruption,
-        techniques,
-    )
-    with interruption.watching(), no_garbage_collection():  # it took 40 % of large searches
+    step = (watch or Watch()).within(time_limit_s)
+    limits = SolverOptions(step, process.threads, process.seed, techniques)
+    with step.watching(), no_garbage_collection():  # it took 40 % of large searches
         search = search_ilp(problem, options.ilp_cycles, limits, progress, start)
     found = _result(problem, search.best, search.bound_us, method, begin, "; ".join(search.notes))
     if found.cost_us > search.baseline_us * (1 + EQUAL):
@@ -83,7 +75,7 @@ def extract(
         )
     return replace(
         found,
-        interrupted=interruption.happened,
+        interrupted=step.happened,
         reductions=dict(techniques.dropped),
         reduced_size=techniques.left,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, open_source
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.stopwatch import TimeSpent
@@ -38,8 +39,9 @@ class RunState:
         source: the model as it was named, a file or a graph.
         output: where the result is to be written, as it was named.
         cost: what costs are from; ``has_own_costs`` if that is the caller's own object.
+        watch: has Ctrl-C, the clock and deadlines.
         phases: announces and times what is done.
-        resources: the e-graph's database and the watch for Ctrl-C, closed once extraction is over.
+        resources: the e-graph's database, and that Ctrl-C is taken, until extraction is over.
         notes: what the reader should know beside the figures.
 
         graph: (load) the model as it was read.
@@ -70,6 +72,7 @@ class RunState:
     cost: CostSource
     has_own_costs: bool
     phases: Phases
+    watch: Watch = field(default_factory=Watch)
     resources: ExitStack = field(default_factory=ExitStack)
     notes: tuple[str, ...] = ()
 
@@ -146,7 +149,12 @@ class RunState:
         """
         self.resources.enter_context(closing(egraph))
         extractor = AnytimeExtractor(
-            egraph, self.cost, self.options.extraction, self.options.process, self.phases.progress
+            egraph,
+            self.cost,
+            self.options.extraction,
+            self.options.process,
+            self.phases.progress,
+            self.watch,
         )
-        self.resources.enter_context(extractor.interruption.watching())
+        self.resources.enter_context(self.watch.watching())
         return replace(self, egraph=egraph, extractor=extractor)

@@ -8,6 +8,7 @@ import pytest
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.process import ProcessOptions
+from relational_tensat.base.watch import Watch
 from relational_tensat.extract import (
     UNUSED,
     Extraction,
@@ -89,7 +90,9 @@ def test_interrupt_returns_the_best_so_far() -> None:
         asked += 1
         return asked > 60
 
-    found = extract(problem, ExtractionOptions(time_limit_s=600), should_stop=stop_later)
+    found = extract(
+        problem, ExtractionOptions(time_limit_s=600), watch=Watch(should_stop=stop_later)
+    )
     assert asked > 60
     assert_sound(problem, found)
     assert not found.optimal

@@ -9,6 +9,7 @@ import pytest
 
 import relational_tensat.extract as package
 from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.base.watch import Watch
 from relational_tensat.extract import (
     Extraction,
     ExtractionOptions,
@@ -62,7 +63,7 @@ def test_without_any_time(cycles: str) -> None:
                 found = extract(
                     problem,
                     ExtractionOptions(ilp_cycles=cycles, time_limit_s=0.0),
-                    should_stop=stop,
+                    watch=Watch(should_stop=stop),
                 )
                 assert_no_worse(problem, found)
                 greedy_us = dag_cost_us(problem, greedy_dag(problem))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.base.watch import Watch
 from relational_tensat.extract import UNUSED, ExtractionProblem, extract, topological_order
 from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
@@ -32,7 +32,7 @@ SEEDS = st.integers(0, 10**9)
 
 
 def options() -> SolverOptions:
-    return SolverOptions(time.monotonic() + 60)
+    return SolverOptions(Watch(60.0))
 
 
 def relaxed(problem: ExtractionProblem, model: Formulation, rows: Rows) -> Relaxation | None:

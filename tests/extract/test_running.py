@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from relational_tensat.base.interruption import Interruption
+from relational_tensat.base.watch import Watch
 from relational_tensat.extract.exact.solve import running
 from relational_tensat.extract.exact.solve.running import run_highs
 
@@ -41,7 +41,7 @@ def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_ends_has_ended() -> None:
     busy = Busy()
     busy.stop.set()
-    assert run_highs(highs(busy), Interruption())
+    assert run_highs(highs(busy), Watch())
     assert busy.runs == 1
 
 
@@ -49,15 +49,15 @@ def test_what_ends_has_ended() -> None:
     threading.current_thread() is not threading.main_thread(), reason="signals need it"
 )
 def test_what_does_not_answer_is_left_and_waited_for_before_the_next_run() -> None:
-    busy, interruption = Busy(pressed=1), Interruption()
-    with interruption.watching():
-        assert not run_highs(highs(busy), interruption)
-    assert interruption.happened
+    busy, watch = Busy(pressed=1), Watch()
+    with watch.watching():
+        assert not run_highs(highs(busy), watch)
+    assert watch.happened
     assert busy.runs == 0
     following = Busy()
     following.stop.set()
     threading.Timer(0.2, busy.stop.set).start()
-    assert run_highs(highs(following), Interruption())
+    assert run_highs(highs(following), Watch())
     assert (busy.runs, following.runs) == (1, 1)
 
 
@@ -66,15 +66,15 @@ def test_what_does_not_answer_is_left_and_waited_for_before_the_next_run() -> No
 )
 def test_the_second_ctrl_c_ends_the_program() -> None:
     """Two signals that come at once are one: the second is sent when the first has arrived."""
-    busy, interruption = Busy(pressed=1), Interruption()
+    busy, watch = Busy(pressed=1), Watch()
 
     def insist() -> None:
-        while not interruption.happened:
+        while not watch.happened:
             pass
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=insist).start()
     running.GRACE_S = 0.5
-    with interruption.watching(), pytest.raises(KeyboardInterrupt):
-        run_highs(highs(busy), interruption)
+    with watch.watching(), pytest.raises(KeyboardInterrupt):
+        run_highs(highs(busy), watch)
     busy.stop.set()

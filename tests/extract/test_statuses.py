@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.base.watch import Watch
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.exact.solve.formulation import formulate
 from relational_tensat.extract.exact.solve.mip import cut_and_solve
@@ -76,7 +76,7 @@ def test_without_a_solution_the_choice_there_was_stays(
         "relational_tensat.extract.exact.solve.mip.solve_mip", lambda *_, **__: result
     )
     model = formulate(problem, "auto", 1.0)
-    cut_and_solve(search, model, model.columns, model.rows, SolverOptions(time.monotonic() + 9))
+    cut_and_solve(search, model, model.columns, model.rows, SolverOptions(Watch(9.0)))
     assert (search.cost_us, search.bound_us) == (2.0, 0.0)
     assert search.notes == [f"HiGHS: {name}"]
 
@@ -94,17 +94,17 @@ def test_a_model_with_a_solution_is_not_infeasible(monkeypatch: pytest.MonkeyPat
             model,
             model.columns,
             model.rows,
-            SolverOptions(time.monotonic() + 9),
+            SolverOptions(Watch(9.0)),
         )
 
 
 def test_highs_says_infeasible_and_out_of_time() -> None:
     columns = Columns(np.ones(1), np.zeros(1), np.ones(1), np.ones(1, dtype=np.bool_))
     beyond = rows_of_lists([([0], [1.0])], 2.0, math.inf)
-    assert solve_mip(columns, beyond, SolverOptions(time.monotonic() + 9)).infeasible
+    assert solve_mip(columns, beyond, SolverOptions(Watch(9.0))).infeasible
     problem = layered_problem(layers=3, width=6, seed=1)
     model = formulate(problem, "real", 1.0)
-    late = solve_mip(model.columns, model.rows, SolverOptions(deadline=0.0))
+    late = solve_mip(model.columns, model.rows, SolverOptions(Watch(0.0)))
     assert not late.proven
     assert "time" in late.status
     if late.values is None:

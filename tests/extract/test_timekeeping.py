@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.deadline import Budget, BudgetSpentError, Check, OutOfTimeError
+from relational_tensat.base.watch import Watch
 from relational_tensat.extract import ExtractionOptions, ExtractionProblem, extract, is_acyclic
 from relational_tensat.extract.exact.neighbourhoods import early
 from relational_tensat.extract.exact.reduce.detours import drop_detours
@@ -76,7 +77,7 @@ def test_whatever_step_it_is_in_the_search_ends(
     limit_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = FakeClock()
-    monkeypatch.setattr("relational_tensat.extract.exact.solve.solver.time", clock)
+    monkeypatch.setattr("relational_tensat.base.watch.time", clock)
     monkeypatch.setattr("relational_tensat.base.deadline.time", clock)
     monkeypatch.setattr("relational_tensat.extract.extraction.time", clock)
     monkeypatch.setattr(greedy_dag, "LARGEST_UNLIMITED", 0)
@@ -100,7 +101,7 @@ def test_what_reductions_do_not_end_leaves_time_for_a_bound_and_the_optimum(
     problem = layered_problem(layers=1, width=4, seed=3)
     expected = extract(problem)
     clock = FakeClock()
-    for module in ("extract.exact.solve.solver", "base.deadline", "extract.extraction"):
+    for module in ("base.watch", "base.deadline", "extract.extraction"):
         monkeypatch.setattr(f"relational_tensat.{module}.time", clock)
     if name in DEAR:
         monkeypatch.setitem(REDUCTIONS, name, endless)
@@ -149,4 +150,4 @@ def test_what_was_found_to_be_dominated_before_the_budget_is_spent_is_dropped() 
 
 def test_a_check_raises_when_the_time_is_over() -> None:
     with pytest.raises(OutOfTimeError):
-        SolverOptions(deadline=0.0).check()
+        SolverOptions(Watch(0.0)).check()

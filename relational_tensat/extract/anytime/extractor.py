@@ -10,15 +10,14 @@ one, which has a limit of its own.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import astuple, fields, replace
 
 import numpy as np
 
-from relational_tensat.base.interruption import Interruption
 from relational_tensat.base.process import ProcessOptions
+from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, as_source, graph_cost_us
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.extract.anytime.entry import ExtractionEntry, ExtractionProgress
@@ -38,7 +37,7 @@ class AnytimeExtractor:
     Attributes:
         log: what each extraction found.
         spent_s: wall seconds of the extractions between iterations.
-        interruption: whether Ctrl-C was pressed; once is enough for all of them.
+        watch: the run's: whether Ctrl-C was pressed; once is enough for all of them.
     """
 
     def __init__(
@@ -48,6 +47,7 @@ class AnytimeExtractor:
         options: ExtractionOptions,
         process: ProcessOptions,
         progress: ExtractionProgress,
+        watch: Watch | None = None,
     ) -> None:
         self.log: list[ExtractionEntry] = []
         self.spent_s = 0.0
@@ -56,8 +56,8 @@ class AnytimeExtractor:
         self._options = options
         self._process = process
         self._progress = progress
-        self.interruption = Interruption()
-        self._started = time.monotonic()
+        self.watch = watch or Watch()
+        self._started = self.watch.now()
         self._best_us = graph_cost_us(egraph.graph, cost)
         self._kept: KeptChoice | None = None
         self._last: tuple[TableProblem, Extraction] | None = None
@@ -84,11 +84,11 @@ class AnytimeExtractor:
         """
         every = self._options.extract_every
         if every == 0 or iteration % every:
-            return "interrupted" if self.interruption.happened else None
+            return "interrupted" if self.watch.happened else None
         if all(entry.iteration != iteration for entry in self.log):
-            with self.interruption.watching(), self._counting():
+            with self.watch.watching(), self._counting():
                 self._extract_between(iteration)
-        if self.interruption.happened:
+        if self.watch.happened:
             return "interrupted"
         return "patience" if 0 < self._options.patience <= self._in_vain else None
 
@@ -104,8 +104,8 @@ class AnytimeExtractor:
             KeyboardInterrupt: Ctrl-C was pressed twice.
             NoSolutionError: the root has no acyclic derivation.
         """
-        begun = time.monotonic()
-        with self.interruption.watching():
+        begun = Watch.now()
+        with self.watch.watching():
             table = self._problem()
             found = self._known(table)
             if found is None:
@@ -124,7 +124,7 @@ class AnytimeExtractor:
         return found
 
     def _extract_between(self, iteration: int) -> None:
-        begun = time.monotonic()
+        begun = Watch.now()
         explored_s = begun - self._started - self.spent_s
         limit_s = min(max(explored_s - self.spent_s, LEAST_S), self._options.time_limit_s)
         with self._egraph.transaction():
@@ -158,7 +158,7 @@ class AnytimeExtractor:
     def _problem(self) -> TableProblem:
         """Return the extraction problem; measuring its costs is no search that has a best so far."""
         is_instant = as_source(self._cost).is_instant
-        with nullcontext() if is_instant else self.interruption.final():
+        with nullcontext() if is_instant else self.watch.final():
             return extraction_problem(self._egraph, self._cost)
 
     def _known(self, table: TableProblem) -> Extraction | None:
@@ -170,19 +170,18 @@ class AnytimeExtractor:
         return found if ended else None
 
     def _search(
-        self, table: TableProblem, limit_s: float, should_stop: Callable[[], bool] | None = None
+        self, table: TableProblem, limit_s: float, should_stop: ShouldStop | None = None
     ) -> Extraction:
         options = replace(self._options, time_limit_s=limit_s)
         has_best_so_far = options.extractor == "ilp"
-        with nullcontext() if has_best_so_far else self.interruption.final():
+        with nullcontext() if has_best_so_far else self.watch.final():
             return extract(
                 table.problem,
                 options,
                 self._process,
-                should_stop=should_stop,
+                watch=self.watch.within(limit_s, should_stop),
                 progress=self._progress.extraction,
                 start=self._start(table),
-                interruption=self.interruption,
                 tables=table.in_tables(self._egraph),
             )
 
@@ -198,18 +197,18 @@ class AnytimeExtractor:
     @contextmanager
     def _counting(self) -> Iterator[None]:
         """Add the block's wall seconds to ``spent_s``."""
-        begun = time.monotonic()
+        begun = Watch.now()
         try:
             with self._egraph.database.stopwatch.phase("extract"):
                 yield
         finally:
-            self.spent_s += time.monotonic() - begun
+            self.spent_s += Watch.now() - begun
 
 
 def _entry(
     iteration: int, found: Extraction, best_us: float, begun: float, *, final: bool
 ) -> ExtractionEntry:
-    seconds = time.monotonic() - begun
+    seconds = Watch.now() - begun
     return ExtractionEntry(
         iteration, found.cost_us, best_us, found.bound_us, found.optimal, seconds, final
     )

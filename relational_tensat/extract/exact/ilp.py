@@ -51,13 +51,13 @@ def search_ilp(
         search.offer(choice)
     search.baseline_us = search.cost_us
     try:
-        with options.interruption.raising():
+        with options.watch.raising():
             _search(search, choices, cycles, options)
     except KeyboardInterrupt:
-        options.interruption.survive()
+        options.watch.survive()
     except OutOfTimeError as limit:
         search.notes.append(str(limit))
-    if options.interruption.happened:
+    if options.watch.happened:
         search.notes.append("interrupted")
     return search
 

@@ -22,6 +22,7 @@ def explore(state: RunState) -> RunState:
             progress=phases.progress.iteration,
             after=state.extractor.after,
             start=state.start,
+            watch=state.watch,
         )
     phases.move(state.extractor.spent_s, source="explore", target="extract")
     return replace(state, exploration=exploration, blocks=blocks)

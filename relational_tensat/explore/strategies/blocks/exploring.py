@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 
 from relational_tensat.base.process import ProcessOptions
+from relational_tensat.base.watch import Watch
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.checkpoint import Checkpoint
@@ -39,6 +40,7 @@ def explore_blocks(
     progress: Callable[[IterationReport], None] | None = None,
     after: Callable[[int], str | None] | None = None,
     start: Checkpoint | None = None,
+    watch: Watch | None = None,
 ) -> tuple[Exploration, BlocksReport | None]:
     """Explore an e-graph that holds an original graph and nothing else, by its blocks if it has any.
 
@@ -47,6 +49,7 @@ def explore_blocks(
         process: of the database that windows are explored in.
         progress, after: as ``explore``; ``after`` is not called for iterations of exploring windows but
             for the last one, when that is copied.
+        watch: as ``explore``.
         start: where another process left the exploration; what recurs is not looked for then.
 
     Returns:
@@ -84,6 +87,7 @@ def explore_blocks(
         progress=progress,
         after=after,
         start=start,
+        watch=watch,
     )
     return replace(exploration, seconds=time.perf_counter() - started), report
 

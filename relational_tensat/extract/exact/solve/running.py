@@ -13,7 +13,7 @@ import time
 
 import highspy
 
-from relational_tensat.base.interruption import Interruption
+from relational_tensat.base.watch import Watch
 
 GRACE_S = 0.8
 _POLL_S = 0.1
@@ -21,7 +21,7 @@ _POLL_S = 0.1
 _left_running: list[threading.Thread] = []
 
 
-def run_highs(highs: highspy.Highs, interruption: Interruption) -> bool:
+def run_highs(highs: highspy.Highs, watch: Watch) -> bool:
     """Run HiGHS; return whether it has ended, else it must not be touched any more.
 
     Raises:
@@ -31,11 +31,11 @@ def run_highs(highs: highspy.Highs, interruption: Interruption) -> bool:
         _left_running.pop().join()
     thread = threading.Thread(target=highs.run, name="HiGHS")
     deadline = None
-    with interruption.solving():
+    with watch.solving():
         thread.start()
         while thread.is_alive():
             thread.join(_POLL_S)
-            if deadline is None and interruption.happened:
+            if deadline is None and watch.happened:
                 deadline = time.monotonic() + GRACE_S
             if deadline is not None and time.monotonic() > deadline:
                 _left_running.append(thread)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -11,14 +10,12 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.base.deadline import OutOfTimeError
 from relational_tensat.base.errors import RelationalTensatError
-from relational_tensat.base.interruption import Interruption
+from relational_tensat.base.watch import Watch
 from relational_tensat.extract.exact.solve.running import run_highs
 from relational_tensat.extract.problem import Floats, Ints
 from relational_tensat.extract.techniques import Techniques
 
-ShouldStop = Callable[[], bool]
 Progress = Callable[[float, float], None]
 
 _INFINITY = highspy.kHighsInf
@@ -31,21 +28,17 @@ class SolverOptions:
     """How long and with what HiGHS may work.
 
     Attributes:
-        deadline: ``time.monotonic()`` at which it must stop.
+        watch: when it must stop; shares Ctrl-C with the run's.
         threads: worker threads.
         seed: of its randomised heuristics.
-        should_stop: asked often; True makes it stop with the best so far.
-        interruption: remembers a Ctrl-C for all that share these options.
         techniques: which reductions and cuts to use.
         cycles: how circles are kept out of the integer programs of pieces, of ``ordering.WITHIN``.
         is_local: whether only a part of an e-graph is searched, for a better choice.
     """
 
-    deadline: float
+    watch: Watch = field(default_factory=Watch)
     threads: int = 1
     seed: int = 0
-    should_stop: ShouldStop | None = None
-    interruption: Interruption = field(default_factory=Interruption)
     techniques: Techniques = field(default_factory=Techniques)
     cycles: str = "auto"
     is_local: bool = False
@@ -53,20 +46,16 @@ class SolverOptions:
     @property
     def seconds_left(self) -> float:
         """Seconds until the deadline, not negative."""
-        return max(0.0, self.deadline - time.monotonic())
+        return self.watch.seconds_left
 
     @property
     def exhausted(self) -> bool:
         """Whether the time is over or someone wants to stop."""
-        return (
-            self.seconds_left <= 0.0
-            or self.interruption.happened
-            or (self.should_stop is not None and self.should_stop())
-        )
+        return self.watch.is_over
 
     def for_share(self, fraction: float) -> SolverOptions:
         """Return the same for a step that may take this fraction of the time that is left."""
-        return replace(self, deadline=time.monotonic() + fraction * self.seconds_left)
+        return replace(self, watch=self.watch.share(fraction))
 
     def check(self) -> None:
         """Go no further if the time is over.
@@ -74,8 +63,7 @@ class SolverOptions:
         Raises:
             OutOfTimeError: it is, or someone wants to stop.
         """
-        if self.exhausted:
-            raise OutOfTimeError("the time for this step of extraction is over")
+        self.watch.check_time()
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +171,7 @@ def solve_mip(
     highs.cbMipImprovingSolution.subscribe(watch.on_event)
     highs.cbSimplexInterrupt.subscribe(watch.on_event)
     highs.cbIpmInterrupt.subscribe(watch.on_event)
-    ended = run_highs(highs, options.interruption)
+    ended = run_highs(highs, options.watch)
     watch.reraise()
     return _read_mip(highs, watch.stopped) if ended else watch.so_far()
 
@@ -220,9 +208,9 @@ class LinearProgram:
             seconds = min(seconds, time_limit_s)
         # HiGHS counts the time of all runs of one instance together.
         self._highs.setOptionValue("time_limit", self._highs.getRunTime() + seconds)
-        run_highs(self._highs, self._options.interruption)
+        run_highs(self._highs, self._options.watch)
         self._watch.reraise()
-        self._options.interruption.check()
+        self._options.watch.check()
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         solution = self._highs.getSolution()
@@ -261,11 +249,11 @@ class _Watch:
         """Report what moved, and stop HiGHS where the caller wants to."""
         try:
             self._report(event)
-            should_stop = self.options.should_stop
-            if self.options.interruption.happened or (should_stop is not None and should_stop()):
+            if self.options.watch.wants_stop:
                 self.stopped = True
         except KeyboardInterrupt:
-            self.options.interruption.happened = self.stopped = True
+            self.options.watch.remember()
+            self.stopped = True
         except BaseException as error:  # kept, and raised after the run
             self.raised, self.stopped = error, True
         if self.stopped:
@@ -288,7 +276,7 @@ class _Watch:
         )
 
     def _report(self, event: highspy.HighsCallbackEvent) -> None:
-        if self.options.interruption.happened or event.callback_type not in _MIP_EVENTS:
+        if self.options.watch.happened or event.callback_type not in _MIP_EVENTS:
             return  # nobody may be listening any more
         if event.callback_type == highspy.cb.HighsCallbackType.kCallbackMipImprovingSolution:
             self._values = np.array(event.data_out.mip_solution)

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from relational_tensat.base.interruption import Interruption
+from relational_tensat.base.watch import Watch
 
 pytestmark = pytest.mark.skipif(
     threading.current_thread() is not threading.main_thread(), reason="signals need it"
@@ -21,7 +21,7 @@ def press() -> None:
 
 def test_outside_a_search_it_is_remembered() -> None:
     before = signal.getsignal(signal.SIGINT)
-    ctrl_c = Interruption()
+    ctrl_c = Watch()
     with ctrl_c.watching():
         press()
         assert ctrl_c.happened
@@ -32,7 +32,7 @@ def test_outside_a_search_it_is_remembered() -> None:
 
 
 def test_within_a_search_it_is_raised_at_once() -> None:
-    ctrl_c = Interruption()
+    ctrl_c = Watch()
     with ctrl_c.watching():
         with pytest.raises(KeyboardInterrupt), ctrl_c.raising():
             press()
@@ -42,7 +42,7 @@ def test_within_a_search_it_is_raised_at_once() -> None:
 
 
 def test_within_the_solver_it_is_remembered_also_twice() -> None:
-    ctrl_c = Interruption()
+    ctrl_c = Watch()
     with ctrl_c.watching(), ctrl_c.raising():
         with ctrl_c.solving():
             press()
@@ -55,7 +55,7 @@ def test_within_the_solver_it_is_remembered_also_twice() -> None:
 
 
 def test_the_second_one_is_not_survived() -> None:
-    ctrl_c = Interruption()
+    ctrl_c = Watch()
     with ctrl_c.watching():
         press()
         with pytest.raises(KeyboardInterrupt):
@@ -65,7 +65,7 @@ def test_the_second_one_is_not_survived() -> None:
 
 
 def test_where_there_is_no_best_so_far_the_first_ends_it() -> None:
-    ctrl_c = Interruption()
+    ctrl_c = Watch()
     with ctrl_c.watching():
         with pytest.raises(KeyboardInterrupt), ctrl_c.final():
             press()
@@ -74,7 +74,7 @@ def test_where_there_is_no_best_so_far_the_first_ends_it() -> None:
 
 
 def test_watching_may_be_nested_in_another_way_to_take_it() -> None:
-    outer, inner = Interruption(), Interruption()
+    outer, inner = Watch(), Watch()
     with outer.watching():
         with inner.watching():
             press()
@@ -87,7 +87,7 @@ def test_another_thread_leaves_signals_alone() -> None:
     seen = []
 
     def watch() -> None:
-        with Interruption().watching():
+        with Watch().watching():
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=watch)

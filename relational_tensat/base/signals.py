@@ -1,0 +1,31 @@
+"""Ctrl-C is taken here and nowhere else; what it means is for the caller to say (``base.watch``)."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, TypeAlias
+
+Handler: TypeAlias = Callable[[int, FrameType | None], None]
+
+
+@contextmanager
+def ctrl_c_taken(handler: Handler) -> Iterator[Any]:
+    """Call a handler when Ctrl-C is pressed in the block, also within others that take it otherwise.
+
+    Signals reach only the main thread; in others this does nothing.
+
+    Yields:
+        What took it before; None in other threads.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield None
+        return
+    previous = signal.signal(signal.SIGINT, handler)
+    try:
+        yield previous
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,241 @@
+"""Ctrl-C, deadlines and the clock that they go by: one ``Watch`` for a run, and parts of it for its steps.
+
+The first Ctrl-C ends a step with the best so far, a second ends the program. An exception must not pass
+through HiGHS, which calls back into Python while it runs, so there a Ctrl-C is only remembered, and HiGHS
+is stopped at its next question. Everywhere else in a search it is raised at once: some steps on a large
+e-graph take longer than anyone waits. In exploration it interrupts the database's statement (``Guard``).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from relational_tensat.base.deadline import OutOfTimeError
+from relational_tensat.base.signals import ctrl_c_taken
+
+#: Asked often in a long step; True ends it with the best so far.
+ShouldStop = Callable[[], bool]
+
+
+@dataclass(slots=True)
+class _CtrlC:
+    """What was pressed, and what a press means now; shared by a watch and all parts of it."""
+
+    happened: bool = False
+    insisted: bool = False
+    raises: bool = False
+    in_solver: bool = False
+    is_final: bool = False
+
+
+class Watch:
+    """When something that has a best so far is to end."""
+
+    def __init__(self, limit_s: float = math.inf, should_stop: ShouldStop | None = None) -> None:
+        """Begin now.
+
+        Args:
+            limit_s: wall seconds until it is over.
+            should_stop: asked with the time; True ends it before that.
+        """
+        self._deadline = self.now() + limit_s
+        self._should_stop = should_stop
+        self._ctrl_c = _CtrlC()
+
+    @staticmethod
+    def now() -> float:
+        """Return the wall clock's seconds; only differences mean anything."""
+        return time.monotonic()
+
+    @property
+    def happened(self) -> bool:
+        """Whether Ctrl-C was pressed, or the caller's own code raised ``KeyboardInterrupt``."""
+        return self._ctrl_c.happened
+
+    @property
+    def insisted(self) -> bool:
+        """Whether it was pressed again."""
+        return self._ctrl_c.insisted
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline, not negative."""
+        return max(0.0, self._deadline - self.now())
+
+    @property
+    def wants_stop(self) -> bool:
+        """Whether someone wants to stop, whatever the time."""
+        return self.happened or (self._should_stop is not None and self._should_stop())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over, or someone wants to stop."""
+        return self.seconds_left <= 0.0 or self.wants_stop
+
+    def check_time(self) -> None:
+        """Go no further if it is over.
+
+        Raises:
+            OutOfTimeError: the time is, or someone wants to stop.
+        """
+        if self.is_over:
+            raise OutOfTimeError("the time for this step of extraction is over")
+
+    def within(self, limit_s: float, should_stop: ShouldStop | None = None) -> Watch:
+        """Return the watch of a step: it is over after so many seconds, or when this one is.
+
+        Both share Ctrl-C.
+        """
+        step = Watch(min(limit_s, self.seconds_left), should_stop or self._should_stop)
+        if should_stop is not None and self._should_stop is not None:
+            outer = self._should_stop
+            step._should_stop = lambda: should_stop() or outer()
+        step._ctrl_c = self._ctrl_c
+        return step
+
+    def share(self, fraction: float) -> Watch:
+        """Return the watch of a step that may take this fraction of the time that is left."""
+        return self.within(fraction * self.seconds_left)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Take Ctrl-C while the block runs, also within others that take it in another way.
+
+        Raises:
+            KeyboardInterrupt: it was pressed twice.
+        """
+        with ctrl_c_taken(self._on_signal):
+            yield
+
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """Raise what Ctrl-C means in the block; ``survive`` it outside.
+
+        Raises:
+            KeyboardInterrupt: it was pressed, perhaps before.
+        """
+        try:
+            self._ctrl_c.raises = True
+            self.check()
+            yield
+        finally:
+            self._ctrl_c.raises = False
+
+    def survive(self) -> None:
+        """Note that a ``KeyboardInterrupt`` was caught, to go on with the best so far.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed twice.
+        """
+        if self.insisted:
+            raise KeyboardInterrupt
+        self.remember()
+
+    def remember(self) -> None:
+        """Note that a ``KeyboardInterrupt`` was caught where none may be raised."""
+        self._ctrl_c.happened = True
+
+    @contextmanager
+    def solving(self) -> Iterator[None]:
+        """Only remember Ctrl-C while HiGHS runs in the block.
+
+        Raises:
+            KeyboardInterrupt: it was pressed twice.
+        """
+        self._ctrl_c.in_solver = True
+        try:
+            yield
+        finally:
+            self._ctrl_c.in_solver = False
+        if self.insisted:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def final(self) -> Iterator[None]:
+        """Let the first Ctrl-C end the program: the block has no best so far.
+
+        Raises:
+            KeyboardInterrupt: it was pressed.
+        """
+        self._ctrl_c.is_final = True
+        try:
+            yield
+        finally:
+            self._ctrl_c.is_final = False
+
+    def check(self) -> None:
+        """Go no further if Ctrl-C was pressed.
+
+        Raises:
+            KeyboardInterrupt: it was.
+        """
+        if self.happened:
+            raise KeyboardInterrupt
+
+    def guard(self, stop: Callable[[], None], limit_s: float | None) -> Guard:
+        """Return a guard of statements, which a limit or Ctrl-C ends without ending this watch."""
+        return Guard(stop, min(math.inf if limit_s is None else limit_s, self.seconds_left))
+
+    def _on_signal(self, signum: int, frame: FrameType | None) -> None:
+        state = self._ctrl_c
+        again, state.happened = state.happened or state.is_final, True
+        state.insisted |= again
+        if not state.in_solver and (again or state.raises):
+            raise KeyboardInterrupt
+
+
+class Guard:
+    """Stops what runs in its block at a time limit or on Ctrl-C, and remembers why.
+
+    Attributes:
+        reason: ``time`` or ``interrupted`` once one of them has happened, else None.
+    """
+
+    def __init__(self, stop: Callable[[], None], limit_s: float = math.inf) -> None:
+        """Begin now.
+
+        Args:
+            stop: interrupts what runs; called from a thread of its own at the limit.
+        """
+        self.reason: str | None = None
+        self._pressed = False
+        self._interrupt = stop
+        self._deadline = Watch.now() + limit_s
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch the clock and Ctrl-C while the block runs.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed twice.
+        """
+        timer = None
+        if self._deadline < math.inf:
+            limit_s = max(self._deadline - Watch.now(), 0.0)
+            timer = threading.Timer(limit_s, self._stop, ("time",))
+            timer.daemon = True
+            timer.start()
+        try:
+            with ctrl_c_taken(self._on_signal):
+                yield
+        finally:
+            if timer is not None:
+                timer.cancel()
+                timer.join()  # it may be interrupting just now
+
+    def _on_signal(self, signum: int, frame: FrameType | None) -> None:
+        if self._pressed:
+            raise KeyboardInterrupt
+        self._pressed = True
+        self._stop("interrupted")
+
+    def _stop(self, reason: str) -> None:
+        if self.reason is None:
+            self.reason = reason
+        self._interrupt()
