@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,10 @@ def add_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument("subject", nargs="?", metavar="NAME|FILE", help="what to show or check")
     parser.add_argument("--sql", action="store_true", help="with show: print the SQL that it runs")
+    parser.add_argument(
+        "--db", type=Path, metavar="DB",
+        help="with --sql: on the e-graph of a run; runs there as it is printed, and gives the matches",
+    )  # fmt: skip
     add_rule_files(parser, "--rules", "PATH")
 
 
@@ -44,7 +49,9 @@ def execute(args: argparse.Namespace) -> int:
         what = "the name of a rule" if args.action == "show" else "a rule file"
         raise UsageError(f"rules {args.action} needs {what}")
     elif args.action == "show":
-        _show(args.subject, args.rules, sql=args.sql)
+        if args.db is not None and not args.sql:
+            raise UsageError("--db goes with --sql")
+        _show(args.subject, args.rules, sql=args.sql, database=args.db)
     else:
         _check(Path(args.subject))
     return 0
@@ -69,15 +76,15 @@ def _list(paths: list[Path]) -> None:
     console.print(f"{len(rules)} rules, {multi} of them with several sources")
 
 
-def _show(name: str, paths: list[Path], *, sql: bool) -> None:
-    from relational_tensat.cli.console import stdout_console
+def _show(name: str, paths: list[Path], *, sql: bool, database: Path | None) -> None:
     from relational_tensat.cli.rules_show_text import rule_sql
     from relational_tensat.rules.text import rule_text
 
     rules = {rule.name: rule for rule in _load(paths)}
     if name not in rules:
         raise UsageError(f"unknown rule {name!r}{nearest(name, rules)}")
-    stdout_console().print(rule_sql(rules[name]) if sql else rule_text(rules[name]))
+    # as it is: a console would break lines of what is to be run
+    sys.stdout.write((rule_sql(rules[name], database) if sql else rule_text(rules[name])) + "\n")
 
 
 def _check(path: Path) -> None:

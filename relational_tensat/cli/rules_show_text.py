@@ -1,33 +1,69 @@
-"""What ``rules show --sql`` prints: the SQL that finds a rule's matches."""
+"""What ``rules show --sql`` prints: all that a rule runs."""
 
 from __future__ import annotations
 
-from relational_tensat.explore.compile.compiled import CompiledRules, join_query, note_examples
-from relational_tensat.explore.compile.live import live_skeletons
-from relational_tensat.explore.compile.search_query import search_query
+from collections.abc import Sequence
+from pathlib import Path
+
+from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.recording import Recorded
+from relational_tensat.explore.rule_run import CHANGED, run_on_database, run_on_sources
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.text import constant_text
 from relational_tensat.tensor import AttrValue
 
+_MATCHES = """-- its matches: classes of its roots, and of the leaves of its sources
+SELECT id, root0, root1, b FROM application ORDER BY id"""
+_NONE = "-- it has no match, and runs no more than this"
+_UNKNOWN = "-- no operands were found that satisfy its sources and conditions"
 
-def rule_sql(rule: Rule) -> str:
-    """Return the statements that find a rule's matches, as if it were the only rule.
+
+def rule_sql(rule: Rule, database: Path | None = None) -> str:
+    """Return the statements of an iteration by a rule, as if it were the only one, and its matches.
 
     In a run, one query finds all that can match: rules whose sources have the same shape are one branch of
-    it, and sources that begin alike share the join of that. Heads are numbered as a run meets them.
+    it, and sources that begin alike share the join of that. Heads are numbered as a run meets them. Only
+    the cycle filter, which no rule has for itself, is left out.
+
+    Args:
+        database: of a run: the statements are those on its e-graph, and run there as they are printed,
+            which changes nothing but temporary copies. Else the e-graph has but the rule's sources.
+
+    Raises:
+        InputError: the database is not one of a run of this version.
     """
-    compiled = CompiledRules([rule])
-    note_examples(compiled)
-    phase = "multi" if rule.is_multi else "single"
-    parts = [f"-- rule {rule.name} ({rule.file}:{rule.line})"]
-    for number, pattern in enumerate(compiled.patterns, start=1):
+    recorded = run_on_sources(rule) if database is None else run_on_database(rule, database)
+    parts = [_heading(rule, database)]
+    if database is not None:
+        copies = [f"CREATE TEMP TABLE {name} AS SELECT * FROM main.{name}" for name in CHANGED]
+        parts += [";\n".join(copies) + ";"]
+    parts += _statements(recorded) if recorded else [_UNKNOWN]
+    return "\n\n".join(parts)
+
+
+def _heading(rule: Rule, database: Path | None) -> str:
+    where = "an e-graph that has its sources" if database is None else str(database)
+    lines = [f"-- rule {rule.name} ({rule.file}:{rule.line}) on {where}"]
+    for number, pattern in enumerate(CompiledRules([rule]).patterns, start=1):
         described = ", ".join(
             f"n{i} is {node.op}{_pinned(node.literals)}" for i, node in enumerate(pattern.nodes)
         )
-        parts.append(f"-- pattern {number}: {described}")
-    parts.append(search_query(live_skeletons(compiled, phase), compiled, phase) + ";")
-    parts += [join_query(group, compiled) + ";" for group in compiled.joins]
-    return "\n".join(parts)
+        lines.append(f"-- pattern {number}: {described}")
+    return "\n".join(lines)
+
+
+def _statements(recorded: Sequence[Recorded]) -> list[str]:
+    """Return the text of statements, its matches asked for as soon as they are known."""
+    texts: list[str] = []
+    has_matches = False
+    for statement in recorded:
+        text = statement.text.strip()
+        heading = "" if text.startswith("--") else f"-- {statement.name}\n"
+        texts.append(f"{heading}{text};")
+        if statement.name == "application" and not has_matches:
+            has_matches = True
+            texts.append(f"{_MATCHES};")
+    return texts if has_matches else [*texts, _NONE]
 
 
 def _pinned(literals: tuple[tuple[str, AttrValue], ...]) -> str:

@@ -102,33 +102,35 @@ def unions_text(sources: int) -> str:
     """Return the query for the unions that applications ask for: rows of ``union_pair``, of round 0.
 
     The class of each target root joins the class of its source root. Of several applications that ask for
-    the same union, one is the reason: the first of the rule with the lowest number.
+    the same union, the first is the reason; of its sources, the first.
 
     Args:
         sources: how many the rules have, 1 or 2.
     """
-    source, root, target = "0", "a.root0", "a.b[i.root0]"
+    root, target = "a.root0", "a.b[i.root0]"
+    first, source, reason = "", "0", "first0"
     if sources > 1:
-        source, root = "unnest([0, 1])", "unnest([a.root0, a.root1])"
-        target = "unnest([a.b[i.root0], a.b[i.root1]])"
+        root, target = "unnest([a.root0, a.root1])", "unnest([a.b[i.root0], a.b[i.root1]])"
+        first = ",\n        min(application) FILTER (source = 1) AS first1"
+        source = "(coalesce(first0 > first1, first0 IS NULL))::INTEGER"
+        reason = "least(first0, first1)"
+    numbers = "unnest([0, 1])" if sources > 1 else "0"
     return (
         "-- the unions that applications ask for\n"
         "WITH asked AS (\n"
         "    SELECT\n"
         "        least(a, b) AS a, greatest(a, b) AS b,\n"
-        "        min(rule::BIGINT << 32 | application << 1 | source) AS reason\n"
+        f"        min(application) FILTER (source = 0) AS first0{first}\n"
         "    FROM (\n"
         "        SELECT\n"
-        f"            a.id::BIGINT AS application, a.rule, {source} AS source, {root} AS a, {target} AS b\n"
+        f"            a.id AS application, {numbers} AS source, {root} AS a, {target} AS b\n"
         "        FROM application AS a JOIN instance AS i ON i.id = a.instance\n"
         "    )\n"
         "    WHERE a > 0 AND a <> b\n"
         "    GROUP BY least(a, b), greatest(a, b)\n"
         ")\n"
-        "SELECT\n"
-        "    0 AS round, w.rule, asked.a, asked.b, w.instance, (asked.reason & 1)::INTEGER AS source,\n"
-        "    w.b AS bindings\n"
-        "FROM asked JOIN application AS w ON w.id = (asked.reason & 4294967295) >> 1"
+        f"SELECT 0 AS round, w.rule, asked.a, asked.b, w.instance, {source} AS source, w.b AS bindings\n"
+        f"FROM asked JOIN application AS w ON w.id = {reason}"
     )
 
 

@@ -42,34 +42,31 @@ ORDER BY class;
 WITH asked AS (
     SELECT
         least(a, b) AS a, greatest(a, b) AS b,
-        min(rule::BIGINT << 32 | application << 1 | source) AS reason
+        min(application) FILTER (source = 0) AS first0
     FROM (
         SELECT
-            a.id::BIGINT AS application, a.rule, 0 AS source, a.root0 AS a, a.b[i.root0] AS b
+            a.id AS application, 0 AS source, a.root0 AS a, a.b[i.root0] AS b
         FROM application AS a JOIN instance AS i ON i.id = a.instance
     )
     WHERE a > 0 AND a <> b
     GROUP BY least(a, b), greatest(a, b)
 )
-SELECT
-    0 AS round, w.rule, asked.a, asked.b, w.instance, (asked.reason & 1)::INTEGER AS source,
-    w.b AS bindings
-FROM asked JOIN application AS w ON w.id = (asked.reason & 4294967295) >> 1;
+SELECT 0 AS round, w.rule, asked.a, asked.b, w.instance, 0 AS source, w.b AS bindings
+FROM asked JOIN application AS w ON w.id = first0;
 
 -- the unions that applications ask for
 WITH asked AS (
     SELECT
         least(a, b) AS a, greatest(a, b) AS b,
-        min(rule::BIGINT << 32 | application << 1 | source) AS reason
+        min(application) FILTER (source = 0) AS first0,
+        min(application) FILTER (source = 1) AS first1
     FROM (
         SELECT
-            a.id::BIGINT AS application, a.rule, unnest([0, 1]) AS source, unnest([a.root0, a.root1]) AS a, unnest([a.b[i.root0], a.b[i.root1]]) AS b
+            a.id AS application, unnest([0, 1]) AS source, unnest([a.root0, a.root1]) AS a, unnest([a.b[i.root0], a.b[i.root1]]) AS b
         FROM application AS a JOIN instance AS i ON i.id = a.instance
     )
     WHERE a > 0 AND a <> b
     GROUP BY least(a, b), greatest(a, b)
 )
-SELECT
-    0 AS round, w.rule, asked.a, asked.b, w.instance, (asked.reason & 1)::INTEGER AS source,
-    w.b AS bindings
-FROM asked JOIN application AS w ON w.id = (asked.reason & 4294967295) >> 1;
+SELECT 0 AS round, w.rule, asked.a, asked.b, w.instance, (coalesce(first0 > first1, first0 IS NULL))::INTEGER AS source, w.b AS bindings
+FROM asked JOIN application AS w ON w.id = least(first0, first1);

@@ -1,0 +1,83 @@
+"""What a rule runs, written down while it runs: every statement, with the values of its parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from relational_tensat.egraph.database import Database
+
+_PARAMETER = re.compile(r"\$(\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A statement as it was run.
+
+    Attributes:
+        name: what statistics call it.
+        text: it, without parameters.
+    """
+
+    name: str
+    text: str
+
+
+class RecordingDatabase(Database):
+    """A database in memory that writes down what it runs, as long as it is asked to.
+
+    Attributes:
+        recorded: the statements, in order.
+        is_recording: whether they are written down.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recorded: list[Recorded] = []
+        self.is_recording = False
+
+    def execute(
+        self, text: str, params: Mapping[str, Any] | None = None, name: str = "generated"
+    ) -> list[tuple[Any, ...]]:
+        """Run one statement and return all its rows."""
+        self._record(name, with_values(text, params or {}))
+        return super().execute(text, params, name)
+
+    def execute_all(self, text: str, name: str) -> None:
+        """Run the statements of a text, separated by semicolons."""
+        self._record(name, text.strip().removesuffix(";"))
+        super().execute_all(text, name)
+
+    def append(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Append rows."""
+        if rows:
+            values = ",\n    ".join(f"({', '.join(map(literal, row))})" for row in rows)
+            self._record(f"insert {table}", f"INSERT INTO {table} VALUES\n    {values}")
+        is_recording, self.is_recording = self.is_recording, False
+        super().append(table, rows)
+        self.is_recording = is_recording
+
+    def _record(self, name: str, text: str) -> None:
+        if self.is_recording:
+            self.recorded.append(Recorded(name, text))
+
+
+def with_values(text: str, params: Mapping[str, Any]) -> str:
+    """Return a statement with its parameters written out."""
+    return _PARAMETER.sub(lambda found: literal(params[found.group(1)]), text)
+
+
+def literal(value: Any) -> str:
+    """Return a value as SQL writes it."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        quoted = value.replace("'", "''")
+        return f"'{quoted}'"
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(literal, value))}]"
+    return str(value)

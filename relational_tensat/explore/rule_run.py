@@ -1,0 +1,105 @@
+"""What a rule runs, on an e-graph that has its sources or on that of a run."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+
+from relational_tensat.base.errors import InputError, first_line
+from relational_tensat.egraph.database import FORMAT_VERSION
+from relational_tensat.egraph.egraph import Counters, EGraph
+from relational_tensat.egraph.published import create_tables
+from relational_tensat.egraph.restore import restore_egraph
+from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.explore.derivation.configurations import generic_configurations
+from relational_tensat.explore.derivation.sides import both_sides
+from relational_tensat.explore.recording import Recorded, RecordingDatabase, literal
+from relational_tensat.rules.model import Rule
+from relational_tensat.tensor.choices import SeededChoices
+from relational_tensat.tensor.graph import Graph
+
+#: So many e-nodes a rule may add where it is shown what it runs.
+_NODE_BUDGET = 1_000_000
+
+#: Statements that keep the program's books, not the rule's.
+_BOOKS = frozenset({"egraph/next_ids", "insert rule", "match/matches_by_rule"})
+
+#: The tables that a rule changes or that patterns are compared by.
+CHANGED = ("head", "signature", "enode", "eclass", "union_log")
+
+
+def run_on_sources(rule: Rule) -> list[Recorded]:
+    """Return what a rule runs in an e-graph that has nothing but its sources; nothing if none is found."""
+    everywhere = rule.everywhere
+    configurations = generic_configurations(everywhere, 1, SeededChoices(rule.name))
+    if not configurations:
+        return []
+    sides = both_sides(everywhere, configurations)
+    sources = tuple(dict.fromkeys(source for source, _ in sides.pairs[0]))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sources.duckdb"
+        EGraph.create(replace(sides.graph, outputs=sources), path).close()
+        return run_on_database(everywhere, path)
+
+
+def run_on_database(rule: Rule, path: Path) -> list[Recorded]:
+    """Return what a rule runs in the e-graph of a run, of which the file is left as it is.
+
+    Raises:
+        InputError: the file is no database of a run of this version.
+    """
+    database = RecordingDatabase()
+    try:
+        create_tables(database)
+        _copy(database, path)
+        ((next_id, clock, nodes, classes),) = database.run("inspect/counters")
+        unknown = Graph("stored", {}, {}, (), (), {})  # a search asks nothing of it
+        egraph = restore_egraph(unknown, database, Counters(next_id, clock, nodes, classes))
+        return _explored(egraph, database, rule)
+    finally:
+        database.close()
+
+
+def _copy(database: RecordingDatabase, path: Path) -> None:
+    """Copy all tables of a run."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such database file")
+    connection = database.connection
+    try:
+        connection.execute(f"ATTACH {literal(str(path))} AS run_file (READ_ONLY)")
+        rows = connection.execute(
+            "SELECT value FROM run_file.meta WHERE key = 'format_version'"
+        ).fetchall()
+    except duckdb.Error as error:
+        raise InputError(f"{path}: not the database of a run: {first_line(error)}") from error
+    version = rows[0][0] if rows else "none"
+    if version != FORMAT_VERSION:
+        raise InputError(
+            f"{path}: the database has format {version}, expected {FORMAT_VERSION}: "
+            "run the model again"
+        )
+    for (table,) in connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = 'memory'"
+    ).fetchall():
+        connection.execute(f"INSERT INTO {table} SELECT * FROM run_file.{table}")
+    connection.execute("DETACH run_file")
+
+
+def _explored(egraph: EGraph, database: RecordingDatabase, rule: Rule) -> list[Recorded]:
+    """Carry out an iteration by one rule; return its statements."""
+
+    def end(_: object) -> None:
+        database.is_recording = False
+
+    database.is_recording = True
+    options = ExplorationOptions(
+        iterations=1,
+        node_limit=egraph.e_nodes + _NODE_BUDGET,
+        time_limit_s=None,
+        cycle_filter="none",
+    )
+    explore(egraph, [rule], options, progress=end)
+    return [recorded for recorded in database.recorded if recorded.name not in _BOOKS]
