@@ -55,6 +55,7 @@ class EGraph:
         self.clock = 0
         self.e_nodes = 0
         self.e_classes = 0
+        self._is_in_transaction = False
 
     @classmethod
     def create(
@@ -132,24 +133,33 @@ class EGraph:
     def transaction(self) -> Iterator[None]:
         """Do what is inside all or not at all: in the tables, the counters and the catalogue.
 
-        Whatever is raised inside undoes it.
+        Whatever is raised inside undoes it. Inside another one it is a part of that: what is raised must
+        leave both.
 
         Raises:
             Interrupted: someone interrupted the database; none of it is done.
             OutOfMemory: it needs more than the memory limit; none of it is done.
         """
+        if self._is_in_transaction:
+            yield
+            return
         counters, written = self.counters(), self.catalogue.written
+        head_of = self.catalogue.head_of
         is_done = False
+        self._is_in_transaction = True
         try:
             self.database.begin()
             yield
             self.database.commit()
             is_done = True
         finally:
+            self._is_in_transaction = False
             if not is_done:
                 self.database.rollback()
                 self.restore(counters)
                 self.catalogue.written = written
+                if self.catalogue.head_of is not head_of:
+                    self.catalogue.rehead(head_of)
 
     def set_heads(self, head_of: HeadOf) -> None:
         """Give every signature and e-node the head that patterns compare."""
@@ -160,6 +170,11 @@ class EGraph:
         heads = catalogue.rehead(head_of)
         catalogue.flush(self.database)
         self.database.run("egraph/signature_heads", heads=heads)
+        self.database.run("egraph/enode_heads")
+
+    def adopt_heads(self) -> None:
+        """Give every e-node the head of its signature, which rules of another e-graph have set."""
+        self.catalogue.flush(self.database)
         self.database.run("egraph/enode_heads")
 
     def resume_heads(self, head_of: HeadOf) -> None:

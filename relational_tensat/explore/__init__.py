@@ -12,7 +12,7 @@ from relational_tensat.base.lazy import names_on_first_use
 if TYPE_CHECKING:
     from relational_tensat.explore.exploration_options import ExplorationOptions
     from relational_tensat.explore.outcome import Exploration, IterationReport, RuleStats
-    from relational_tensat.explore.runner import explore
+    from relational_tensat.explore.strategies.saturation import explore
 
 __all__ = ["Exploration", "ExplorationOptions", "IterationReport", "RuleStats", "explore"]
 
@@ -21,6 +21,6 @@ __getattr__ = names_on_first_use(
     {
         "exploration_options": ("ExplorationOptions",),
         "outcome": ("Exploration", "IterationReport", "RuleStats"),
-        "runner": ("explore",),
+        "strategies.saturation": ("explore",),
     },
 )

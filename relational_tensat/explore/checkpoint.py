@@ -26,7 +26,7 @@ class Checkpoint:
         since_single, since_multi: the clock when each kind of rules was last matched.
         quiet: whether the last iteration added nothing.
         left_out: whether a limit kept multi-pattern matches from being applied.
-        scarce: whether room under the node limit is: see ``scarce_room``.
+        scarce: whether the node budget is: see ``scarce_budget``.
         original: e-nodes there were before the first iteration.
         next_id, clock, e_nodes, e_classes: the e-graph's counters.
         rule_seconds: wall seconds of matching, by rule number - ``first_rule``.
@@ -52,35 +52,6 @@ class Checkpoint:
     def counters(self) -> Counters:
         """The e-graph's counters."""
         return Counters(self.next_id, self.clock, self.e_nodes, self.e_classes)
-
-    def since(self, phase: str) -> int:
-        """Return the clock when a phase (``single`` or ``multi``) last matched."""
-        return self.since_multi if phase == "multi" else self.since_single
-
-    def matched(self, phase: str, clock: int) -> None:
-        """Note that a phase matches at a clock."""
-        if phase == "multi":
-            self.since_multi = clock
-        else:
-            self.since_single = clock
-
-
-@dataclass(slots=True)
-class Tally:
-    """What an iteration has done so far.
-
-    Attributes:
-        carried_out: whether all single-pattern matches were applied.
-        cycles_possible: whether there were unions since cycles were filtered.
-        crowded: whether multi-pattern rules had more room than they have where it is scarce.
-    """
-
-    matches: int = 0
-    unions: int = 0
-    filtered: int = 0
-    carried_out: bool = True
-    cycles_possible: bool = False
-    crowded: bool = False
 
 
 def write_checkpoint(egraph: EGraph, checkpoint: Checkpoint) -> None:

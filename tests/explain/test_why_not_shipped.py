@@ -33,7 +33,7 @@ def crowded() -> tuple[EGraph, list[Rule]]:
     random = Random(2)
     rules = drawn_rules(random)
     egraph = EGraph.create(source_graph(rules, random))
-    Matcher(egraph, CompiledRules(rules))  # writes the table of rules
+    Matcher(egraph, CompiledRules(rules)).create_tables()  # writes the table of rules
     unite_some(egraph, random, 12)
     filter_some(egraph, random, 0.05)
     egraph.catalogue.flush(egraph.database)

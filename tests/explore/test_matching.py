@@ -32,6 +32,7 @@ class Both:
         self.compiled = CompiledRules(rules)
         egraph.set_heads(self.compiled.heads)
         self.matcher = Matcher(egraph, self.compiled)
+        self.matcher.create_tables()
 
     def expected(self, *, multi: bool, since: int) -> Counter[Application]:
         python = PythonMatcher(self.egraph)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, ExplorationOptions, explore, runner
+from relational_tensat.explore import Exploration, ExplorationOptions, explore
+from relational_tensat.explore import step as step_module
 from relational_tensat.explore.apply import applying
 from relational_tensat.explore.apply.applying import FEWEST, OVERBUILD, Bounds
 from tests.egraph.invariants import assert_invariants
@@ -64,8 +65,8 @@ def test_the_e_graph_is_the_same_in_portions(limit: int, monkeypatch: pytest.Mon
 
 def explored_in_two(limit: int, monkeypatch: pytest.MonkeyPatch) -> tuple[EGraph, Exploration]:
     """Explore with few pairs asked for at first."""
-    monkeypatch.setattr(runner, "FEWEST", 1)
-    monkeypatch.setattr(runner, "_LEAST_BUILT", 100_000)
+    monkeypatch.setattr(step_module, "FEWEST", 1)
+    monkeypatch.setattr(step_module, "_LEAST_BUILT", 100_000)
     return explored(limit)
 
 

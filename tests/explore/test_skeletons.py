@@ -70,6 +70,7 @@ class Both:
         egraph.set_heads(self.compiled.heads)
         self.egraph = egraph
         self.sql = Matcher(egraph, self.compiled)
+        self.sql.create_tables()
         self.python = PythonMatcher(egraph)
         self._rows: dict[int, list[Row]] = {}
         self._examples = examples_of(compiled)

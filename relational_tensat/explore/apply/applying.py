@@ -69,33 +69,36 @@ class Applied:
 
     Attributes:
         unions: pairs of classes that were asked to be one (congruence included).
+        rejected: applications that would have closed a cycle.
         complete: whether every application was carried out within the node limit.
     """
 
     unions: int
     complete: bool
+    rejected: int = 0
 
 
 def apply_all(
     egraph: EGraph,
     batches: Iterable[Batch],
     iteration: int,
-    reject: Callable[[Database], object] = lambda _: None,
+    reject: Callable[[Database], int] = lambda _: 0,
 ) -> Applied:
     """Carry out applications in their order, as far as the node limit allows, then rebuild.
 
     Args:
         batches: one is asked for when those before it are carried out.
-        reject: drops rows of ``application`` that must not be carried out. Asked for those only whose
-            turn comes: until the rebuild, nothing changes below the classes that there were.
+        reject: drops rows of ``application`` that must not be carried out, and returns how many. Asked
+            for those only whose turn comes: until the rebuild, nothing changes below the classes that
+            there were.
     """
     database = egraph.database
-    unions, complete = 0, True
+    unions, rejected, complete = 0, 0, True
     for number, bounds in enumerate(_in_portions(egraph, batches)):
-        reject(database)
+        rejected += reject(database)
         complete = _build_within(egraph, iteration, bounds)
         if not complete and bounds.is_whole:
-            return Applied(unions, complete)
+            return Applied(unions, complete, rejected)
         unions += _ask_unions(database, bounds.sources, more=number > 0)
         if not complete:
             break
@@ -105,7 +108,7 @@ def apply_all(
         egraph.e_nodes -= rebuilt.dropped
         egraph.e_classes -= rebuilt.merged
         unions += rebuilt.unions
-    return Applied(unions, complete)
+    return Applied(unions, complete, rejected)
 
 
 def _in_portions(egraph: EGraph, batches: Iterable[Batch]) -> Iterator[Bounds]:

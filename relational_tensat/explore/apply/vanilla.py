@@ -6,24 +6,33 @@ application is skipped if a root is among the descendants of a variable's class.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.apply.applying import Applied, Batch, apply_all
 
 
-def apply_one_by_one(egraph: EGraph, batch: Batch, iteration: int) -> Applied:
-    """Carry out the rows of ``application`` one at a time, each checked against all descendants."""
+def apply_one_by_one(egraph: EGraph, batches: Iterator[Batch], iteration: int) -> Applied:
+    """Carry out applications one at a time, each checked against all descendants.
+
+    Args:
+        batches: of one batch at most.
+    """
+    batch = next(batches, None)
+    if batch is None:
+        return Applied(unions=0, complete=True)
     database = egraph.database
     database.run("apply/waiting")
-    unions, complete = 0, True
+    unions, rejected, complete = 0, 0, True
     for number in range(1, batch.applications + 1):
         if not database.change("apply/next_waiting", number=number):
             continue  # its two roots became one class in the meantime
         database.run("cycles/descendants")
         if database.run("cycles/is_descendant")[0][0]:
+            rejected += 1
             continue
         applied = apply_all(egraph, [replace(batch, applications=1)], iteration)
         unions += applied.unions
         complete &= applied.complete
-    return Applied(unions, complete)
+    return Applied(unions, complete, rejected)

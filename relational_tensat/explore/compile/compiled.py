@@ -7,9 +7,10 @@ a skeleton, so that adding a rule adds rows.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from relational_tensat.base.errors import UsageError, nearest
 from relational_tensat.explore.compile.patterns import (
     Heads,
     Pattern,
@@ -89,6 +90,7 @@ class CompiledRules:
         skeletons: by number - 1.
         node_columns, leaf_columns: the most operator nodes and leaves that a source has.
         joins: groups of multi-pattern rules.
+        single_rules, multi_rules: the numbers of the rules with one source, and of those with several.
     """
 
     def __init__(self, rules: Sequence[Rule], first: int = 1) -> None:
@@ -108,16 +110,35 @@ class CompiledRules:
         self.heads = Heads(self.patterns)
         self._heads_seen = 0
         self.joins = _join_groups(self.rules, sources)
-        self.single_patterns = frozenset(
-            p for r in self.rules if len(r.patterns) == 1 for p in r.patterns
-        )
-        self.multi_patterns = frozenset(
-            p for r in self.rules if len(r.patterns) > 1 for p in r.patterns
-        )
+        self.single_rules = frozenset(r.number for r in self.rules if len(r.patterns) == 1)
+        self.multi_rules = frozenset(r.number for r in self.rules if len(r.patterns) > 1)
+        self.single_patterns = self.patterns_of(self.single_rules)
+        self.multi_patterns = self.patterns_of(self.multi_rules)
 
     def rule(self, number: int) -> CompiledRule:
         """Return the rule of a number."""
         return self.rules[number - self.first]
+
+    @property
+    def all_rules(self) -> frozenset[int]:
+        """The numbers of all rules."""
+        return self.single_rules | self.multi_rules
+
+    def named(self, *names: str) -> frozenset[int]:
+        """Return the numbers of rules by name.
+
+        Raises:
+            UsageError: there is no rule of that name.
+        """
+        numbers = {rule.rule.name: rule.number for rule in self.rules}
+        for name in names:
+            if name not in numbers:
+                raise UsageError(f"rule {name!r}: no rule of that name{nearest(name, numbers)}")
+        return frozenset(numbers[name] for name in names)
+
+    def patterns_of(self, rules: Iterable[int]) -> frozenset[int]:
+        """Return the patterns that the sources of rules are."""
+        return frozenset(pattern for number in rules for pattern in self.rule(number).patterns)
 
     def _pattern(self, pattern: Pattern) -> int:
         found = self._pattern_ids.get(pattern)
@@ -185,8 +206,13 @@ def phase_patterns(compiled: CompiledRules, phase: str) -> frozenset[int]:
     return compiled.single_patterns if phase == "single" else compiled.multi_patterns
 
 
-def join_query(group: JoinGroup, compiled: CompiledRules) -> str:
+def join_query(
+    group: JoinGroup, compiled: CompiledRules, rules: Collection[int] | None = None
+) -> str:
     """Return the query that pairs the matches of two sources on their shared leaves.
+
+    Args:
+        rules: those of the group that take part; None for all of them.
 
     Pairs within one class are left out (TENSAT section 4). A symmetric rule takes each unordered pair
     once, the lower class first. Its parameter ``$since``: one of the two is as new. The columns m0 and
@@ -196,7 +222,9 @@ def join_query(group: JoinGroup, compiled: CompiledRules) -> str:
     second = [f"b.g{i} AS g{compiled.node_columns + i}" for i in range(compiled.node_columns)]
     leaves = [f"{m}.v{i}" for m in "ab" for i in range(compiled.leaf_columns)]
     on = "".join(f" AND b.v{j} = a.v{i}" for i, j in group.shared)
-    names = ", ".join(compiled.rule(n).rule.name for n in group.rules)
+    members = [n for n in group.rules if rules is None or n in rules]
+    names = ", ".join(compiled.rule(n).rule.name for n in members)
+    only = "" if len(members) == len(group.rules) else f" AND {is_one_of('r.rule', members)}"
     return "\n".join(
         [
             f"-- join {names}",
@@ -205,11 +233,18 @@ def join_query(group: JoinGroup, compiled: CompiledRules) -> str:
             "FROM rule_join AS r",
             "JOIN match AS a ON a.pattern = r.first_pattern",
             f"JOIN match AS b ON b.pattern = r.second_pattern{on}",
-            f"WHERE r.join_group = {group.number} AND a.root <> b.root",
+            f"WHERE r.join_group = {group.number}{only} AND a.root <> b.root",
             "    AND (NOT r.is_symmetric OR a.root < b.root) AND greatest(a.stamp, b.stamp) >= $since",
             f"LIMIT {PAIR_CAP}",
         ]
     )
+
+
+def is_one_of(column: str, numbers: Sequence[int]) -> str:
+    """Return the condition that a column has one of these numbers."""
+    if len(numbers) == 1:
+        return f"{column} = {numbers[0]}"
+    return f"{column} IN ({', '.join(map(str, numbers))})"
 
 
 def _is_branching(shape: Skeleton) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -91,14 +91,18 @@ class LiveSkeleton:
 
 
 def live_skeletons(
-    compiled: CompiledRules, phase: str, edges: Edges | None = None
+    compiled: CompiledRules,
+    phase: str,
+    edges: Edges | None = None,
+    patterns: Collection[int] | None = None,
 ) -> list[LiveSkeleton]:
     """Return the skeletons of a phase's patterns (``single`` or ``multi``) that can match.
 
     Args:
+        patterns: those of the phase that are asked for; None for all of them.
         edges: leaves out rows of which an edge is not in the e-graph, or none has changed.
     """
-    wanted = phase_patterns(compiled, phase)
+    wanted = phase_patterns(compiled, phase) if patterns is None else patterns
     found = []
     for skeleton in compiled.skeletons:
         rows = [row for row in sorted(skeleton.rows) if row[0] in wanted]

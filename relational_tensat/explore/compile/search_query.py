@@ -11,7 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relational_tensat.explore.compile.compiled import CompiledRules, match_columns, skeleton_text
+from relational_tensat.explore.compile.compiled import (
+    CompiledRules,
+    is_one_of,
+    match_columns,
+    skeleton_text,
+)
 from relational_tensat.explore.compile.live import LiveSkeleton
 from relational_tensat.explore.compile.prefixes import (
     Branch,
@@ -70,7 +75,7 @@ class _Source:
         """Add the conditions that are about several nodes."""
         self.conditions += [f"{self.column(a)} = {self.column(b)}" for a, b in step.equal]
         self.conditions += [
-            _is_one_of(self.column(f"n{node}.head"), heads) for node, heads in step.narrowed
+            is_one_of(self.column(f"n{node}.head"), heads) for node, heads in step.narrowed
         ]
 
     def join_values(
@@ -97,7 +102,7 @@ def _source(prefix: Prefix) -> _Source:
         stamps = [f"{prefix.name}.stamp"]
         return _Source(prefix.name, [], stamps, prefix, is_new=not prefix.following)
     node, step = f"n{prefix.node}", prefix.step
-    conditions = [_is_one_of(f"{node}.head", step.heads), f"NOT {node}.filtered"]
+    conditions = [is_one_of(f"{node}.head", step.heads), f"NOT {node}.filtered"]
     if prefix.above is None:
         source = _Source(f"enode AS {node}", conditions, [f"{node}.stamp"])
     else:
@@ -174,9 +179,3 @@ def _join_rows(source: _Source, branch: Branch) -> None:
 def _select(columns: Sequence[str], source: _Source) -> str:
     where = f"\nWHERE {' AND '.join(source.conditions)}" if source.conditions else ""
     return f"SELECT {', '.join(columns)}\nFROM {source.tables}{where}"
-
-
-def _is_one_of(column: str, heads: Sequence[int]) -> str:
-    if len(heads) == 1:
-        return f"{column} = {heads[0]}"
-    return f"{column} IN ({', '.join(map(str, heads))})"

@@ -20,6 +20,7 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.compile.compiled import (
     PAIR_CAP,
     CompiledRules,
+    is_one_of,
     join_query,
     union_all,
 )
@@ -43,50 +44,59 @@ class Matcher:
         egraph: EGraph,
         compiled: CompiledRules,
         first_instance: int = 1,
-        *,
-        restored: bool = False,
     ) -> None:
-        """Make the tables of rules and instances.
-
-        Args:
-            restored: the rules and their instances are in the tables already: another process was
-                killed while it matched them.
-        """
+        """Prepare to match; ``create_tables`` or ``restore_tables`` comes next."""
         self.compiled = compiled
         self.truncated = False
         self.rule_seconds: dict[int, float] = {}
         self._has_rest = False
         self._database: Database = egraph.database
         self.instances = Instances(compiled, egraph.catalogue, egraph.database, first_instance)
-        if restored:
-            self.instances.restore()
-        else:
-            self.instances.create_tables()
-            self._insert_rules()
         self._edges = Edges(compiled)
         self._rules_of: dict[int, list[int]] = {}
         for each in compiled.rules:
             if not each.rule.is_multi:
                 self._rules_of.setdefault(each.patterns[0], []).append(each.number)
-        self._create_tables()
+        self._write_texts([f"g{i}" for i in range(2 * compiled.node_columns)])
 
-    def single(self, since: int) -> int:
-        """Fill ``application`` with the new applications of single-pattern rules; return how many."""
-        if not self.find("single", since):
+    def create_tables(self, *, with_rules: bool = True) -> None:
+        """Make the tables of instances and joins; ``with_rules``: write the rules into theirs, too."""
+        self.instances.create_tables()
+        if with_rules:
+            self._insert_rules()
+        self._database.script("match/rule_tables")
+        self._insert_joins()
+
+    def restore_tables(self) -> None:
+        """Go on with rules and instances in the tables: another process ended while it matched them."""
+        self.instances.restore()
+        self._database.script("match/rule_tables")
+        self._insert_joins()
+
+    def single(self, since: int, rules: frozenset[int] | None = None) -> int:
+        """Fill ``application`` with the new applications of single-pattern rules; return how many.
+
+        Args:
+            rules: those that take part; None for all of them.
+        """
+        if not self.find("single", since, rules):
             return 0
         found = self._database.execute(self._unjudged_singles, name="unjudged_singles")
         self._judge([(rule, *rest) for pattern, *rest in found for rule in self._rules_of[pattern]])
-        return self._fill("application", self._single_text)
+        some = rules is not None and rules != self.compiled.single_rules
+        only = f" AND {is_one_of('i.rule', sorted(rules or ()))}" if some else ""
+        return self._fill("application", self._single_text.format(only=only))
 
-    def multi(self, since: int, most: int) -> int:
+    def multi(self, since: int, most: int, rules: frozenset[int] | None = None) -> int:
         """Fill ``application`` with new applications of multi-pattern rules; return how many.
 
         Args:
             most: of a rule with more than twice as many, about as many come first. The others are left
                 to ``rest``: of millions that have no room, the order need not be known.
+            rules: those that take part; None for all of them.
         """
         self._has_rest = False
-        pairs = self.pair(since)
+        pairs = self.pair(since, rules)
         if not pairs:
             return 0
         self._judge(self._database.execute(self._unjudged_pairs, name="unjudged_pairs"))
@@ -102,15 +112,19 @@ class Matcher:
         self._has_rest = False
         return self._fill("application", self._rest_text)
 
-    def pair(self, since: int) -> int:
+    def pair(self, since: int, rules: frozenset[int] | None = None) -> int:
         """Fill ``pair`` with the pairs of matches of multi-pattern rules; return how many.
 
         The sources are matched in full; a pair is new if one of the two is (semi-naive).
         """
         self.truncated = False
-        if not self.find("multi", 0):
+        if not self.find("multi", 0, rules):
             return 0
-        queries = [join_query(group, self.compiled) for group in self.compiled.joins]
+        queries = [
+            join_query(group, self.compiled, rules)
+            for group in self.compiled.joins
+            if rules is None or not rules.isdisjoint(group.rules)
+        ]
         pairs = self._fill("pair", union_all(queries), since=since)
         self.truncated = pairs >= PAIR_CAP
         return pairs
@@ -119,9 +133,10 @@ class Matcher:
         """Write down the instances that unions name."""
         self._database.execute(self._instances_text, name="log_instances")
 
-    def find(self, phase: str, since: int) -> int:
-        """Fill ``match`` with what is new for a phase, ``single`` or ``multi``; return how many."""
+    def find(self, phase: str, since: int, rules: frozenset[int] | None = None) -> int:
+        """Fill ``match`` with what is new to rules of a phase, ``single`` or ``multi``; return how many."""
         self.compiled.see_heads()
+        patterns = None if rules is None else self.compiled.patterns_of(rules)
         edges = None
         if phase == "single":  # sources of multi-pattern rules are few and matched in full
             if not self.compiled.single_patterns:
@@ -129,12 +144,12 @@ class Matcher:
             edges = self._edges
             new = {"since": edges.unseen_since(since)}
             edges.see(self._database.execute(edges.query, new, "head_edges"))
-        live = live_skeletons(self.compiled, phase, edges)
+        live = live_skeletons(self.compiled, phase, edges, patterns)
         if not live:
             return 0
         started = time.perf_counter()
         found = self._fill("match", search_query(live, self.compiled, phase), since=since)
-        self._share_time(live, time.perf_counter() - started)
+        self._share_time(live, rules, time.perf_counter() - started)
         return found
 
     def _fill(self, table: str, query: str, **params: int) -> int:
@@ -146,17 +161,18 @@ class Matcher:
         if configurations:
             self.instances.judge(sorted(configurations))
 
-    def _share_time(self, live: list[LiveSkeleton], seconds: float) -> None:
+    def _share_time(
+        self, live: list[LiveSkeleton], rules: frozenset[int] | None, seconds: float
+    ) -> None:
         """Share the seconds of a search among the rules that it served."""
         patterns = {row[0] for each in live for row in each.rows}
-        rules = [r.number for r in self.compiled.rules if patterns.intersection(r.patterns)]
-        for number in rules:
-            self.rule_seconds[number] = self.rule_seconds.get(number, 0.0) + seconds / len(rules)
-
-    def _create_tables(self) -> None:
-        self._database.script("match/rule_tables")
-        self._insert_joins()
-        self._write_texts([f"g{i}" for i in range(2 * self.compiled.node_columns)])
+        served = [
+            r.number
+            for r in self.compiled.rules
+            if patterns.intersection(r.patterns) and (rules is None or r.number in rules)
+        ]
+        for number in served:
+            self.rule_seconds[number] = self.rule_seconds.get(number, 0.0) + seconds / len(served)
 
     def _insert_joins(self) -> None:
         joined = [(g, self.compiled.rule(n)) for g in self.compiled.joins for n in g.rules]
@@ -208,7 +224,8 @@ class Matcher:
             "FROM (\n"
             f"    SELECT i.rule, i.id AS instance, m.root AS root0, {leaves}\n"
             f"    FROM match AS m JOIN instance AS i ON {on_match}\n"
-            f"    WHERE i.root0 > 0 ORDER BY i.rule, m.root DESC, i.id, {leaves}\n"
+            "    WHERE i.root0 > 0{only}"
+            f" ORDER BY i.rule, m.root DESC, i.id, {leaves}\n"
             ")"
         )
         below = "JOIN pair_cut AS c ON c.rule = p.rule AND p.root0 < c.root0"

@@ -21,8 +21,8 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.outcome import Exploration, IterationReport
-from relational_tensat.explore.runner import explore
 from relational_tensat.explore.strategies.blocks.report import BlocksReport
+from relational_tensat.explore.strategies.saturation import explore
 from relational_tensat.rules.model import Rule
 
 #: Blocks are made use of where multi-pattern rules take part in at least so many iterations: with fewer,

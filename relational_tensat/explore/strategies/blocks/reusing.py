@@ -12,7 +12,6 @@ from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
 from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.outcome import Exploration, IterationReport
-from relational_tensat.explore.runner import explore
 from relational_tensat.explore.strategies.blocks.copying import copy_found, most_copies
 from relational_tensat.explore.strategies.blocks.found import Found, WindowsMet, read_found
 from relational_tensat.explore.strategies.blocks.images import Images, TooHigh, find_images
@@ -23,6 +22,7 @@ from relational_tensat.explore.strategies.blocks.representative import (
     Representative,
     build_representative,
 )
+from relational_tensat.explore.strategies.saturation import explore
 from relational_tensat.rules.model import Rule
 
 #: Blocks are made use of where the windows to explore have at most this share of the graph's e-nodes.

@@ -1,4 +1,4 @@
-"""Where room under the node limit is scarce, multi-pattern rules leave more of it to the others."""
+"""Where the node budget is scarce, multi-pattern rules leave more of it to the others."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, ExplorationOptions, explore, runner
+from relational_tensat.explore import Exploration, ExplorationOptions, explore
+from relational_tensat.explore import step as step_module
 from relational_tensat.explore.checkpoint import read_checkpoint
-from relational_tensat.explore.limits import multi_room, scarce_room
+from relational_tensat.explore.strategies import saturation
+from relational_tensat.explore.strategies.node_budgets import multi_budget, scarce_budget
 from relational_tensat.rules.model import Rule
 from tests.egraph.invariants import assert_invariants
 from tests.explore.canonical import same
@@ -47,7 +49,7 @@ def test_the_iteration_that_starves_single_pattern_rules_is_done_again(
     egraph, found = explored(limit, path=tmp_path / "run.duckdb")
     assert is_scarce(egraph)
     assert_invariants(egraph)
-    monkeypatch.setattr(runner, "multi_room", scarce_room)
+    monkeypatch.setattr(saturation, "multi_budget", scarce_budget)
     other, as_found = explored(limit)
     assert same(egraph, other)
     assert [entry.e_nodes for entry in found.log] == [entry.e_nodes for entry in as_found.log]
@@ -59,11 +61,11 @@ def test_an_interrupt_is_heard_while_an_iteration_is_undone_to_be_done_again(
 ) -> None:
     egraph = EGraph.create(separate_sums(6))
 
-    class Starved(runner._Starved):
+    class Starved(step_module.Starved):
         def __init__(self) -> None:
             egraph.database.interrupt()
 
-    monkeypatch.setattr(runner, "_Starved", Starved)
+    monkeypatch.setattr(step_module, "Starved", Starved)
     assert (
         explore(egraph, JOIN_AND_SWAP, ExplorationOptions(20, node_limit=60)).stop_reason
         == "interrupted"
@@ -84,7 +86,7 @@ def test_nothing_is_done_again_where_only_multi_pattern_rules_are_cut_short(tmp_
     assert not is_scarce(egraph)
 
 
-def test_multi_pattern_rules_that_have_had_their_room_do_not_hold_up_the_others() -> None:
+def test_multi_pattern_rules_that_have_had_their_budget_do_not_hold_up_the_others() -> None:
     """Else each of many iterations would take a part of what is left, and never an end."""
     egraph, found = explored(60, multi_iterations=20)
     assert found.stop_reason == "nodes"
@@ -93,6 +95,6 @@ def test_multi_pattern_rules_that_have_had_their_room_do_not_hold_up_the_others(
 
 
 @pytest.mark.parametrize("e_nodes", [0, 10, 1_000, 49_999, 50_000])
-def test_room_is_less_where_it_is_scarce_and_never_beyond_the_limit(e_nodes: int) -> None:
+def test_the_budget_is_smaller_where_it_is_scarce_and_never_beyond_the_limit(e_nodes: int) -> None:
     limit = 50_000
-    assert e_nodes <= scarce_room(e_nodes, limit) <= multi_room(e_nodes, limit) <= limit
+    assert e_nodes <= scarce_budget(e_nodes, limit) <= multi_budget(e_nodes, limit) <= limit

@@ -1,9 +1,9 @@
-"""Node budgets of an exploration."""
+"""How much of the node limit multi-pattern rules may take."""
 
 from __future__ import annotations
 
 
-def multi_room(e_nodes: int, limit: int) -> int:
+def multi_budget(e_nodes: int, limit: int) -> int:
     """Return the most e-nodes that multi-pattern rules may grow an e-graph to in one iteration.
 
     Args:
@@ -13,7 +13,7 @@ def multi_room(e_nodes: int, limit: int) -> int:
     return (e_nodes + 3 * limit) // 4
 
 
-def scarce_room(original: int, limit: int) -> int:
+def scarce_budget(original: int, limit: int) -> int:
     """Return the same once that much has starved single-pattern rules: the bound of all iterations then.
 
     Single-pattern rules make several e-nodes of each that multi-pattern rules add (three to four on

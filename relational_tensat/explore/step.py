@@ -1,0 +1,210 @@
+"""A step: match some rules, apply them, rebuild, filter cycles. All of it or nothing.
+
+A step has no policy. Which rules take part, how much they may build, and whether another step follows,
+is for the strategies above it (``strategies``) to say.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
+from relational_tensat.explore.apply.applying import FEWEST, Applied, Batch, apply_all
+from relational_tensat.explore.apply.vanilla import apply_one_by_one
+from relational_tensat.explore.world import World
+
+#: How many e-nodes an application of a multi-pattern rule builds, as far as others do not share them: at
+#: least, so that few searches have to be resumed.
+_LEAST_BUILT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a step may build.
+
+    Attributes:
+        e_nodes: the most e-nodes, at any moment.
+        multi_e_nodes: the most that multi-pattern rules may leave; None for ``e_nodes``.
+        whole_above: where they leave more than this, single-pattern rules must be applied whole: if the
+            node budget does not suffice for that, the step is undone (``Starved``). None: never.
+    """
+
+    e_nodes: int
+    multi_e_nodes: int | None = None
+    whole_above: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What a step did.
+
+    Attributes:
+        matches: by rule, those that it worked on: new ones, and where rules of a step were last matched
+            at different times, some of the others.
+        rejected: applications that were not carried out, because they would have closed a cycle.
+        built: e-nodes that were not there before. Some may have become equal to others since.
+        unions: pairs of classes that were asked to be one, congruence included.
+        filtered: e-nodes that the cycle filter took.
+        multi_complete, single_complete: whether all matches of multi-pattern rules, and of single-pattern
+            rules, were carried out (or rejected); else they are not found again until something in them
+            is written anew.
+    """
+
+    matches: Mapping[int, int]
+    rejected: int
+    built: int
+    unions: int
+    filtered: int
+    multi_complete: bool
+    single_complete: bool
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing was left out."""
+        return self.multi_complete and self.single_complete
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the e-graph is as it was before."""
+        return not self.built and not self.unions
+
+    @property
+    def total_matches(self) -> int:
+        """Matches of all rules."""
+        return sum(self.matches.values())
+
+
+class Starved(Exception):  # noqa: N818  # a control signal, not an error
+    """Multi-pattern rules left the others too small a node budget: see ``Budget.whole_above``."""
+
+
+def step(world: World, rules: Collection[int], budget: Budget) -> Delta:
+    """Match, apply, rebuild, filter cycles: one transaction, or a part of the caller's.
+
+    Multi-pattern rules are matched and applied first, single-pattern rules then, on what is there by then.
+
+    Args:
+        rules: the numbers of those that take part, of the world's rules.
+
+    Raises:
+        Starved: the budget's ``whole_above``; nothing was done.
+        Interrupted: someone interrupted the database (a limit, Ctrl-C); nothing was done.
+        OutOfMemory: the database's memory limit is reached; nothing was done.
+        UnsoundRuleError: a rule would unite classes of different types; nothing was done.
+        UsageError: the rules of another world are in force.
+    """
+    world.check_rules()
+    with world.transaction():
+        world.steps += 1
+        return _Step(world, budget).run(frozenset(rules))
+
+
+class _Step:
+    """A step that is running."""
+
+    def __init__(self, world: World, budget: Budget) -> None:
+        self._world = world
+        self._egraph = world.egraph
+        self._database = world.egraph.database
+        self._matcher = world.matcher
+        self._budget = budget
+        self._must_be_whole = False
+        self._matches: dict[int, int] = {}
+        self._unions = self._rejected = 0
+
+    def run(self, rules: frozenset[int]) -> Delta:
+        first_id = self._egraph.next_id
+        multi, single = (
+            rules & self._world.rules.multi_rules,
+            rules & self._world.rules.single_rules,
+        )
+        multi_complete = single_complete = True
+        if multi:
+            multi_complete = self._multi(multi)
+            above = self._budget.whole_above
+            self._must_be_whole = above is not None and self._egraph.e_nodes > above
+        if single:
+            single_complete = self._single(single)
+        filtered = 0
+        if self._unions and self._world.cycle_filter != "none":
+            filtered = filter_cycles(self._database)
+        return Delta(
+            matches=self._matches,
+            rejected=self._rejected,
+            built=self._egraph.next_id - first_id,
+            unions=self._unions,
+            filtered=filtered,
+            multi_complete=multi_complete,
+            single_complete=single_complete,
+        )
+
+    def _multi(self, rules: frozenset[int]) -> bool:
+        """Match and apply multi-pattern rules; return whether nothing was left out."""
+        limit = self._budget.multi_e_nodes
+        node_limit = self._budget.e_nodes if limit is None else limit
+        since = self._world.since(rules)
+        with self._database.stopwatch.phase("match"):
+            applications = self._matcher.multi(since, self._most_at_first(node_limit), rules)
+        self._note_matched(rules)
+        truncated = self._matcher.truncated
+        applied = self._apply_multi(self._batches(applications, node_limit, has_rest=True))
+        return applied.complete and not truncated
+
+    def _single(self, rules: frozenset[int]) -> bool:
+        """The same for single-pattern rules.
+
+        Raises:
+            Starved: something would be left out, but must not be.
+        """
+        since = self._world.since(rules)
+        with self._database.stopwatch.phase("match"):
+            applications = self._matcher.single(since, rules)
+        self._note_matched(rules)
+        batches = self._batches(applications, self._budget.e_nodes, has_rest=False)
+        with self._database.stopwatch.phase("apply"):
+            applied = apply_all(self._egraph, batches, self._world.steps)
+        if self._must_be_whole and not applied.complete:
+            raise Starved
+        self._unions += applied.unions
+        return applied.complete
+
+    def _note_matched(self, rules: frozenset[int]) -> None:
+        self._egraph.clock += 1
+        self._world.note_matched(rules, self._egraph.clock)
+
+    def _most_at_first(self, node_limit: int) -> int:
+        """Return how many applications of one multi-pattern rule may be asked for at first."""
+        if self._world.cycle_filter == "vanilla":  # goes through all of them
+            return sys.maxsize
+        return max((node_limit - self._egraph.e_nodes) // _LEAST_BUILT, FEWEST)
+
+    def _batches(self, applications: int, node_limit: int, *, has_rest: bool) -> Iterator[Batch]:
+        """Yield the applications that were found, then those that ``Matcher.multi`` left to ask for."""
+        while applications:
+            matches = {int(r): int(n) for r, n in self._database.run("match/matches_by_rule")}
+            for rule, count in matches.items():
+                self._matches[rule] = self._matches.get(rule, 0) + count
+            bounds = self._matcher.instances.bounds(
+                matches, node_limit, is_whole=self._must_be_whole
+            )
+            yield Batch(applications, bounds)
+            with self._database.stopwatch.phase("match"):
+                applications = self._matcher.rest() if has_rest else 0
+
+    def _apply_multi(self, batches: Iterator[Batch]) -> Applied:
+        iteration = self._world.steps
+        with self._database.stopwatch.phase("apply"):
+            if self._world.cycle_filter == "vanilla":
+                applied = apply_one_by_one(self._egraph, batches, iteration)
+            elif self._world.cycle_filter == "efficient":
+                leaves = self._world.rules.leaf_columns
+                reject = partial(reject_cyclic_applications, leaves=leaves)
+                applied = apply_all(self._egraph, batches, iteration, reject)
+            else:
+                applied = apply_all(self._egraph, batches, iteration)
+        self._unions += applied.unions
+        self._rejected += applied.rejected
+        return applied

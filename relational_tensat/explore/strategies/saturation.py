@@ -1,0 +1,298 @@
+"""Equality saturation, as TENSAT has it (section 4): all rules in each step, until nothing is added.
+
+Multi-pattern rules take part in ``k_multi`` of the steps (iterations). An iteration is one transaction, so
+that whatever ends the run leaves the e-graph as the last complete iteration left it. In a file, the
+transaction also writes a checkpoint: where the exploration is, so that another process can resume it.
+
+Multi-pattern rules pay only with what single-pattern rules then make of it. Where the node limit keeps
+these from it, the iteration is undone, and done again with a smaller node budget for multi-pattern rules.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from relational_tensat.base.errors import UnsoundRuleError
+from relational_tensat.base.watch import Guard, Watch
+from relational_tensat.egraph.database import Interrupted, OutOfMemory
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
+from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.exploration_options import ExplorationOptions
+from relational_tensat.explore.journal import Journal
+from relational_tensat.explore.outcome import Exploration, IterationReport, read_log, rule_stats
+from relational_tensat.explore.step import Budget, Delta, Starved, step
+from relational_tensat.explore.strategies.node_budgets import multi_budget, scarce_budget
+from relational_tensat.explore.world import World, begin_world, restore_world
+from relational_tensat.rules.model import Rule
+
+
+def explore(
+    egraph: EGraph,
+    rules: Sequence[Rule],
+    options: ExplorationOptions | None = None,
+    *,
+    progress: Callable[[IterationReport], None] | None = None,
+    until: Callable[[EGraph], bool] | None = None,
+    after: Callable[[int], str | None] | None = None,
+    start: Checkpoint | None = None,
+    watch: Watch | None = None,
+) -> Exploration:
+    """Grow an e-graph by rules until it is saturated, has what is looked for, or a limit is reached.
+
+    Args:
+        options: the limits, and how it goes on until then; ``blocks`` is for ``explore_blocks``.
+        progress: called after every iteration.
+        until: asked after every iteration whether the e-graph has what is looked for (the stop reason
+            ``goal``).
+        after: called with its number after every iteration that another one follows; what it returns
+            is a reason to stop there. Its time counts as exploration's.
+        start: where another process left an exploration of this e-graph by these rules; it is resumed
+            there, all but the time limit as if nothing had happened. ``after`` is then called
+            for the last complete iteration, too.
+        watch: the run's. Ctrl-C ends the exploration, and nothing else of the run.
+
+    Raises:
+        UnsoundRuleError: a rule would unite classes of different types.
+    """
+    saturation = _Saturation(
+        egraph, rules, options or ExplorationOptions(), start, watch or Watch()
+    )
+    return saturation.run(progress, until, after)
+
+
+class _Saturation:
+    def __init__(
+        self,
+        egraph: EGraph,
+        rules: Sequence[Rule],
+        options: ExplorationOptions,
+        start: Checkpoint | None,
+        watch: Watch,
+    ) -> None:
+        self._egraph = egraph
+        self._database = egraph.database
+        self._options = options
+        self._watch = watch
+        self._started = time.perf_counter()
+        self._iteration_started, self._statements_before = self._started, 0
+        self._world: World
+        self._state: Checkpoint
+        self._journal = Journal([])
+        if start is None:
+            self._begin(rules)
+        else:
+            self._resume(rules, start)
+
+    def _begin(self, rules: Sequence[Rule]) -> None:
+        """Put the rules into the tables."""
+        options = self._options
+        with self._egraph.transaction():
+            if self._database.is_file:  # of an exploration before this one
+                self._database.script("explore/forget_exploration")
+            self._world = begin_world(
+                self._egraph,
+                rules,
+                cycle_filter=options.cycle_filter,
+                semi_naive=options.semi_naive,
+            )
+            first_rule = self._world.rules.first
+            self._state = Checkpoint(first_rule, original=self._egraph.e_nodes)
+            self._write_down()
+
+    def _resume(self, rules: Sequence[Rule], start: Checkpoint) -> None:
+        """Continue from what another process left in the tables."""
+        options = self._options
+        self._state = replace(start)
+        self._journal = Journal(read_log(self._database))
+        compiled = CompiledRules(rules, start.first_rule)
+        world = self._world = restore_world(
+            self._egraph, compiled, cycle_filter=options.cycle_filter, semi_naive=options.semi_naive
+        )
+        world.steps = start.iteration
+        world.note_matched(compiled.single_rules, start.since_single)
+        world.note_matched(compiled.multi_rules, start.since_multi)
+        numbered = enumerate(start.rule_seconds, start=start.first_rule)
+        world.matcher.rule_seconds = {rule: seconds for rule, seconds in numbered if seconds}
+
+    def run(
+        self,
+        progress: Callable[[IterationReport], None] | None,
+        until: Callable[[EGraph], bool] | None,
+        after: Callable[[int], str | None] | None,
+    ) -> Exploration:
+        guard = self._watch.guard(self._database.interrupt, self._options.time_limit_s)
+        done = self._state.iteration
+        reason = None
+        with guard.watching():
+            if done:
+                reason = self._follow(done, self._state.stopped or None, guard, until, after)
+            while reason is None and done < self._options.iterations:
+                done += 1
+                reason = self._iterate(done, guard)
+                if progress is not None:
+                    progress(self._journal.log[-1])
+                reason = self._follow(done, reason, guard, until, after)
+        self._database.resume()
+        return self._finish(reason or "iterations")
+
+    def _follow(
+        self,
+        iteration: int,
+        reason: str | None,
+        guard: Guard,
+        until: Callable[[EGraph], bool] | None,
+        after: Callable[[int], str | None] | None,
+    ) -> str | None:
+        """Do what follows an iteration; return the reason to stop, or None to go on."""
+        if reason in (None, "saturated") and self._is_reached(until):
+            return "goal"
+        if reason is not None or iteration >= self._options.iterations:
+            return reason
+        try:
+            reason = None if after is None else after(iteration)
+        except Interrupted:
+            reason = None
+        except OutOfMemory:
+            reason = "memory"
+        return reason or guard.reason
+
+    def _is_reached(self, until: Callable[[EGraph], bool] | None) -> bool:
+        try:
+            return until is not None and until(self._egraph)
+        except Interrupted:
+            return False  # the next iteration says why
+
+    def _iterate(self, iteration: int, guard: Guard) -> str | None:
+        """Run one iteration and log it; return the reason to stop, or None to go on."""
+        self._iteration_started = time.perf_counter()
+        self._statements_before = self._database.statements
+        while True:
+            try:
+                with self._transaction():
+                    self._work(iteration)
+            except Starved:
+                self._state.scarce = self._state.left_out = True
+            except (Interrupted, OutOfMemory) as error:
+                self._journal.note_iteration(self._report(iteration, None))
+                memory = isinstance(error, OutOfMemory)
+                return "memory" if memory else guard.reason or "interrupted"
+            else:
+                return self._state.stopped or None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Do an iteration's work whole, or leave all as it was."""
+        state, mark = replace(self._state), self._journal.mark()
+        try:
+            with self._world.transaction():
+                yield
+        except (Interrupted, OutOfMemory, UnsoundRuleError, Starved) as error:
+            if not isinstance(
+                error, Starved
+            ):  # its iteration is done again: an interrupt still holds
+                self._database.resume()
+            self._state = state
+            self._journal.undo(mark)
+            raise
+
+    def _work(self, iteration: int) -> None:
+        """Do an iteration's step, and note where the exploration is then.
+
+        Raises:
+            Starved: the node limit kept single-pattern rules from what multi-pattern rules had made,
+                and these had a larger budget than they have where it is scarce.
+        """
+        state, world = self._state, self._world
+        rules = world.rules.single_rules
+        if self._wants_multi(iteration):
+            state.multi_done += 1
+            rules = world.rules.all_rules
+        delta = step(world, rules, self._budget())
+        state.iteration = iteration
+        state.since_single = world.last_matched(world.rules.single_rules)
+        state.since_multi = world.last_matched(world.rules.multi_rules)
+        state.quiet = delta.is_empty
+        state.left_out |= not delta.multi_complete
+        state.stopped = self._reason_to_stop(delta)
+        self._journal.note_matches(iteration, delta.matches)
+        self._journal.note_iteration(self._report(iteration, delta))
+        self._write_down()
+
+    def _wants_multi(self, iteration: int) -> bool:
+        """Whether multi-pattern rules take part in an iteration."""
+        if self._state.scarce and self._multi_budget() <= self._egraph.e_nodes:
+            return False
+        if self._options.multi_schedule == "first":
+            return iteration <= self._options.multi_iterations
+        left = self._state.multi_done < self._options.multi_iterations
+        return left and (iteration == 1 or self._state.quiet)
+
+    def _budget(self) -> Budget:
+        """Return what the next iteration may build: multi-pattern rules leave some of it to the others."""
+        limit, state = self._options.node_limit, self._state
+        enough = max(scarce_budget(state.original, limit), self._egraph.e_nodes)
+        return Budget(limit, self._multi_budget(), whole_above=None if state.scarce else enough)
+
+    def _multi_budget(self) -> int:
+        """Return the most e-nodes that multi-pattern rules may leave."""
+        if self._state.scarce:
+            return scarce_budget(self._state.original, self._options.node_limit)
+        return multi_budget(self._egraph.e_nodes, self._options.node_limit)
+
+    def _reason_to_stop(self, delta: Delta) -> str:
+        """Return why exploration ends after a complete iteration; nothing if it does not."""
+        state = self._state
+        if not delta.single_complete:
+            return "nodes"
+        if not state.quiet or self._wants_multi(state.iteration + 1):
+            return ""
+        return "nodes" if state.left_out else "saturated"
+
+    def _report(self, iteration: int, delta: Delta | None) -> IterationReport:
+        """Return what an iteration did; None if it was undone."""
+        return IterationReport(
+            iteration,
+            self._egraph.e_nodes,
+            self._egraph.e_classes,
+            delta.total_matches if delta else 0,
+            delta.unions if delta else 0,
+            delta.filtered if delta else 0,
+            self._database.statements - self._statements_before,
+            time.perf_counter() - self._iteration_started,
+        )
+
+    def _write_down(self) -> None:
+        """Write what another process would need to resume; in memory, no other process could."""
+        if not self._database.is_file:
+            return
+        state, seconds = self._state, self._world.matcher.rule_seconds
+        rules = self._world.rules.rules
+        state.rule_seconds = [seconds.get(rule.number, 0.0) for rule in rules]
+        self._egraph.catalogue.flush(self._database)
+        self._journal.write(self._database)
+        write_checkpoint(self._egraph, state)
+
+    def _finish(self, reason: str) -> Exploration:
+        database, journal = self._database, self._journal
+        matcher, seconds = self._world.matcher, self._world.matcher.rule_seconds
+        database.begin()
+        self._egraph.catalogue.flush(database)
+        matcher.log_instances()
+        journal.write(database)
+        database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})
+        self._egraph.set_stop_reason(reason)
+        if database.is_file:
+            matcher.instances.drop_tables()
+        database.commit()
+        return Exploration(
+            reason,
+            self._state.iteration,
+            rule_stats(database, self._state.first_rule),
+            tuple(journal.log),
+            sum(entry.statements for entry in journal.log),
+            time.perf_counter() - self._started,
+        )

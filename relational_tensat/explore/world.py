@@ -1,0 +1,132 @@
+"""A world: an e-graph, and what it takes to step it by a set of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.match.matching import Matcher
+from relational_tensat.rules.model import Rule
+
+
+class World:
+    """An e-graph that rules are applied to, and how far each of them has been.
+
+    Any number of worlds may have the same rules, compiled once, on e-graphs of one database (see
+    ``EGraph.beside``): they share these, the catalogue and the heads that both speak of.
+
+    Attributes:
+        egraph: its tables; temporary tables that a step works with are its database connection's.
+        rules: by number; a step takes any of these numbers.
+        matcher: finds applications.
+        cycle_filter: ``efficient``, ``vanilla`` or ``none``.
+        steps: how many there were; e-nodes and unions are stored with the number of their step.
+    """
+
+    def __init__(
+        self,
+        egraph: EGraph,
+        rules: CompiledRules,
+        matcher: Matcher,
+        *,
+        cycle_filter: str = "efficient",
+        semi_naive: bool = True,
+    ) -> None:
+        self.egraph = egraph
+        self.rules = rules
+        self.matcher = matcher
+        self.cycle_filter = cycle_filter
+        self.steps = 0
+        self._semi_naive = semi_naive
+        #: By rule: the clock when it was last matched.
+        self._matched: dict[int, int] = {}
+
+    def since(self, rules: Iterable[int]) -> int:
+        """Return from which clock on rows are new to some of these rules; 0 where all are."""
+        return self.last_matched(rules) if self._semi_naive else 0
+
+    def last_matched(self, rules: Iterable[int]) -> int:
+        """Return the clock up to which all of some rules have been matched."""
+        return min((self._matched.get(rule, 0) for rule in rules), default=0)
+
+    def note_matched(self, rules: Iterable[int], clock: int) -> None:
+        """Note that rules have been matched on all rows written before a clock."""
+        self._matched.update(dict.fromkeys(rules, clock))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do what is inside all or not at all; see ``EGraph.transaction``."""
+        matched, steps = dict(self._matched), self.steps
+        is_done = False
+        try:
+            with self.egraph.transaction():
+                yield
+            is_done = True
+        finally:
+            if not is_done:
+                self._matched, self.steps = matched, steps
+
+    def check_rules(self) -> None:
+        """Check that the heads of this world's rules are those that the catalogue gives to e-nodes.
+
+        Raises:
+            UsageError: a world with other rules has been begun in this database since.
+        """
+        if self.egraph.catalogue.head_of is not self.rules.heads:
+            raise UsageError(
+                "a world was begun with other rules in this database, expected one set of rules for all: "
+                "begin worlds with the same CompiledRules, and step them by some of these"
+            )
+
+
+def begin_world(
+    egraph: EGraph,
+    rules: Sequence[Rule] | CompiledRules,
+    *,
+    cycle_filter: str = "efficient",
+    semi_naive: bool = True,
+) -> World:
+    """Return a world whose rules have not been matched yet.
+
+    Args:
+        rules: compiled ones are those of another world of the same database.
+        cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
+            (TENSAT's first method: all descendants anew before each multi-pattern application) or
+            ``none``.
+        semi_naive: work only on matches that involve a row written since the rules were last matched;
+            False repeats the others, for comparison. The e-graph is the same.
+    """
+    with egraph.transaction():
+        first_rule, first_instance = egraph.database.run("egraph/next_ids")[0]
+        if not isinstance(rules, CompiledRules):
+            rules = CompiledRules(rules, int(first_rule))
+        is_known = egraph.catalogue.head_of is rules.heads
+        if is_known:
+            egraph.adopt_heads()
+        else:
+            egraph.set_heads(rules.heads)
+        matcher = Matcher(egraph, rules, int(first_instance))
+        matcher.create_tables(with_rules=not is_known)
+    return World(egraph, rules, matcher, cycle_filter=cycle_filter, semi_naive=semi_naive)
+
+
+def restore_world(
+    egraph: EGraph,
+    rules: CompiledRules,
+    *,
+    cycle_filter: str = "efficient",
+    semi_naive: bool = True,
+) -> World:
+    """Return the world that another process left in the tables, all but how far each rule has been.
+
+    Args:
+        rules: those that it had, under the numbers that they had.
+    """
+    egraph.resume_heads(rules.heads)
+    _, first_instance = egraph.database.run("egraph/next_ids")[0]
+    matcher = Matcher(egraph, rules, int(first_instance))
+    matcher.restore_tables()
+    return World(egraph, rules, matcher, cycle_filter=cycle_filter, semi_naive=semi_naive)
