@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from bench.anytime import command as anytime_command
 from bench.big import command as big_command
 from bench.blocks import command as blocks_command
+from bench.conformance import command as conformance_command
 from bench.cpu import command as cpu_command
 from bench.extract import command as extract_command
 from bench.gpu import command as gpu_command
 from bench.models import command as models
+from bench.mutations import command as mutations_command
 from bench.onnx import command as onnx_command
 from bench.paper import command as paper_command
 from bench.record import command as record_command
@@ -36,6 +38,8 @@ COMMANDS = (
     record_command,
     paper_command,
     runs_command,
+    conformance_command,
+    mutations_command,
 )
 
 

@@ -104,7 +104,7 @@ def seconds(text: str) -> float:
 
 def dimensions(text: str) -> dict[str, int]:
     """Convert ``batch=1,seq=128``."""
-    return dict(_pairs(text, "NAME=SIZE", _positive))
+    return dict(_pairs(text, "NAME=SIZE", whole_number))
 
 
 def input_file(text: str) -> dict[str, Path]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx
 
 from relational_tensat.base.errors import InputError, UsageError, nearest
+from relational_tensat.formats.onnx_types import is_fixed
 
 
 def fix_dims(
@@ -23,7 +24,7 @@ def fix_dims(
         dims: sizes by the dimension's name, or by ``INPUT:AXIS``.
 
     Raises:
-        UsageError: a name in ``dims`` is none of the model's, or a size is not positive.
+        UsageError: a name in ``dims`` is none of the model's, or a size is negative.
         InputError: a dimension stays without a size.
     """
     _check_names(inputs, dims, where)
@@ -50,8 +51,8 @@ def _check_names(
     dynamic = {key: dim for key, dim in known.items() if _is_dynamic(dim)}
     listed = list(dict.fromkeys(dim.dim_param or key for key, dim in dynamic.items()))
     for key, size in dims.items():
-        if size < 1:
-            raise UsageError(f"dimension {key!r} = {size}, expected a positive size")
+        if size < 0:
+            raise UsageError(f"dimension {key!r} = {size}, expected a size")
         if key not in known:
             hint = nearest(key, dynamic) or (
                 f"; it has {', '.join(listed)}" if listed else "; all its dimensions are fixed"
@@ -72,4 +73,4 @@ def _axes(
 
 
 def _is_dynamic(dim: onnx.TensorShapeProto.Dimension) -> bool:
-    return not dim.HasField("dim_value")
+    return not is_fixed(dim)

@@ -13,6 +13,8 @@ from relational_tensat.formats.onnx_names import FreshNames
 from relational_tensat.formats.onnx_types import to_tensor
 from relational_tensat.tensor.types import Array
 
+#: The first version of the default operator set that has ConstantOfShape.
+_UNIFORM_SINCE = 9
 #: Element types that ConstantOfShape gives in every version of the default operator set written.
 _UNIFORM_DTYPES = {
     "float64", "float32", "float16", "int64", "int32", "int16", "int8",
@@ -62,7 +64,7 @@ class Emitter:
     def weight(self, name: str, value: Array, dtype: str) -> None:
         """Add a constant of this name: an initializer, or ConstantOfShape when it is uniform."""
         element = uniform_element(value)
-        if element is None or dtype not in _UNIFORM_DTYPES:
+        if element is None or dtype not in _UNIFORM_DTYPES or self.opset < _UNIFORM_SINCE:
             self.initializers.append(to_tensor(name, value, dtype))
             return
         shape = self.constant(np.array(value.shape, np.int64))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -14,6 +16,7 @@ from relational_tensat.formats.arrays import compact
 from relational_tensat.formats.onnx_opaque import input_names
 from relational_tensat.formats.onnx_opset import infer_shapes, is_unchanged, opset_imports
 from relational_tensat.formats.onnx_types import (
+    UNKNOWN,
     dtype_name,
     from_type_proto,
     to_tensor,
@@ -65,7 +68,12 @@ class NodeOracle:
         try:
             inferred = infer_shapes(model)
         except onnx.shape_inference.InferenceError as error:
-            raise ModelError(f"{self._where}: {label(node)}: {condense(str(error))}") from None
+            known = _runtime_types(model)  # ONNX fails on some functions, and on unknown operands
+            if known.keys() != {value.name for value in outputs}:
+                if any(types[name] == UNKNOWN for name in input_names(node)):
+                    return dict.fromkeys((value.name for value in outputs), None)
+                raise ModelError(f"{self._where}: {label(node)}: {condense(str(error))}") from None
+            return {value.name: known[value.name] for value in outputs}
         found = {value.name: from_type_proto(value.type) for value in inferred.graph.output}
         if None in found.values() and node.domain:
             found |= _runtime_types(model)
@@ -89,7 +97,7 @@ class NodeOracle:
         outputs = [to_value_info(name, types[name]) for name in names]
         model = self._model(node, types, weights, outputs, imports)
         try:
-            results = _session(model).run(names, {})
+            results = _session(model.SerializeToString()).run(names, {})
         except _RUNTIME_ERRORS:  # no kernel for this version or element type: stays a node
             return None
         return {
@@ -135,20 +143,27 @@ def condense(message: str) -> str:
     return line if len(line) <= 300 else line[:297] + "..."
 
 
-def _session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
+def opens_in_runtime(path: Path) -> bool:
+    """Whether onnxruntime takes a model file, as it is."""
+    try:
+        _session(os.fspath(path))
+    except _RUNTIME_ERRORS:
+        return False
+    return True
+
+
+def _session(model: bytes | str) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _FATAL_ONLY
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def _runtime_types(model: onnx.ModelProto) -> dict[str, TensorType]:
     """Return the output types that onnxruntime infers for a node of a domain of its own."""
     try:
-        outputs = _session(model).get_outputs()
+        outputs = _session(model.SerializeToString()).get_outputs()
     except _RUNTIME_ERRORS:  # it does not know the operator either
         return {}
     found = {}

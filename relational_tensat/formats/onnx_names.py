@@ -6,6 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 
 import onnx
 
+#: Attributes in which an operator names values that are none of its inputs: what Gradient derives, and
+#: by what.
+_NAMING = {"Gradient": ("xs", "zs", "y")}
+
 
 class FreshNames:
     """Gives names that are not in use; each only once."""
@@ -57,9 +61,24 @@ def all_names(graph: onnx.GraphProto) -> set[str]:
     return names
 
 
+def names_values(node: onnx.NodeProto) -> bool:
+    """Whether a node has attributes that name values."""
+    return node.op_type in _NAMING
+
+
+def _naming_attributes(node: onnx.NodeProto) -> Iterator[onnx.AttributeProto]:
+    naming = _NAMING.get(node.op_type, ())
+    return (attribute for attribute in node.attribute if attribute.name in naming)
+
+
 def captured_names(node: onnx.NodeProto) -> tuple[str, ...]:
-    """Return the outer values that a node's subgraphs use, in order of first use."""
+    """Return the outer values that a node's subgraphs use, in order of first use.
+
+    Those that its attributes name come first.
+    """
     names: dict[str, None] = {}
+    for attribute in _naming_attributes(node):
+        names |= {name.decode(): None for name in (attribute.s, *attribute.strings) if name}
     for graph in subgraphs(node):
         own = defined_names(graph)
         used: list[str] = []
@@ -82,6 +101,12 @@ def rename_node(
     """
     node.input[:] = [names.get(name, name) for name in node.input]
     node.output[:] = [names.get(name, name) for name in node.output]
+    for attribute in _naming_attributes(node):
+        values = [name.decode() for name in attribute.strings]
+        attribute.strings[:] = [names.get(name, name).encode() for name in values]
+        if attribute.s:
+            name = attribute.s.decode()
+            attribute.s = names.get(name, name).encode()
     for graph in subgraphs(node):
         _rename_graph(graph, names, taken, fresh)
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import onnx
 
-from relational_tensat.base.errors import InputError, ModelError, ShapeError
+from relational_tensat.base.errors import ModelError, ShapeError
 from relational_tensat.formats.onnx_constants import fold
 from relational_tensat.formats.onnx_infer import NodeOracle, label
 from relational_tensat.formats.onnx_names import FreshNames, all_names
 from relational_tensat.formats.onnx_node import read_node
-from relational_tensat.formats.onnx_opaque import encode, input_names
-from relational_tensat.formats.onnx_types import from_type_proto, is_carried, is_numeric
-from relational_tensat.tensor import Node, TensorType, Weight, tensors_of
+from relational_tensat.formats.onnx_opaque import encode, input_names, is_deterministic
+from relational_tensat.formats.onnx_types import UNKNOWN, from_type_proto, is_carried, is_numeric
+from relational_tensat.tensor import Node, TensorType, Weight, numpy_dtype, tensors_of
 from relational_tensat.tensor.operators import Operator, get_operator, map_onnx, operators
 from relational_tensat.tensor.operators.onnx_form import Mapped
+from relational_tensat.tensor.types import Array
 
 
 class NodeReader:
@@ -26,6 +28,7 @@ class NodeReader:
         imports: operator set versions by domain.
         inputs: types of the graph inputs.
         weights: what is known before inference; grows by what is folded.
+        as_they_are: keep every node opaque, and none merged with its like.
     """
 
     def __init__(
@@ -35,7 +38,10 @@ class NodeReader:
         inputs: Mapping[str, TensorType],
         weights: Mapping[str, Weight],
         where: str,
+        *,
+        as_they_are: bool = False,
     ) -> None:
+        self._as_they_are = as_they_are
         self._imports = {"": 1, **imports}
         self._weights = dict(weights)
         self._types = {**inputs, **{name: weight.type for name, weight in weights.items()}}
@@ -54,7 +60,6 @@ class NodeReader:
 
         Raises:
             ModelError: a node's operands do not fit.
-            InputError: nothing says what type an output has.
         """
         self._used = {*outputs, *(name for node in nodes for name in input_names(node))}
         for node in nodes:
@@ -71,6 +76,9 @@ class NodeReader:
         return nodes[::-1], weights
 
     def _read(self, node: onnx.NodeProto) -> None:
+        if self._as_they_are:
+            self._read_as_opaque(node)
+            return
         folded = fold(node, self._types, self._weights, self._oracle)
         if folded is not None:
             self._weights |= folded
@@ -136,24 +144,27 @@ class NodeReader:
         nodes.append(Node(mapped.op, tuple(inputs), tuple(outputs), dict(mapped.attrs), name))
 
     def _read_as_opaque(self, node: onnx.NodeProto) -> None:
+        types = self._output_types(node)
+        self._types |= types
+        if not self._as_they_are and is_deterministic(node) and all(map(_is_empty, types.values())):
+            self._weights |= {name: Weight(kind, _empty(kind)) for name, kind in types.items()}
+            return
+        opset = self._imports.get(node.domain)
+        if opset is None:
+            raise ModelError(f"{self._where}: {label(node)}: no version of its domain is imported")
+        attrs = encode(node, opset, list(types.values()), keep=self._as_they_are)
+        self._nodes.append(Node("opaque", input_names(node), tuple(types), attrs, node.name))
+
+    def _output_types(self, node: onnx.NodeProto) -> dict[str, TensorType]:
+        """Return the types of the node's named outputs: inferred, declared, or ``UNKNOWN``."""
         inferred = self._oracle.output_types(node, self._types, self._weights)
         types: dict[str, TensorType] = {}
         for name, kind in inferred.items():
             declared = self._declared.get(name)
             if kind is None or (is_carried(kind) and declared is not None):
                 kind = declared
-            if kind is None:
-                raise InputError(
-                    f"{self._where}: {label(node)}: the type of output {name!r} cannot be inferred;"
-                    " declare it in the model (value_info)"
-                )
-            types[name] = kind
-        opset = self._imports.get(node.domain)
-        if opset is None:
-            raise ModelError(f"{self._where}: {label(node)}: no version of its domain is imported")
-        attrs = encode(node, opset, list(types.values()))
-        self._nodes.append(Node("opaque", input_names(node), tuple(types), attrs, node.name))
-        self._types |= types
+            types[name] = UNKNOWN if kind is None else kind
+        return types
 
 
 def _count_outputs(mapped: Mapped, node: onnx.NodeProto) -> int | None:
@@ -161,6 +172,15 @@ def _count_outputs(mapped: Mapped, node: onnx.NodeProto) -> int | None:
     if get_operator(mapped.op).multi_output:
         return len(node.output)
     return 1 if node.output[0] else None
+
+
+def _is_empty(kind: TensorType) -> bool:
+    """Whether values of the type are numbers, and none."""
+    return is_numeric(kind) and kind.size == 0
+
+
+def _empty(kind: TensorType) -> Array:
+    return np.empty(kind.shape, numpy_dtype(kind.dtype))
 
 
 def _readers() -> dict[str, list[Operator]]:

@@ -28,11 +28,13 @@ _RANDOM = {
     "RandomUniformLike",
 }  # fmt: skip
 #: Domains whose operators are functions of their inputs, apart from those named for randomness.
-_PURE_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
+_PURE_DOMAINS = (
+    "", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.training", "com.microsoft",
+)  # fmt: skip
 
 
 def encode(
-    node: onnx.NodeProto, opset: int, out_types: Sequence[TensorType]
+    node: onnx.NodeProto, opset: int, out_types: Sequence[TensorType], *, keep: bool = False
 ) -> dict[str, AttrValue]:
     """Return the attributes of the opaque operator that stands for an ONNX node.
 
@@ -41,6 +43,7 @@ def encode(
     Args:
         opset: the version of the node's operator set.
         out_types: one for each output that has a name.
+        keep: never merge it with its like, nor compute it beforehand.
     """
     bare = onnx.NodeProto()
     bare.CopyFrom(node)
@@ -53,6 +56,7 @@ def encode(
     inner: set[str] = set()
     for graph in subgraphs(node):
         inner |= all_names(graph)
+    mergeable = is_deterministic(node) and not keep
     rename_node(bare, names, taken, FreshNames(taken | inner))
     bare.input[:] = _numbered("i", node.input)
     bare.output[:] = _numbered("o", node.output)
@@ -62,7 +66,7 @@ def encode(
         "opset": opset,
         "payload": base64.b64encode(bare.SerializeToString(deterministic=True)).decode("ascii"),
         "out_types": tuple((kind.dtype, kind.shape) for kind in out_types),
-        "key": "" if is_deterministic(node) else f"{node.name}:{next(filter(None, node.output))}",
+        "key": "" if mergeable else f"{node.name}:{next(filter(None, node.output))}",
     }
 
 

@@ -13,13 +13,20 @@ from onnx import checker, external_data_helper, inliner
 from relational_tensat.base.errors import InputError, ModelError
 from relational_tensat.base.files import read_bytes
 from relational_tensat.formats.onnx_dims import fix_dims
-from relational_tensat.formats.onnx_infer import condense, label
+from relational_tensat.formats.onnx_infer import condense
 from relational_tensat.formats.onnx_metadata import read_metadata, weights_without_data
-from relational_tensat.formats.onnx_names import all_nodes
+from relational_tensat.formats.onnx_names import names_values
 from relational_tensat.formats.onnx_nodes import NodeReader
 from relational_tensat.formats.onnx_opaque import input_names
 from relational_tensat.formats.onnx_opset import read_imports
-from relational_tensat.formats.onnx_types import array_of, from_type_proto, is_numeric, type_of
+from relational_tensat.formats.onnx_types import (
+    TensorDataError,
+    array_of,
+    from_type_proto,
+    is_numeric,
+    type_of,
+)
+from relational_tensat.formats.onnx_write import is_writable
 from relational_tensat.tensor import Graph, TensorType, Weight, build_graph
 
 #: Protobuf serializes no more than this; larger models are checked by path.
@@ -69,6 +76,13 @@ def read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> G
     Raises:
         UsageError, InputError, ModelError: as ``read_onnx``.
     """
+    try:
+        return _read_model(model, dims, where)
+    except TensorDataError as error:
+        raise ModelError(f"{where}: {error}") from None
+
+
+def _read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> Graph:
     if model.functions:
         model = inliner.inline_local_functions(model)
     graph, imports = model.graph, read_imports(model.opset_import)
@@ -78,7 +92,6 @@ def read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> G
             f"{where}: operator set version {imports['']} is newer than the installed onnx"
             f" {onnx.__version__} knows ({newest})"
         )
-    _refuse_training(graph, where)
     initialized = {tensor.name for tensor in graph.initializer}
     initialized |= {tensor.values.name for tensor in graph.sparse_initializer}
     given = [value for value in graph.input if value.name not in initialized]
@@ -98,11 +111,21 @@ def read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> G
         for tensor in graph.sparse_initializer
     ]
     outputs = [value.name for value in graph.output]
-    reader = NodeReader(graph, imports, inputs, weights, where)
-    reader.read_all(_needed([*exotic, *graph.node], outputs), outputs)
-    nodes, weights = reader.result(outputs)
-    metadata = read_metadata(model)
-    return build_graph(graph.name, inputs, weights, nodes, outputs, metadata, where=where)
+    needed = _needed([*exotic, *graph.node], outputs)
+
+    def read(*, as_they_are: bool) -> Graph:
+        reader = NodeReader(graph, imports, inputs, weights, where, as_they_are=as_they_are)
+        reader.read_all(needed, outputs)
+        nodes, used = reader.result(outputs)
+        metadata = read_metadata(model)
+        return build_graph(graph.name, inputs, used, nodes, outputs, metadata, where=where)
+
+    if any(map(names_values, needed)):  # what they name must stay
+        return read(as_they_are=True)
+    found = read(as_they_are=False)
+    if is_writable(found):
+        return found
+    return read(as_they_are=True)
 
 
 def _input_type(value: onnx.ValueInfoProto, where: str) -> TensorType:
@@ -120,10 +143,3 @@ def _needed(nodes: list[onnx.NodeProto], outputs: list[str]) -> list[onnx.NodePr
             wanted.update(input_names(node))
             needed.append(node)
     return needed[::-1]
-
-
-def _refuse_training(graph: onnx.GraphProto, where: str) -> None:
-    """Refuse training operators: they name tensors in attributes, so none could be rewritten."""
-    for node in all_nodes(graph.node):
-        if node.domain.startswith(("ai.onnx.preview.training", "ai.onnx.training")):
-            raise InputError(f"{where}: {label(node)}: training operators are not supported")

@@ -19,9 +19,15 @@ from relational_tensat.tensor import DTYPE_BYTES, TensorType, numpy_dtype
 from relational_tensat.tensor.types import Array
 
 _CARRIED = "opaque:"
+#: The type of a value of which nothing says what it is: what a custom operator gives.
+UNKNOWN = TensorType(_CARRIED, ())
 #: ONNX's names where they are not the graph's, in lower case.
 _RENAMED = {"float": "float32", "double": "float64"}
 _ONNX_NAMES = {ours: theirs for theirs, ours in _RENAMED.items()}
+
+
+class TensorDataError(ModelError):
+    """A tensor's data does not fit its type."""
 
 
 def dtype_name(code: int) -> str:
@@ -57,6 +63,11 @@ def is_tensor_of_unknown_shape(kind: TensorType) -> bool:
     return is_carried(kind) and to_type_proto(kind).HasField("tensor_type")
 
 
+def is_fixed(dim: onnx.TensorShapeProto.Dimension) -> bool:
+    """Whether a dimension has a size; some exporters write -1 for none."""
+    return bool(dim.HasField("dim_value") and dim.dim_value >= 0)
+
+
 def from_type_proto(proto: onnx.TypeProto) -> TensorType | None:
     """Return the graph's type of an ONNX type; None when ONNX says nothing."""
     if not proto.WhichOneof("value"):
@@ -66,7 +77,7 @@ def from_type_proto(proto: onnx.TypeProto) -> TensorType | None:
         if tensor.elem_type == onnx.TensorProto.UNDEFINED:
             return None
         dims = tensor.shape.dim
-        if tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
+        if tensor.HasField("shape") and all(map(is_fixed, dims)):
             return TensorType(dtype_name(tensor.elem_type), tuple(dim.dim_value for dim in dims))
     text = base64.b64encode(proto.SerializeToString(deterministic=True)).decode("ascii")
     return TensorType(_CARRIED + text, ())
@@ -85,8 +96,16 @@ def to_value_info(name: str, kind: TensorType) -> onnx.ValueInfoProto:
 
 
 def array_of(tensor: onnx.TensorProto) -> Array:
-    """Return a tensor's elements; bfloat16 as float32; a broadcast view when all are equal."""
-    array: Any = onnx.numpy_helper.to_array(tensor)
+    """Return a tensor's elements; bfloat16 as float32; a broadcast view when all are equal.
+
+    Raises:
+        TensorDataError: the elements are not as many as the shape says, or of no known type.
+    """
+    try:
+        array: Any = onnx.numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
+        name = tensor.name or "(no name)"
+        raise TensorDataError(f"tensor {name!r} of shape {list(tensor.dims)}: {error}") from None
     if tensor.data_type == onnx.TensorProto.BFLOAT16:
         if array.dtype == np.uint16:  # older releases give the bits
             array = bfloat16_bits_to_float(array)
@@ -95,7 +114,13 @@ def array_of(tensor: onnx.TensorProto) -> Array:
 
 
 def type_of(tensor: onnx.TensorProto) -> TensorType:
-    """Return the type of a tensor that has a value."""
+    """Return the type of a tensor that has a value.
+
+    Raises:
+        TensorDataError: its shape has negative sizes.
+    """
+    if any(size < 0 for size in tensor.dims):
+        raise TensorDataError(f"tensor {tensor.name!r} has the shape {list(tensor.dims)}")
     return TensorType(dtype_name(tensor.data_type), tuple(tensor.dims))
 
 

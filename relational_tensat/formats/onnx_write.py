@@ -13,13 +13,14 @@ from relational_tensat.formats.onnx_metadata import write_metadata, written_impo
 from relational_tensat.formats.onnx_opaque import decode, restore
 from relational_tensat.formats.onnx_opset import (
     DEFAULT_OPSET,
+    OLDEST_WRITTEN_OPSET,
     candidates,
     convert_node,
     is_unchanged,
     opset_imports,
 )
 from relational_tensat.formats.onnx_plan import NamePlan, plan_names
-from relational_tensat.formats.onnx_types import to_value_info
+from relational_tensat.formats.onnx_types import UNKNOWN, to_value_info
 from relational_tensat.tensor import Graph, Node, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.graph import describe
 from relational_tensat.tensor.operators import get_operator
@@ -38,6 +39,18 @@ def write_model(graph: Graph) -> onnx.ModelProto:
         ModelError: no version of ONNX's operators has all that the graph's opaque nodes need.
     """
     return _Writer(graph).write()
+
+
+def is_writable(graph: Graph) -> bool:
+    """Whether some version of ONNX's operators has all that the graph's opaque nodes need."""
+    own = written_imports(graph.metadata).get("", DEFAULT_OPSET)
+    if own >= OLDEST_WRITTEN_OPSET:  # and what was read can be written as it was
+        return True
+    try:
+        _choose_imports(graph)
+    except ModelError:
+        return False
+    return True
 
 
 class _Writer:
@@ -112,7 +125,7 @@ class _Writer:
             self._value_infos += [
                 to_value_info(name, kind)
                 for name, kind in zip(outputs, types, strict=True)
-                if name not in self._plan.outputs
+                if name not in self._plan.outputs and kind != UNKNOWN
             ]
 
     def _inputs(self, node: Node) -> list[str]:
@@ -161,7 +174,10 @@ def _choose_imports(graph: Graph) -> dict[str, int]:
     own = imports.get("", max(versions, default=DEFAULT_OPSET))
     wanted = max([own, *(get_operator(node.op).onnx_since for node in graph.nodes)])
     refused: list[ModelError] = []
-    for version in candidates(wanted):
+    versions = [*candidates(wanted)]
+    if all(node.op in ("opaque", "noop", "part") for node in graph.nodes):
+        versions.append(own)  # what no later version has stays as it was
+    for version in versions:
         imports[""] = version
         failed = next((item for item in opaque if opaque_nodes(graph, item, imports) is None), None)
         if failed is None:

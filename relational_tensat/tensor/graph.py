@@ -150,7 +150,7 @@ def _check_node(
     try:
         operator = get_operator(node.op)
         operands = tuple(types[name] for name in node.inputs)
-        operator.check_arity(len(operands))
+        operator.check_operands(operands)
         attrs = operator.canonical(operands, node.attrs)
         result = operator.infer(operands, attrs)
     except RelationalTensatError as error:

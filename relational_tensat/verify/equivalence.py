@@ -12,6 +12,7 @@ from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, tensors_of
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.comparison import Comparison, OutputCheck
 from relational_tensat.verify.evaluate import Weights
+from relational_tensat.verify.memory import check_memory
 from relational_tensat.verify.outputs import (
     compute_outputs,
     first_not_finite,
@@ -185,6 +186,7 @@ class _Verifier:
             as_folded, names, types, tolerance, random=self.random, varies=self.varies
         )
         together = put_together(self.original, self.optimized, trial.folded)
+        check_memory(together.graph)
         for run in range(self.runs):
             inputs, weights, (reference, *found) = self._outputs(together, trial, trial.seed + run)
             exact.add(reference, found[0])

@@ -13,6 +13,7 @@ from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, Node, TensorType
 from relational_tensat.tensor.graph import describe
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.drawing import random_inputs, seeded_weights
+from relational_tensat.verify.memory import memory_bytes, peak_bytes
 
 __all__ = ["Weights", "evaluate_graph", "evaluate_weight_only", "random_inputs", "seeded_weights"]
 
@@ -45,7 +46,8 @@ def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
 
     Of a whole sub-graph of such values, only those that other nodes or the outputs use are
     returned. Constants (``fill``) count as known but are small as they are; what is random, no
-    tensor of numbers, or without a kernel in onnxruntime stays a node.
+    tensor of numbers, or without a kernel in onnxruntime stays a node; so do all where the machine has
+    not the memory to compute them.
 
     Returns:
         Values by name, in their declared element types (bfloat16 as float32).
@@ -57,7 +59,11 @@ def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
         graph, {name for name, weight in graph.weights.items() if weight.data is not None}
     )
     data = {name: w.data for name, w in graph.weights.items() if w.data is not None}
-    values = _Run(graph, {}, data).run(_needed(folded, wanted), wanted)
+    needed = _needed(folded, wanted)
+    machine = memory_bytes()
+    if machine is not None and peak_bytes(graph, needed, wanted) > machine:
+        return {}
+    values = _Run(graph, {}, data).run(needed, wanted)
     return {name: _as_declared(value, graph.types[name]) for name, value in values.items()}
 
 

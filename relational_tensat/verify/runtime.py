@@ -13,6 +13,7 @@ from relational_tensat.base.errors import InputError, VerificationError, first_l
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, numpy_dtype
 from relational_tensat.verify.comparison import Comparison, as_array
 from relational_tensat.verify.equivalence import rounded_tolerance
+from relational_tensat.verify.memory import check_memory
 from relational_tensat.verify.outputs import output_names
 from relational_tensat.verify.randomness import random_positions
 from relational_tensat.verify.sensitivity import excuse_rounding
@@ -60,6 +61,7 @@ def verify_files(
     given = inputs or {}
     refusals: tuple[type[Exception], ...] = (InputError, *_refusals())
     try:
+        check_memory(original)
         session = _open(before, threads)
         weights = RandomWeights(original, seed, shrink)
         draws = [draw_inputs(original, seed + run, shrink, given) for run in range(runs)]
@@ -127,7 +129,8 @@ def _of_session(session: Any, feeds: Mapping[str, Array]) -> dict[str, Array]:
 def _typed(array: Array, dtype: str) -> Array:
     if dtype not in DTYPE_BYTES:
         return array  # strings
-    return np.ascontiguousarray(np.asarray(array).astype(numpy_dtype(dtype)))
+    # Contiguous all the same; ``ascontiguousarray`` would make a vector of a scalar.
+    return np.asarray(array).astype(numpy_dtype(dtype), order="C")
 
 
 def _refusals() -> tuple[type[Exception], ...]:

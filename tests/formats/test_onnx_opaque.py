@@ -10,8 +10,9 @@ import onnx
 import pytest
 from onnx import helper
 
-from relational_tensat.base.errors import InputError, ModelError
 from relational_tensat.formats import from_onnx_model, to_onnx_model
+from relational_tensat.run.options import Options
+from relational_tensat.run.pipeline import optimize
 from relational_tensat.tensor import Graph, Node
 from tests.formats.onnx_tools import (
     BOOL,
@@ -216,19 +217,33 @@ def test_types_that_nothing_tells() -> None:
     nodes = [helper.make_node("Thing", ["x"], ["m"], domain="mine"), helper.make_node(
         "Relu", ["m"], ["y"])]  # fmt: skip
     original = model(nodes, [tensor("x", [2])], [tensor("y", [2])], domains={"mine": 1})
-    with pytest.raises(InputError, match=r"node 'm' \(mine.Thing\): the type of output 'm'"):
-        from_onnx_model(original)
+    unknown = from_onnx_model(original)  # carried, and so is all that it feeds
+    assert [node.op for node in unknown.nodes] == ["opaque", "opaque"]
+    assert [node.op_type for node in to_onnx_model(unknown).graph.node] == ["Thing", "Relu"]
     original.graph.value_info.append(tensor("m", [2]))
     graph = from_onnx_model(original)
     assert _opaque(graph)[0].attrs["key"]  # unknown operators may be random
     assert [node.op for node in graph.nodes] == ["opaque", "relu"]
 
 
-def test_training_operators_are_refused() -> None:
+def test_gradients_keep_what_they_name(tmp_path: Path) -> None:
     domain = "ai.onnx.preview.training"
-    node = helper.make_node("Gradient", ["x"], ["y"], domain=domain, xs=["x"], y="x")
-    with pytest.raises(InputError, match="training operators are not supported"):
-        from_onnx_model(model([node], [tensor("x", [2])], [tensor("y", [2])], domains={domain: 1}))
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["a"]),
+        helper.make_node("Add", ["x", "x"], ["b"]),  # equal, but what is named is not merged
+        helper.make_node("Gradient", ["x"], ["g"], domain=domain, xs=["x"], y="b"),
+    ]
+    outputs = [tensor("a", [2]), tensor("g", [2])]
+    original = model(nodes, [tensor("x", [2])], outputs, domains={domain: 1})
+    graph = from_onnx_model(original)
+    assert graph.nodes[-1].inputs == ("x", "x", "b")
+    assert all(node.attrs["key"] for node in _opaque(graph))
+    result = optimize(graph, Options.of(iterations=1), output=tmp_path / "a.onnx")
+    written = onnx.load(tmp_path / "a.onnx").graph.node
+    assert [node.op_type for node in written] == ["Add", "Add", "Gradient"]
+    attributes = {item.name: helper.get_attribute_value(item) for item in written[2].attribute}
+    assert attributes == {"xs": [b"x"], "y": b"b"}
+    assert result.verification.runs == 0
 
 
 _OLD: list[tuple[int, str, dict[str, Any], list[int], dict[str, list[float]]]] = [
@@ -272,16 +287,20 @@ def test_old_versions_are_converted(
     np.testing.assert_allclose(got, np.abs(np.where(x < 0, x * slope, x)), rtol=1e-6)
 
 
-def test_what_cannot_be_converted_is_named() -> None:
+def test_what_no_later_version_has_stays_as_it_was() -> None:
     body = helper.make_graph(
         [helper.make_node("Add", ["a", "b"], ["c"])],
         "body",
         [tensor("a", [2]), tensor("b", [2])],
         [tensor("c", [2])],
     )
-    node = helper.make_node("Scan", ["", "x", "z"], ["y"], body=body, num_scan_inputs=1)
+    nodes = [
+        helper.make_node("Scan", ["", "x", "z"], ["s"], body=body, num_scan_inputs=1),
+        helper.make_node("Relu", ["s"], ["y"]),
+    ]
     original = model(
-        [node], [tensor("x", [1, 2]), tensor("z", [1, 3, 2])], [tensor("y", [1, 2])], opset=8
+        nodes, [tensor("x", [1, 2]), tensor("z", [1, 3, 2])], [tensor("y", [1, 2])], opset=8
     )
-    with pytest.raises(ModelError, match="ONNX operator Scan of version 8 has no form in version"):
-        to_onnx_model(from_onnx_model(original))
+    written = to_onnx_model(from_onnx_model(original))
+    assert [(item.domain, item.version) for item in written.opset_import] == [("", 8)]
+    assert [node.op_type for node in written.graph.node] == ["Scan", "Relu"]

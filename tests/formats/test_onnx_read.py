@@ -55,7 +55,7 @@ def test_dynamic_dimensions_are_fixed_and_shapes_folded(tmp_path: Path) -> None:
         ({"batch": 1}, InputError, "m: dimension 'x:2' of input 'x' is dynamic; .*--dim x:2=1"),
         ({"bach": 1}, UsageError, "no dynamic dimension 'bach'; did you mean 'batch'?"),
         ({"qqqq": 1}, UsageError, "no dynamic dimension 'qqqq'; it has batch, x:2"),
-        ({"batch": 0}, UsageError, "dimension 'batch' = 0, expected a positive size"),
+        ({"batch": -1}, UsageError, "dimension 'batch' = -1, expected a size"),
         ({"x:1": 4}, UsageError, "dimension 'x:1' is fixed to 3"),
     ],
 )

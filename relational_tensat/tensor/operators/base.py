@@ -43,6 +43,9 @@ class Operator(OnnxForm, Sampling, ABC):
     attrs: ClassVar[tuple[Attr, ...]] = ()
     #: Whether the result is a tuple whose parts are separate values of a graph (split, opaque).
     multi_output: ClassVar[bool] = False
+    #: Whether operands may have no elements (a dimension of size 0). What computes takes none: such
+    #: tensors are known before inference, and no rule is verified for them.
+    takes_empty: ClassVar[bool] = False
     #: What runs when it is applied, one of ``KERNELS``.
     kernel: ClassVar[str] = "compute"
     #: The family of the kernel that computes, where one does.
@@ -157,8 +160,21 @@ class Operator(OnnxForm, Sampling, ABC):
         Raises:
             ShapeError: as ``infer`` and ``normalize``.
         """
-        self.check_arity(len(inputs))
+        self.check_operands(inputs)
         return self.infer(inputs, self.normalize(attrs))
+
+    def check_operands(self, inputs: Types) -> None:
+        """Refuse a number of operands that the operator does not take, and operands without elements.
+
+        Raises:
+            ShapeError: too few or too many, or one has a dimension of size 0.
+        """
+        self.check_arity(len(inputs))
+        if self.takes_empty:
+            return
+        for index, kind in enumerate(inputs):
+            if any(part.size == 0 for part in tensors_of(kind)):
+                raise ShapeError(f"{self.name}: operand {index} is {kind}, which has no elements")
 
     def check_arity(self, count: int) -> None:
         """Refuse a number of operands that the operator does not take.

@@ -45,10 +45,10 @@ class _Free(Operator):
         return 0
 
 
-def _declared_type(op: str, attrs: Attrs) -> TensorType:
+def _declared_type(op: str, attrs: Attrs, smallest: int = 0) -> TensorType:
     shape = ints_of(attrs, "shape")
-    if any(size < 1 for size in shape):
-        raise ShapeError(f"{op}: shape {list(shape)}, expected positive sizes")
+    if any(size < smallest for size in shape):
+        raise ShapeError(f"{op}: shape {list(shape)}, expected sizes of at least {smallest}")
     return TensorType(str_of(attrs, "dtype"), shape)
 
 
@@ -98,7 +98,7 @@ class Fill(_Free):
     onnx = ("ConstantOfShape",)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
-        kind = _declared_type(self.name, attrs)
+        kind = _declared_type(self.name, attrs, smallest=1)
         if kind.dtype not in DTYPE_BYTES:
             raise ShapeError(
                 f"fill: unknown dtype {kind.dtype!r}{nearest(kind.dtype, DTYPE_BYTES)}"
@@ -163,6 +163,7 @@ class Noop(_Free):
     takes_tuples = True
     uses = (Use.JOINED,)
     arity = (1, None)
+    takes_empty = True
 
     def infer(self, inputs: Types, attrs: Attrs) -> ValueType:
         return tuple(part for value in inputs for part in tensors_of(value))
@@ -183,6 +184,7 @@ class Part(_Free):
     name = "part"
     is_structure = True
     takes_tuples = True
+    takes_empty = True
     attrs = (Attr("index", "int"),)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:

@@ -64,6 +64,7 @@ class Opaque(Operator):
         Attr("key", "str", "", timed_as=""),
     )
     multi_output = True
+    takes_empty = True
 
     def infer(self, inputs: Types, attrs: Attrs) -> TupleType:
         return _out_types(attrs)

@@ -14,6 +14,7 @@ from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.onnx_form import OnnxNode
 from relational_tensat.tensor.operators.onnx_read import attr_ints, attr_str
 from relational_tensat.tensor.operators.sampling import PartialApplication
+from relational_tensat.tensor.operators.shapes import check_length
 from relational_tensat.tensor.types import AttrValue
 
 Padding: TypeAlias = str | tuple[int, ...]
@@ -28,9 +29,12 @@ def resolve_padding(
     ``same`` is ONNX's SAME_UPPER: as many windows as strides fit, the odd element at the end.
 
     Raises:
-        ShapeError: numbers are given, and not two non-negative ones per dimension.
+        ShapeError: numbers are given, and not two non-negative ones per dimension, or there is not one
+            positive number per dimension for the kernel, its strides and dilations.
     """
     rank = len(in_sizes)
+    for what, values in (("kernel", kernel), ("strides", stride), ("dilations", dilation)):
+        check_length("window", what, values, rank)
     if pad == "valid":
         return (0,) * rank, (0,) * rank
     if pad == "same":

@@ -97,7 +97,9 @@ class Concat(Copy):
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         # Version 1 has a default, 1; from version 4 on the axis must be given.
-        return Mapped(self.name, node.inputs, {"axis": attr_int(node, "axis", 1)})
+        attrs = {"axis": attr_int(node, "axis", 1)}
+        filled = [i for i in range(len(node.inputs)) if input_type(node, i).size]
+        return Mapped(self.name, tuple(node.inputs[i] for i in filled) or node.inputs, attrs)
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter

@@ -54,6 +54,10 @@ _SHARED_ATTRS = (
 _ACT = Attr("act", "str", "none", ACTIVATIONS)
 
 
+#: More windows than this, before elements that are fewer than a dilation, are not looked at one by one.
+_MOST_BORDER_WINDOWS = 1_000_000
+
+
 class _Window:
     """The windows of one pool: what its attributes mean for an operand's spatial sizes.
 
@@ -102,7 +106,25 @@ class _Window:
             *zip(self.begins, self.kernel, strict=True),
             *zip(self.ends, self.kernel, strict=True),
         ]
-        return all(p < k for p, k in pads) and bool(self.counts(include_pad=False).min() >= 1)
+        return all(p < k for p, k in pads) and all(map(self._meets_elements, range(len(self.out))))
+
+    def _meets_elements(self, axis: int) -> bool:
+        """Whether every window meets an element along one dimension, whatever its size.
+
+        Pads are below kernels. A window that starts inside meets one at once; one that starts before the
+        first element has a tap within a dilation of it.
+        """
+        size, stride, dilation = self.sizes[axis], self.stride[axis], self.dilation[axis]
+        begin, out = self.begins[axis], self.out[axis]
+        if (out - 1) * stride - begin >= size:
+            return False
+        before = min(-(-begin // stride), out)
+        if not before or dilation <= size:
+            return True
+        if before > _MOST_BORDER_WINDOWS:
+            return False
+        first_taps = (np.arange(before) * stride - begin) % dilation
+        return bool((first_taps < size).all())
 
     def starts_outside(self) -> bool:
         """Return whether the elements left over by the last window are padding only."""

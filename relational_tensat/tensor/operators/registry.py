@@ -78,7 +78,7 @@ def _checked(mapped: Mapped, types: Mapping[str, TensorType | None]) -> tuple[Ma
         operands.append(operand)
         types_of_operands.append(declared)
     operator = get_operator(mapped.op)
-    operator.check_arity(len(operands))
     inputs = tuple(types_of_operands)
+    operator.check_operands(inputs)
     attrs = operator.canonical(inputs, mapped.attrs)
     return Mapped(mapped.op, tuple(operands), attrs), operator.infer(inputs, attrs)

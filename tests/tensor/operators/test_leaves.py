@@ -78,7 +78,7 @@ def test_noop_flattens_tuples_and_part_takes_one() -> None:
         ("part", [f32(1)], {"index": -1}, r"not in 0\.\.0"),
         ("noop", [], {}, "takes 1 or more inputs"),
         ("fill", [], {"value": 0.0, "dtype": "float23", "shape": ()}, "did you mean 'float32'"),
-        ("input", [], {"name": "x", "dtype": "float32", "shape": (2, 0)}, "positive sizes"),
+        ("input", [], {"name": "x", "dtype": "float32", "shape": (2, -1)}, "sizes of at least 0"),
         ("input", [TensorType("int8", ())], {}, "takes 0 inputs, not 1"),
     ],
 )
