@@ -60,7 +60,7 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 2) -> st
         (["run", "m.json", "--extractor", "gredy"], "did you mean 'greedy'"),
         (["run", "m.json", "--ilp-cycles", "reel"], "did you mean 'real'"),
         (["run", "m.json", "--dim", "batch"], "'batch' is not NAME=SIZE"),
-        (["run", "m.json", "--dim", "batch=0"], "'0' is not a whole number, 1 or more"),
+        (["run", "m.json", "--dim", "batch=-1"], "'-1' is not a whole number, 0 or more"),
         (["run", "m.json", "--dim", "b=1", "--dim", "b=2"], "'b' is given twice, as 1 and 2"),
         (["run", "m.json", "--input", "x"], "'x' is not NAME=FILE.npy"),
         (["run", str(MODEL), "--cost", "t5"], "unknown cost profile 't5'.*did you mean 't4'"),
