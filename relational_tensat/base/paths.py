@@ -81,7 +81,7 @@ def check_database(db: Path | None) -> None:
 
 
 def default_output(model: str | Path) -> Path:
-    """Return where ``run`` writes when it is not told: ``NAME.opt.SUFFIX`` beside the model."""
+    """Return where ``run`` writes by default: ``NAME.opt.SUFFIX`` beside the model."""
     path = Path(model)
     return path.with_name(f"{path.stem}.opt{path.suffix}")
 

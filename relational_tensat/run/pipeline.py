@@ -53,7 +53,7 @@ def optimize(
         options: rules, limits, extractor, cost profile, …; see ``Options``.
         output: where the optimized model is written, ``.json`` or ``.onnx``; None writes nothing.
         cost_model: one's own source of costs, instead of the one in ``options``.
-        progress: is told of every step.
+        progress: every step is reported to it.
 
     Returns:
         The graph, its cost before and after, and how it was found. It never costs more than the

@@ -1,4 +1,4 @@
-"""How a run tells its caller what it is doing."""
+"""How a run reports to its caller what it is doing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Progress(Protocol):
-    """Is told of every step of a run; ``Silent`` ignores all of it."""
+    """Every step of a run is reported to it; ``Silent`` ignores all of it."""
 
     def phase(self, name: str) -> None:
         """A phase begins: load, explore, extract, verify, whole or write."""

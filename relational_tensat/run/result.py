@@ -43,7 +43,7 @@ class ExtractionSummary:
 
     @classmethod
     def of(cls, found: Extraction) -> ExtractionSummary:
-        """Return what is to be said of an extraction."""
+        """Return the summary of an extraction."""
         e_nodes, e_classes, _ = found.size
         left_nodes, left_classes, _ = found.reduced_size
         return cls(
@@ -121,7 +121,7 @@ class Result:
         output: the file written; None if none was asked for.
         notes: what the reader should know beside the figures, one sentence each.
         blocks: what was explored once and reused; None if nothing was.
-        resumed_after: the last complete iteration of the process whose run this one took up; None if it
+        resumed_after: the last complete iteration of the process whose run this one resumed; None if it
             began the run itself.
         untrusted_rules: rules that were let in although they are not known to be sound, and why.
     """

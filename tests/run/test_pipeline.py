@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 
-from relational_tensat import Options, optimize
+from relational_tensat import Options, optimize, resume
 from relational_tensat.base.errors import InputError, RuleError, UsageError, VerificationError
 from relational_tensat.cost import Profile
 from relational_tensat.egraph.stopwatch import TimeSpent
@@ -243,3 +245,21 @@ def test_equal_branches_are_shared() -> None:
     result = optimize(graph, cost_model=FLAT)
     assert result.ops_after["matmul"] == 1
     assert result.verification.ok
+
+
+def test_a_run_that_is_resumed_begins_at_a_later_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def names(state: RunState, stages: Sequence[api.Stage]) -> Any:
+        state.resources.close()
+        return [stage.__name__ for stage in stages if stage in api.STAGES]
+
+    every = ["load", "share", "explore", "extract", "choose", "verify", "time", "write"]
+    assert [stage.__name__ for stage in api.STAGES] == every
+    db = tmp_path / "run.duckdb"
+    optimize(shared_matmuls(), Options.of(db=db, iterations=1))
+    monkeypatch.setattr(api, "carry_out", names)
+    assert resume(db) == every[3:]
+    with duckdb.connect(str(db)) as connection:  # as if it had been killed while it explored
+        connection.execute("DELETE FROM meta WHERE key = 'stop_reason'")
+    assert resume(db) == every[2:]

@@ -4,7 +4,7 @@ Each begins from the cheapest graph so far, with the extractor that the run was 
 methods do not see what only pays together (merged products above all), so they may stand still
 while the optimum moves. Together the extractions between iterations may take as long as exploration
 has taken, and ``LEAST_S`` each anyway, in which a small e-graph's optimum is proven; their seconds
-count as exploration's where its time is limited. What they leave open is taken up by the final
+count as exploration's where its time is limited. What they leave open is left to the final
 one, which has a limit of its own.
 """
 
@@ -136,7 +136,7 @@ class AnytimeExtractor:
             found = self._search(table, limit_s, lambda: database.is_interrupted)
         self._last = table, found
         kept, best_us = self._kept, self._best_us
-        with self._egraph.transaction():  # what another process would go on from
+        with self._egraph.transaction():  # what another process would resume from
             if self._is_cheaper(found.cost_us):
                 kept = KeptChoice.keep(self._egraph, table, found, iteration)
                 best_us = found.cost_us
@@ -233,7 +233,7 @@ def _earlier(kept: KeptChoice, found: Extraction) -> Extraction:
     A bound above that does not hold for the e-nodes that the cycle filter has taken since.
     """
     bound_us = found.bound_us if found.bound_us <= kept.cost_us else 0.0
-    said = (
+    reason = (
         f"the graph is that found after iteration {kept.iteration}: "
         f"the final extraction found none below {found.cost_us:.3f} µs"
     )
@@ -243,5 +243,5 @@ def _earlier(kept: KeptChoice, found: Extraction) -> Extraction:
         bound_us=bound_us,
         gap=relative_gap(kept.cost_us, bound_us),
         optimal=False,
-        note="; ".join(filter(None, (found.note, said))),
+        note="; ".join(filter(None, (found.note, reason))),
     )

@@ -3,7 +3,7 @@
 E-nodes are never taken away, only merged with equal ones, and filtered. So a choice stays a graph
 that the e-graph represents: each of its e-nodes is found again by its signature and its children's
 classes of today. Where classes were united that the choice has both of, the e-node that stood lower
-in the choice stands for both: what it rests on stood lower still, so no cycle arises, and no e-node
+in the choice stands for both: what it depends on stood lower still, so no cycle arises, and no e-node
 is added.
 """
 
@@ -26,7 +26,7 @@ class KeptChoice:
     """
 
     def __init__(self, egraph: EGraph, cost_us: float, iteration: int) -> None:
-        """Take up the choice that is in the table."""
+        """Continue with the choice that is in the table."""
         self._egraph = egraph
         self.cost_us = cost_us
         self.iteration = iteration

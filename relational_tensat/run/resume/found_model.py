@@ -14,7 +14,7 @@ class FoundModel:
 
     Attributes:
         model: its file as it was named, or itself if it is of none.
-        note: what is to be said about where it is from; empty if nothing is.
+        note: where it is from, if that is not where it was; else empty.
     """
 
     model: Graph | str | Path

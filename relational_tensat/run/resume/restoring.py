@@ -32,7 +32,7 @@ def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState
     state = share_weights(check_plan(state))
     with state.phases.phase("explore"):
         egraph = stored.open(state.original, state.options)
-    state = state.with_egraph(egraph).noting(stored.said, found.note)
+    state = state.with_egraph(egraph).noting(stored.note, found.note)
     state.extractor.resume()
     state = replace(state, start=stored.checkpoint, resumed_after=stored.iteration)
     if stored.stop_reason is None:

@@ -1,4 +1,4 @@
-"""What the database of a run says: whether the run can be taken up, where it was, and what it needs."""
+"""What the database of a run says: whether the run can be resumed, where it was, and what it needs."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class StoredRun:
     is_extracted: bool
 
     @property
-    def said(self) -> str:
-        """What is to be said of where the run was."""
+    def note(self) -> str:
+        """Where the run was."""
         if self.stop_reason is not None:
             ended = "the run had ended" if self.is_extracted else "exploration had ended"
             return f"{ended} ({self.stop_reason}): extracted from the e-graph that was there"
@@ -137,7 +137,7 @@ class StoredRun:
         return FoundModel(graph, graph, note)
 
     def open(self, graph: Graph, options: Options) -> EGraph:
-        """Return the e-graph of the run, to go on with.
+        """Return the e-graph of the run, to be explored further.
 
         Args:
             graph: what the e-graph was made from.
