@@ -39,7 +39,7 @@ def ablate(
     time_limit_s: float,
     *,
     threads: int = 1,
-    techniques: Sequence[str] = TECHNIQUES,
+    techniques: Sequence[str] = tuple(TECHNIQUES),
 ) -> Ablation:
     """Solve an e-graph with all techniques, and without each of them in turn."""
     answers = [
@@ -50,8 +50,18 @@ def ablate(
 
 
 def ablation_tables(ablations: Sequence[Ablation]) -> str:
-    """Return a table per e-graph: seconds, gap, cost and size after reduction, relative to all."""
-    header = ("left out", "CPU s", "of all", "gap", "cost above all's", "e-nodes left", "of all")
+    """Return a table per e-graph: seconds, gap, cost, size after reduction and HiGHS's counts."""
+    header = (
+        "left out",
+        "CPU s",
+        "of all",
+        "gap",
+        "cost above all's",
+        "e-nodes left",
+        "of all",
+        "iterations",
+        "branch nodes",
+    )
     blocks = []
     for ablation in ablations:
         base, *others = ablation.answers
@@ -70,6 +80,8 @@ def _row(answer: Answer, base: Answer) -> tuple[str, ...]:
         _difference(answer.cost, base.cost),
         "-" if left is None else f"{left[0]:,}",
         "-" if left is None or base_left is None else _ratio(left[0], base_left[0]),
+        f"{answer.simplex_iterations:,}",
+        f"{answer.branch_nodes:,}",
     )
 
 

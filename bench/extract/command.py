@@ -15,7 +15,8 @@ from typing import Any
 from bench.common.saving import save_result
 from bench.extract.ablation import Ablation, ablation_tables
 from bench.extract.egraphs import CYCLE_FILTERS, RULE_SETS, Exploration
-from bench.extract.instances import ModelSource, PlantedSource, Source, gym_sources, planted_sources
+from bench.extract.instances import ModelSource, Source, gym_sources, planted_sources
+from bench.extract.kept import kept_sources
 from bench.extract.methods import DEFAULT_METHODS, METHODS
 from bench.extract.report import details, family_tables, summary
 from bench.extract.run import AblationTask, Group, Limits, Row, run_ablations, run_groups
@@ -38,12 +39,9 @@ _FULL: dict[str, Any] = {
     "models": list(MODELS), "k": [1, 2, 3], "planted": [100, 1_000, 10_000],
     "time_limit": 60.0, "paper_time_limit": 5.0,
 }  # fmt: skip
-#: What is left out one at a time: quick enough to be repeated, and not solved by reductions alone.
-_ABLATED = (("bert", 1), ("nasnet_a", 1), ("nasrnn", 1), ("inception_v3", 2), ("squeezenet", 3))
 _ABLATION_LIMIT_S = 5.0
 #: Together they take about a quarter of an hour, what is begun last included.
 _BUDGET_S, _ABLATION_BUDGET_S = 540.0, 240.0
-_ABLATED_PLANTED = (("zones", 300), ("rings", 300))
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -209,16 +207,15 @@ def _groups(options: argparse.Namespace, limits: Limits) -> list[Group]:
 
 
 def _to_ablate(options: argparse.Namespace, *, chosen: bool) -> list[Source]:
-    """Return the e-graphs of the ablation: those that were asked for, or the usual ones."""
-    pairs = [(model, k) for model in options.models for k in options.k] if chosen else _ABLATED
+    """Return the e-graphs of the ablation: those that were asked for, or the kept ones."""
+    if not chosen:
+        return kept_sources(options.egraphs, fresh=options.fresh)
+    pairs = [(model, k) for model in options.models for k in options.k]
     sources: list[Source] = [
         ModelSource(_exploration(options, model, k), options.egraphs, options.fresh)
         for model, k in pairs
     ]
-    if chosen:
-        sources += planted_sources(options.planted, options.seed)
-    else:
-        sources += [PlantedSource(size, kind, options.seed) for kind, size in _ABLATED_PLANTED]
+    sources += planted_sources(options.planted, options.seed)
     return [*sources, *(gym_sources(options.gym) if options.gym is not None else [])]
 
 

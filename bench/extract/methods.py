@@ -35,6 +35,7 @@ class Answer:
         cpu_s, wall_s: seconds of the extraction alone; CPU of all threads.
         reduced: e-nodes, e-classes and edges after the reductions; only of ours.
         dropped: e-nodes that each reduction took away; only of ours.
+        simplex_iterations, branch_nodes: of HiGHS; only of ours.
         note: what the extractor said.
     """
 
@@ -47,6 +48,8 @@ class Answer:
     wall_s: float = 0.0
     reduced: tuple[int, int, int] | None = None
     dropped: dict[str, int] = field(default_factory=dict)
+    simplex_iterations: int = 0
+    branch_nodes: int = 0
     note: str = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -64,6 +67,8 @@ class _Raw:
     reduced: tuple[int, int, int] | None = None
     dropped: dict[str, int] = field(default_factory=dict)
     note: str = ""
+    simplex_iterations: int = 0
+    branch_nodes: int = 0
 
 
 def run_method(
@@ -137,6 +142,8 @@ def _checked(
         wall_s=wall_s,
         reduced=raw.reduced,
         dropped=raw.dropped,
+        simplex_iterations=raw.simplex_iterations,
+        branch_nodes=raw.branch_nodes,
         note=raw.note,
     )
 
@@ -190,6 +197,8 @@ def _ours(
         found.reduced_size if any(found.size) else None,
         dict(found.reductions),
         found.note,
+        found.simplex_iterations,
+        found.branch_nodes,
     )
 
 
@@ -204,7 +213,7 @@ _HEURISTICS = ("greedy", "algorithm-2", "greedy-dag")
 #: The papers' integer programs, as the papers write them.
 PAPER_METHODS = ("paper-real", "paper-int", "paper-none")
 #: What runs without being asked for; the others are the papers' forms as the package has them: begun
-#: from greedy-dag, with stronger rows, and ``ilp-none`` with cuts against the circles it finds.
+#: from greedy-dag, with stronger rows, and ``ilp-none`` with cuts against the cycles it finds.
 DEFAULT_METHODS = (*_HEURISTICS, *PAPER_METHODS, "ours")
 METHODS: dict[str, Callable[[ExtractionProblem, float, int], _Raw]] = {
     "greedy": _heuristic("greedy"),

@@ -22,12 +22,12 @@ the first one by free inner e-nodes. So p(root) is a cost that is reached, and t
 
 *Decoys.* Founded e-nodes that cost what prices demand (ties with the planted ones, which are better
 only together) or more, with children anywhere, above too; zones beyond k that several others may share,
-at a price charged to them; free inner e-nodes in circles.
+at a price charged to them; free inner e-nodes in cycles.
 
 *Odd rings.* A ring is a class (a leaf zone of the planted graph, price c (L + 1) / 2) whose only
 e-node needs L consumer classes, L odd; consumer i has two free e-nodes, one over supplier i and one
 over supplier i + 1, and each of the L suppliers costs c. Nothing else uses these classes. One must
-have a supplier at each edge of a circle of L: (L + 1) / 2 of them at the least, where the linear
+have a supplier at each edge of a cycle of L: (L + 1) / 2 of them at the least, where the linear
 relaxation takes half of each, L / 2. So the optimum is not the relaxation's.
 """
 
@@ -56,7 +56,7 @@ class Planted:
     optimum: float
 
 
-#: Kinds of planted e-graphs: zones of one class (circles only through decoys, and the plain linear
+#: Kinds of planted e-graphs: zones of one class (cycles only through decoys, and the plain linear
 #: relaxation is exact); zones of up to four (it is not); and those with odd rings (nor is the core's).
 KINDS = ("prices", "zones", "rings")
 
@@ -202,7 +202,7 @@ class _Builder:
             self._zones[each].shares[zone] = part
 
     def _join(self, classes: Sequence[int]) -> None:
-        """Free ways from every class of a zone to its entry, and free inner ways in circles."""
+        """Free ways from every class of a zone to its entry, and free inner ways in cycles."""
         for index, klass in enumerate(classes[1:], start=1):
             self._add(klass, 0, [self._one_of(classes[:index])])
             self._add(self._one_of(classes[:index]), 0, [klass])

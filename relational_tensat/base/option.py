@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cache
 from pathlib import Path
@@ -32,7 +32,7 @@ class About:
     name: str = ""
     flag: str = ""
     what: str = ""
-    choices: tuple[str, ...] = ()
+    choices: Collection[str] = ()
     minimum: int = 0
     metavar: str = ""
     default_text: str = ""
@@ -186,7 +186,7 @@ class OptionTree:
         return dataclasses.replace(self, **groups)
 
 
-def choices(group: type, field: str) -> tuple[str, ...]:
+def choices(group: type, field: str) -> Collection[str]:
     """Return the values that an option of a group can have."""
     (found,) = (each.about.choices for each in options_of(group) if each.field == field)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -67,7 +67,7 @@ class Parser(argparse.ArgumentParser):
         return f"{current}{equals}{value}"
 
 
-def one_of(what: str, known: Sequence[str]) -> Callable[[str], str]:
+def one_of(what: str, known: Collection[str]) -> Callable[[str], str]:
     """Return a converter that takes only known names."""
 
     def convert(text: str) -> str:

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from relational_tensat.cli.console import table
 from relational_tensat.extract import Extraction
-from relational_tensat.extract.techniques import REDUCTION_MEANINGS
+from relational_tensat.extract.techniques import TECHNIQUES
 
 
 def print_reductions(found: Extraction, console: Console) -> None:
@@ -14,9 +14,9 @@ def print_reductions(found: Extraction, console: Console) -> None:
     if not found.was_reduced:
         return
     rows = table("reduction", "e-nodes", "what it does", numbers=("e-nodes",))
-    for name, meaning in REDUCTION_MEANINGS.items():
+    for name, technique in TECHNIQUES.items():
         if name in found.reductions:
-            rows.add_row(name, f"-{found.reductions[name]:,}", meaning)
+            rows.add_row(name, f"-{found.reductions[name]:,}", technique.effect)
     console.print(rows)
     before, after = found.size, found.reduced_size
     console.print(

@@ -12,7 +12,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract.exact.ilp import search_ilp
 from relational_tensat.extract.exact.solve.search import EQUAL
-from relational_tensat.extract.exact.solve.solver import Progress, SolverOptions
+from relational_tensat.extract.exact.solve.solver_options import Progress, SolverOptions
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.greedy.dag import cheapest_greedy
 from relational_tensat.extract.greedy.in_sql import InTables, greedy_in_sql
@@ -78,6 +78,8 @@ def extract(
         interrupted=step.happened,
         reductions=dict(techniques.dropped),
         reduced_size=techniques.left,
+        simplex_iterations=limits.work.simplex_iterations,
+        branch_nodes=limits.work.branch_nodes,
     )
 
 

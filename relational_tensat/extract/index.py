@@ -6,12 +6,14 @@ for them again and again.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relational_tensat.extract.problem import ExtractionProblem, Ints
 
@@ -26,10 +28,10 @@ def _made_once(
 
     @wraps(make)
     def remembered(problem: ExtractionProblem) -> Adjacency:
-        found = made.get(problem)
-        if found is None:
-            found = made[problem] = make(problem)
-        return found
+        lists = made.get(problem)
+        if lists is None:
+            lists = made[problem] = make(problem)
+        return lists
 
     return remembered
 
@@ -65,3 +67,31 @@ def children_by_node(problem: ExtractionProblem) -> Adjacency:
     """Return the child classes of every e-node as lists."""
     flat, ends = problem.child_idx.tolist(), problem.child_ptr.tolist()
     return [flat[ends[node] : ends[node + 1]] for node in range(problem.n_nodes)]
+
+
+def derivations(
+    problem: ExtractionProblem, usable: NDArray[np.bool_] | None = None
+) -> dict[int, int]:
+    """Return every derivable class and the e-node that derives it first, children first.
+
+    Args:
+        problem: the e-graph.
+        usable: per e-node, whether it may be used; by default all may.
+    """
+    missing = np.diff(problem.child_ptr).tolist()
+    is_usable = [True] * problem.n_nodes if usable is None else usable.tolist()
+    node_class = problem.node_class.tolist()
+    users = parents_by_class(problem)
+    derived: dict[int, int] = {}
+    ready = deque(node for node, count in enumerate(missing) if count == 0 and is_usable[node])
+    while ready:
+        node = ready.popleft()
+        klass = node_class[node]
+        if klass in derived:
+            continue
+        derived[klass] = node
+        for user in users[klass]:
+            missing[user] -= 1
+            if missing[user] == 0 and is_usable[user]:
+                ready.append(user)
+    return derived

@@ -88,8 +88,10 @@ class Extraction:
         note: one line for the report: what the solver said, what was cut or repaired.
         interrupted: whether Ctrl-C ended it with the best so far; only of ``ilp``.
         reductions: e-nodes that each reduction took away, by its name; only of ``ilp``.
-        size, reduced_size: numbers of e-nodes, e-classes and edges, and of all pieces together
-            that the first round of reductions left; zeros where none were made.
+        size, reduced_size: counts of e-nodes, e-classes and edges, and of all components together
+            that the first rounds of reductions left; zeros where none were made.
+        simplex_iterations, branch_nodes: of HiGHS, in all linear and integer programs together;
+            only of ``ilp``.
     """
 
     choice: Ints
@@ -104,6 +106,8 @@ class Extraction:
     reductions: Mapping[str, int] = field(default_factory=dict)
     size: tuple[int, int, int] = (0, 0, 0)
     reduced_size: tuple[int, int, int] = (0, 0, 0)
+    simplex_iterations: int = 0
+    branch_nodes: int = 0
 
     @property
     def was_reduced(self) -> bool:

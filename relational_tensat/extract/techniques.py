@@ -1,13 +1,15 @@
 """What the exact extractor does beyond its integer program: by name, each can be switched off.
 
 Without any of them the optimum is the same; what they are worth is how long it takes to prove it.
+Each is declared beside the code that carries it out, with an instance on which it earns its place.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -15,37 +17,82 @@ if TYPE_CHECKING:
     from relational_tensat.extract.exact.reduce.reduced import Reduced
     from relational_tensat.extract.problem import ExtractionProblem
 
-REDUCTION_MEANINGS: dict[str, str] = {
-    "unreachable": "drop classes that the root does not reach",
-    "underivable": "drop e-nodes without an acyclic derivation",
-    "self-loops": "drop e-nodes that need their own class, or the root's",
-    "free-classes": "settle classes that can be had for nothing",
-    "single-free": "replace a class of one free e-node by that e-node's children",
-    "dominated": "drop e-nodes beside which another is as cheap and needs no more",
-    "single-parents": "merge a class of one e-node into the only e-node that needs it",
-    "single-users": "merge a class of several e-nodes into the class of the only one that needs it",
-    "dominated-classes": "drop classes in whose place another can always stand",
-    "pass-through": "reach past classes that only stand between; drop what is dominated then",
-    "dear": "drop e-nodes dearer than a whole derivation of their class",
-    "must": "drop e-nodes that need a class which needs theirs; take those that come anyway for free",
-    "detours": "drop classes that do again, with more, what is over by then",
-    "pinning": "let the root need what every choice contains, and take the rest apart",
-    "reduced-costs": "drop e-nodes that the relaxation's duals rule out",
-}
-OTHER_MEANINGS: dict[str, str] = {
-    "two-cycles": "rows against circles of two classes",
-    "must-rows": "rows for classes that come with others",
-    "landmarks": "rows for e-nodes of which one must be taken",
-    "ascent": "landmarks that share no cost: a bound without solver, and rows to begin with",
-    "rounding": "derive choices from what the relaxation chooses",
-    "neighbourhoods": "search in parts of large e-graphs first: local improvement",
-    "twins": "search pieces that are equal up to names once",
-    "covers": "greedy choices in which several classes pay together",
-}
-TECHNIQUES: tuple[str, ...] = (*REDUCTION_MEANINGS, *OTHER_MEANINGS)
 
-#: What may end when its time is spent, before it has found anything.
-_MAY_END_EARLY = frozenset({"dominated-classes"})
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """Where a technique earns its place: there, a count is lower with it than without.
+
+    Attributes:
+        instance: name of one of ``bench.extract.kept``.
+        count: ``simplex_iterations`` or ``branch_nodes`` (of HiGHS, until the proof), or
+            ``e_nodes`` (left by the reductions).
+    """
+
+    instance: str
+    count: str
+
+
+@dataclass(frozen=True, slots=True)
+class Technique:
+    """Something that the exact extractor can do without.
+
+    Attributes:
+        name: what users type.
+        effect: what it does, for people.
+        earns_on: where it earns its place; None only while it is tried out.
+    """
+
+    name: str
+    effect: str
+    earns_on: Gain | None = None
+
+
+class _Declared(Mapping[str, Technique]):
+    """All declared techniques by name.
+
+    Who reads them first imports the modules that declare them; who only passes them on imports none.
+    """
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Technique] = {}
+
+    def add(self, technique: Technique) -> None:
+        """Add a technique."""
+        if technique.name in self._by_name:
+            raise ValueError(f"a technique {technique.name!r} is declared already")
+        self._by_name[technique.name] = technique
+
+    def __getitem__(self, name: str) -> Technique:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _all(self) -> dict[str, Technique]:
+        import_module("relational_tensat.extract.exact.ilp")
+        return self._by_name
+
+
+_declared = _Declared()
+
+TECHNIQUES: Mapping[str, Technique] = _declared
+"""All techniques by name, in the order of their declaration."""
+
+
+def declare(technique: Technique) -> str:
+    """Add a technique to ``TECHNIQUES``; return its name.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+    _declared.add(technique)
+    return technique.name
 
 
 @dataclass
@@ -55,9 +102,9 @@ class Techniques:
     Attributes:
         without: the names of those left out.
         dropped: e-nodes that each reduction took away, by its name.
-        whole, left: numbers of e-nodes, e-classes and edges before any reduction, and in all
-            pieces together that the first round of reductions left.
-        in_vain: the names of the reductions that have found nothing in an e-graph, as long as it lives.
+        whole, left: counts of e-nodes, e-classes and edges before any reduction, and in all
+            components together that the first rounds of reductions left.
+        in_vain: the names of the reductions that dropped nothing of an e-graph, as long as it lives.
     """
 
     without: frozenset[str] = frozenset()
@@ -75,38 +122,38 @@ class Techniques:
     ) -> Reduced:
         """Carry out a reduction unless it is left out, and count what it took away.
 
-        One that has found nothing in an e-graph will find nothing in it again.
+        One that has dropped nothing of an e-graph will drop nothing of it again.
         """
         if not self.uses(name) or name in self.in_vain.get(reduced, ()):
             return reduced
         after = reduction(reduced)
-        if after is reduced and name not in _MAY_END_EARLY:
+        if after is reduced:
             self.in_vain.setdefault(reduced, set()).add(name)
         gone = reduced.problem.n_nodes - after.problem.n_nodes
         if gone > 0:
             self.dropped[name] += gone
         return after
 
-    def measure(self, whole: ExtractionProblem, pieces: Sequence[ExtractionProblem]) -> None:
+    def measure(self, whole: ExtractionProblem, components: Sequence[ExtractionProblem]) -> None:
         """Remember the sizes before and after; only the first call counts."""
         if self.whole == (0, 0, 0):
             self.whole = size_of([whole])
-            self.left = size_of(pieces)
+            self.left = size_of(components)
 
     def add_copies(self, other: Techniques, count: int) -> None:
-        """Count what was done to one of so many pieces that are alike for each of them."""
+        """Count what was done to one of so many isomorphic components for each of them."""
         for name, gone in other.dropped.items():
             self.dropped[name] += count * gone
         e_nodes, classes, edges = (
-            own + count * each for own, each in zip(self.left, other.left, strict=True)
+            own + count * size for own, size in zip(self.left, other.left, strict=True)
         )
         self.left = (e_nodes, classes, edges)
 
 
 def size_of(problems: Sequence[ExtractionProblem]) -> tuple[int, int, int]:
-    """Return the numbers of e-nodes, e-classes and edges of e-graphs together."""
+    """Return the counts of e-nodes, e-classes and edges of e-graphs together."""
     return (
-        sum(each.n_nodes for each in problems),
-        sum(each.n_classes for each in problems),
-        sum(len(each.child_idx) for each in problems),
+        sum(problem.n_nodes for problem in problems),
+        sum(problem.n_classes for problem in problems),
+        sum(len(problem.child_idx) for problem in problems),
     )

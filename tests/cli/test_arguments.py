@@ -111,9 +111,11 @@ def test_flags_become_options() -> None:
 
 
 def test_flags_have_their_former_names_for_one_release(capsys: pytest.CaptureFixture[str]) -> None:
-    former = "run m.json --without=twins --extract-every 1 --stop-unmoved 2 --no-whole"
+    former = "run m.json --without=isomorphic --extract-every 1 --stop-unmoved 2 --no-whole"
     options = _options(build_parser().parse_args(shlex.split(former)))
-    assert options == Options.of(disable=("twins",), extract_every=1, patience=2, end_to_end=False)
+    assert options == Options.of(
+        disable=("isomorphic",), extract_every=1, patience=2, end_to_end=False
+    )
     notes = capsys.readouterr().err.splitlines()
     assert [note.partition(",")[0] for note in notes] == [
         "note: --without is called --disable now",

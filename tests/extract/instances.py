@@ -65,7 +65,7 @@ def brute_force_us(problem: ExtractionProblem) -> float:
     chosen: dict[int, int] = {}
 
     def needs(start: int, target: int) -> bool:
-        """Whether class ``start`` rests on ``target`` under the choices made so far."""
+        """Whether class ``start`` depends on ``target`` under the choices made so far."""
         seen, stack = {start}, [start]
         while stack:
             klass = stack.pop()

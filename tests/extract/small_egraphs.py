@@ -15,7 +15,7 @@ from relational_tensat.extract.greedy.tree import tree_greedy
 from tests.extract.instances import NodeSpec, build, random_problem, with_original
 
 #: What takes turns; the first kind is by far the quickest to solve.
-KINDS = (*["anything"] * 5, "suppliers", "circles")
+KINDS = (*["anything"] * 5, "suppliers", "cycles")
 
 
 def small_problem(seed: int) -> ExtractionProblem:
@@ -25,7 +25,7 @@ def small_problem(seed: int) -> ExtractionProblem:
         return random_problem(seed)
     rng = np.random.default_rng(seed)
     while True:
-        problem = _suppliers(rng, circles=kind == "circles")
+        problem = _suppliers(rng, cycles=kind == "cycles")
         try:
             original = tree_greedy(problem)
         except RelationalTensatError:
@@ -33,10 +33,10 @@ def small_problem(seed: int) -> ExtractionProblem:
         return with_original(problem, original) if rng.random() < 0.5 else problem
 
 
-def _suppliers(rng: np.random.Generator, *, circles: bool) -> ExtractionProblem:
+def _suppliers(rng: np.random.Generator, *, cycles: bool) -> ExtractionProblem:
     """Consumers, each with a choice of suppliers that others may share: joint decisions.
 
-    Reductions leave a core of it, which only the solver settles. With circles, a supplier may also
+    Reductions leave a core of it, which only the solver settles. With cycles, a supplier may also
     be had from other suppliers or consumers. The root needs all consumers: these are several roots.
     """
     n_consumers, n_suppliers = int(rng.integers(3, 6)), int(rng.integers(3, 6))
@@ -50,7 +50,7 @@ def _suppliers(rng: np.random.Generator, *, circles: bool) -> ExtractionProblem:
             nodes.append((klass, float(rng.choice([0, 0, 1])), needs.tolist()))
     for klass in suppliers:
         nodes.append((klass, float(rng.integers(1, dearest + 1)), []))
-        while circles and rng.random() < 0.6:
+        while cycles and rng.random() < 0.6:
             needs = rng.choice(suppliers + consumers, size=int(rng.choice([1, 1, 2])))
             nodes.append((klass, float(rng.choice([0, 0, 0.5])), needs.tolist()))
     order = rng.permutation(len(nodes)).tolist()

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import ExtractionOptions, dag_cost_us, extract, is_acyclic
+from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
 from relational_tensat.extract.exact.reduce.reduced import unreduced
-from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.greedy.covering import CoverGreedy, covers
 from tests.extract.instances import brute_force_us, layered_problem, random_problem
@@ -14,7 +14,7 @@ from tests.extract.instances import brute_force_us, layered_problem, random_prob
 @settings(max_examples=200, deadline=None)
 @given(seed=st.integers(0, 10**9))
 def test_covers_are_acyclic_choices(seed: int) -> None:
-    problem = REDUCTIONS["underivable"](unreduced(random_problem(seed))).problem
+    problem = REDUCTIONS["underivable"].run(unreduced(random_problem(seed))).problem
     best = brute_force_us(problem)
     for choice in covers(problem, seed):
         assert is_acyclic(problem, choice)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import ExtractionProblem, dag_cost_us
-from relational_tensat.extract.exact.reduce.detours import drop_detours
+from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
 from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
-from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
+from relational_tensat.extract.exact.reduce.reductions.detours import drop_detours
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.greedy.tree import settle_by_tree_cost
 from relational_tensat.extract.problem import UNUSED
@@ -71,7 +71,7 @@ def two_steps(seed: int) -> ExtractionProblem:
 
 def prepared(problem: ExtractionProblem) -> Reduced:
     for name in ("underivable", "self-loops", "underivable"):
-        reduced = REDUCTIONS[name](unreduced(problem))
+        reduced = REDUCTIONS[name].run(unreduced(problem))
         problem = reduced.problem
     return unreduced(problem)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from relational_tensat.base.deadline import BudgetSpentError
 from relational_tensat.extract import ExtractionProblem
 from relational_tensat.extract.exact.reduce import dominance
 from relational_tensat.extract.exact.reduce.dominance import drop_dominated_classes
@@ -109,3 +111,18 @@ def test_comparisons_grow_with_the_e_graph_and_not_with_its_square(
     left = drop_dominated_classes(unreduced(problem)).problem
     assert left.n_nodes == (4 if alike else problem.n_nodes)
     assert compared[0] < 20 * problem.n_nodes
+
+
+def test_what_was_found_to_be_dominated_before_the_budget_is_spent_is_dropped() -> None:
+    # all but one of ten classes of the same leaf are dominated
+    nodes: list[NodeSpec] = [(0, 0.0, [1]), (12, 2.0, [])]
+    for klass in range(2, 12):
+        nodes += [(1, 0.0, [klass]), (klass, 1.0, [12])]
+    asked = itertools.count()
+
+    def check() -> None:
+        if next(asked) == 6:
+            raise BudgetSpentError("spent")
+
+    left = drop_dominated_classes(unreduced(build(nodes, 13)), check).problem
+    assert left.n_classes == 13 - 4  # classes 2 to 5

@@ -48,7 +48,7 @@ def test_greedy_dag_sees_sharing_where_tree_greedy_does_not() -> None:
 
 
 def test_shared_chain_is_charged_once_by_greedy_dag() -> None:
-    # Both children of the first e-node rest on class 3 (cost 10): tree cost 22, real cost 12.
+    # Both children of the first e-node depend on class 3 (cost 10): tree cost 22, real cost 12.
     problem = build(
         [
             (0, 0.0, [1, 2]),

@@ -157,13 +157,13 @@ def test_the_number_of_statements(copies: int, length: int) -> None:
 
 
 def test_a_wave_settles_all_that_nothing_can_make_cheaper() -> None:
-    # As many e-nodes as one likes on one level: one wave. Only the circle takes a wave more.
+    # As many e-nodes as one likes on one level: one wave. Only the cycle takes a wave more.
     wide = build([(klass, 1.0 + klass, []) for klass in range(20)], 20)
-    circle = build([(0, 5.0, []), (0, 1.0, [1]), (1, 3.0, []), (1, 1.0, [0])], 2)
+    cycle = build([(0, 5.0, []), (0, 1.0, [1]), (1, 3.0, []), (1, 1.0, [0])], 2)
     database = Database()
     load_problems(database, [wide])
     assert greedy_dag_sql(database) == 1
-    load_problems(database, [wide, circle])
+    load_problems(database, [wide, cycle])
     assert greedy_dag_sql(database) == 2
     database.close()
 

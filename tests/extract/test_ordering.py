@@ -1,4 +1,4 @@
-"""Numbers within components keep out every circle in them, and no acyclic choice."""
+"""Numbers within components keep out every cycle in them, and no acyclic choice."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import UNUSED, ExtractionOptions, ExtractionProblem, extract
+from relational_tensat.extract.dependencies import cyclic_sets
+from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
 from relational_tensat.extract.exact.reduce.reduced import unreduced
-from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
-from relational_tensat.extract.exact.relax.cycle_cuts import circular_sets
+from relational_tensat.extract.exact.solve.constraints import Columns
 from relational_tensat.extract.exact.solve.formulation import Formulation, formulate
 from relational_tensat.extract.exact.solve.ordering import (
     LARGEST_ORDERED,
@@ -20,7 +21,7 @@ from relational_tensat.extract.exact.solve.ordering import (
     components_to_order,
     with_order,
 )
-from relational_tensat.extract.exact.solve.solver import Columns, LinearProgram
+from relational_tensat.extract.exact.solve.solver import LinearProgram
 from tests.extract.instances import brute_force_us, build, random_problem
 from tests.extract.test_relaxation import acyclic_points, assert_satisfied, options
 
@@ -28,8 +29,8 @@ SEEDS = st.integers(0, 10**9)
 
 
 def prepared(seed: int) -> ExtractionProblem:
-    reduced = REDUCTIONS["underivable"](unreduced(random_problem(seed, max_classes=5)))
-    return REDUCTIONS["self-loops"](reduced).problem
+    reduced = REDUCTIONS["underivable"].run(unreduced(random_problem(seed, max_classes=5)))
+    return REDUCTIONS["self-loops"].run(reduced).problem
 
 
 def ordered(problem: ExtractionProblem) -> Formulation:
@@ -63,7 +64,7 @@ def test_no_circular_choice_has_numbers(seed: int) -> None:
     ]
     for taken in itertools.islice(itertools.product(*members), 40):
         choice = np.array(taken, dtype=np.int32)
-        if circular_sets(problem, choice):
+        if cyclic_sets(problem, choice):
             assert not _has_numbers(model, choice)
 
 
@@ -107,7 +108,7 @@ def test_components_are_chosen_by_size() -> None:
 def test_each_way_finds_the_optimum(cycles: str) -> None:
     assert extract(ring(12), ExtractionOptions(ilp_cycles=cycles)).cost_us == 10.0
     reductions = [name for name in REDUCTIONS if name not in ("underivable", "self-loops")]
-    without = [*reductions, "pinning", "ascent", "landmarks", "must-rows", "two-cycles"]
+    without = [*reductions, "pinning", "ascent", "landmarks", "required-rows", "two-cycles"]
     for seed in range(60):
         problem = random_problem(seed)
         found = extract(problem, ExtractionOptions(ilp_cycles=cycles, disable=tuple(without)))

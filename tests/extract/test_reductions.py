@@ -6,12 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import UNUSED, dag_cost_us, is_acyclic
-from relational_tensat.extract.exact.decompose.parts import parts
+from relational_tensat.extract.dependencies import cyclic_sets, strong_components
+from relational_tensat.extract.exact.decompose.components import components
+from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
 from relational_tensat.extract.exact.reduce.pinning import pin_required
 from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
-from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS, reduce
-from relational_tensat.extract.exact.reduce.required import above_sets, members_of, must_sets
-from relational_tensat.extract.exact.relax.cycle_cuts import circular_sets, strong_components
+from relational_tensat.extract.exact.reduce.required_classes import (
+    dominators,
+    members_of,
+    required_classes,
+)
+from relational_tensat.extract.exact.reduce.rounds import reduce
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from tests.extract.instances import NodeSpec, brute_force_us, build, random_problem
 
@@ -20,7 +25,7 @@ SEEDS = st.integers(0, 10**9)
 
 def prepared(seed: int) -> Reduced:
     """Return a random e-graph without underivable e-nodes, which some reductions presume."""
-    return REDUCTIONS["underivable"](unreduced(random_problem(seed)))
+    return REDUCTIONS["underivable"].run(unreduced(random_problem(seed)))
 
 
 def assert_equivalent(before: Reduced, after: Reduced) -> None:
@@ -38,7 +43,7 @@ def assert_equivalent(before: Reduced, after: Reduced) -> None:
 @given(seed=SEEDS)
 def test_each_reduction_keeps_an_optimum(name: str, seed: int) -> None:
     before = prepared(seed)
-    after = REDUCTIONS[name](before)
+    after = REDUCTIONS[name].run(before)
     assert after.problem.n_nodes <= before.problem.n_nodes
     assert_equivalent(before, after)
 
@@ -51,31 +56,31 @@ def test_all_reductions_with_pinning_keep_an_optimum(seed: int) -> None:
     assert_equivalent(before, after)
     pinned = pin_required(after)
     assert_equivalent(before, pinned)
-    assert_equivalent(before, pin_required(REDUCTIONS["single-parents"](pinned)))
+    assert_equivalent(before, pin_required(REDUCTIONS["single-parents"].run(pinned)))
 
 
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS)
-def test_pieces_add_up(seed: int) -> None:
+def test_components_add_up(seed: int) -> None:
     pinned = pin_required(prepared(seed))
     problem = pinned.problem
     (root_node,) = np.flatnonzero(problem.node_class == problem.root)
-    pieces = parts(problem)
-    total = problem.cost_us[root_node] + sum(brute_force_us(piece.problem) for piece in pieces)
+    parts = components(problem)
+    total = problem.cost_us[root_node] + sum(brute_force_us(part.problem) for part in parts)
     assert total == pytest.approx(brute_force_us(problem))
     choice = DagDeriver(problem).derive(problem.cost_us)
     rebuilt = np.full(problem.n_classes, UNUSED, dtype=np.int32)
     rebuilt[problem.root] = root_node
-    for piece in pieces:
-        piece.write(piece.restrict(choice), rebuilt)
+    for part in parts:
+        part.write(part.restrict(choice), rebuilt)
     assert rebuilt.tolist() == choice.tolist()
 
 
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS)
-def test_must_sets_are_what_no_derivation_does_without(seed: int) -> None:
+def test_required_classes_are_what_no_derivation_does_without(seed: int) -> None:
     problem = prepared(seed).problem
-    required = members_of(must_sets(problem)[problem.root])
+    required = members_of(required_classes(problem)[problem.root])
     for klass in required:
         if klass != problem.root:
             without = unreduced(
@@ -89,25 +94,18 @@ def test_must_sets_are_what_no_derivation_does_without(seed: int) -> None:
                     problem.root,
                 )
             )
-            assert problem.root not in REDUCTIONS["underivable"](without).problem.node_class
+            assert problem.root not in REDUCTIONS["underivable"].run(without).problem.node_class
 
 
 def test_each_reduction_does_what_its_name_says() -> None:
     cases: dict[str, tuple[list[NodeSpec], int]] = {
-        "unreachable": ([(0, 1.0, []), (1, 1.0, [])], 1),
         "underivable": ([(0, 1.0, []), (0, 0.0, [1]), (1, 0.0, [1])], 1),
         "self-loops": ([(0, 1.0, [1]), (1, 1.0, []), (1, 0.0, [1]), (1, 0.0, [0])], 2),
         "free-classes": ([(0, 1.0, [1]), (1, 0.0, [2]), (2, 0.0, [])], 1),
         "single-free": ([(0, 1.0, [1]), (1, 0.0, [2]), (2, 1.0, []), (2, 2.0, [])], 3),
-        "dominated": ([(0, 1.0, [1]), (0, 2.0, [1, 2]), (1, 1.0, []), (2, 1.0, [])], 2),
         "single-parents": ([(0, 1.0, [1]), (1, 2.0, [2]), (2, 1.0, [])], 1),
         # Class 1 has two e-nodes, and only the e-node of class 0 needs it.
         "single-users": ([(0, 1.0, [1]), (1, 2.0, []), (1, 1.0, [2]), (2, 0.5, [])], 3),
-        # Whoever needs class 1 may as well need class 2, which can be had as class 1 can.
-        "dominated-classes": (
-            [(0, 1.0, [1]), (0, 1.0, [2]), (1, 2.0, []), (2, 2.0, []), (2, 1.0, [3]), (3, 0.5, [])],
-            4,
-        ),
         # Classes 3 and 4 serve both classes 1 and 2, over classes that stand between.
         "pass-through": (
             [
@@ -120,7 +118,7 @@ def test_each_reduction_does_what_its_name_says() -> None:
         ),
         "dear": ([(0, 1.0, [1]), (0, 4.0, [2]), (1, 2.0, []), (2, 0.0, [])], 2),
         # Class 2 needs class 1 in any case, so the second e-node of class 0 is dominated.
-        "must": ([(0, 1.0, [1]), (0, 1.5, [2]), (1, 2.0, []), (2, 0.0, [1])], 2),
+        "required": ([(0, 1.0, [1]), (0, 1.5, [2]), (1, 2.0, []), (2, 0.0, [1])], 2),
         # Class 4 does again what class 2 is, for which it comes too late, together with class 3.
         "detours": (
             [
@@ -134,22 +132,22 @@ def test_each_reduction_does_what_its_name_says() -> None:
     assert sorted(cases) == sorted(REDUCTIONS)
     for name, (nodes, left) in cases.items():
         problem = build(nodes, max(klass for klass, _, _ in nodes) + 1)
-        after = REDUCTIONS[name](unreduced(problem))
+        after = REDUCTIONS[name].run(unreduced(problem))
         assert after.problem.n_nodes == left, name
 
 
-def test_what_must_close_a_circle_is_dropped() -> None:
+def test_what_must_close_a_cycle_is_dropped() -> None:
     # Class 1 is below class 0 only, and its second e-node needs class 2, which needs class 1.
     nodes = [(0, 1.0, [2]), (1, 5.0, []), (1, 0.0, [2]), (2, 1.0, [1])]
-    after = REDUCTIONS["must"](unreduced(build(nodes, 3)))
+    after = REDUCTIONS["required"].run(unreduced(build(nodes, 3)))
     assert after.node_origin.tolist() == [0, 1, 3]
 
 
-def test_above_sets_are_the_dominators() -> None:
+def test_dominators_of_a_diamond() -> None:
     problem = build(
         [(0, 0.0, [1, 2]), (1, 0.0, [3]), (2, 0.0, [3]), (3, 0.0, [4]), (4, 0.0, [])], 5
     )
-    assert [members_of(bits) for bits in above_sets(problem)] == [
+    assert [members_of(bits) for bits in dominators(problem)] == [
         [0],
         [0, 1],
         [0, 2],
@@ -165,6 +163,6 @@ def test_strong_components_of_a_known_graph() -> None:
     assert len({label[0], label[3], label[5]}) == 3
 
 
-def test_circular_sets_are_found_below_the_root_only() -> None:
+def test_cyclic_sets_are_found_below_the_root_only() -> None:
     problem = build([(0, 0.0, [1]), (1, 0.0, [2]), (2, 0.0, [1]), (3, 0.0, [3])], 4)
-    assert circular_sets(problem, np.arange(4, dtype=np.int32)) == [[1, 2]]
+    assert cyclic_sets(problem, np.arange(4, dtype=np.int32)) == [[1, 2]]

@@ -10,21 +10,18 @@ from hypothesis import strategies as st
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract import UNUSED, ExtractionProblem, extract, topological_order
+from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
 from relational_tensat.extract.exact.reduce.reduced import unreduced
-from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
 from relational_tensat.extract.exact.relax.ascent import LandmarkAscent
-from relational_tensat.extract.exact.relax.cycle_cuts import loop_cuts, two_cycle_rows
+from relational_tensat.extract.exact.relax.cycle_rows import cycle_cuts, two_cycle_rows
 from relational_tensat.extract.exact.relax.landmarks import LandmarkCuts
 from relational_tensat.extract.exact.relax.relaxation import Relaxation, landmark_rows, relax
-from relational_tensat.extract.exact.relax.required_rows import MustRows
+from relational_tensat.extract.exact.relax.required_rows import RequiredRows
+from relational_tensat.extract.exact.solve.constraints import Rows, stack_rows
 from relational_tensat.extract.exact.solve.formulation import Formulation, formulate
 from relational_tensat.extract.exact.solve.search import Search
-from relational_tensat.extract.exact.solve.solver import (
-    LinearProgram,
-    Rows,
-    SolverOptions,
-    stack_rows,
-)
+from relational_tensat.extract.exact.solve.solver import LinearProgram
+from relational_tensat.extract.exact.solve.solver_options import SolverOptions
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from tests.extract.instances import brute_force_us, build, layered_problem, random_problem
 
@@ -43,8 +40,8 @@ def relaxed(problem: ExtractionProblem, model: Formulation, rows: Rows) -> Relax
 
 
 def prepared(seed: int) -> ExtractionProblem:
-    reduced = REDUCTIONS["underivable"](unreduced(random_problem(seed, max_classes=5)))
-    return REDUCTIONS["self-loops"](reduced).problem
+    reduced = REDUCTIONS["underivable"].run(unreduced(random_problem(seed, max_classes=5)))
+    return REDUCTIONS["self-loops"].run(reduced).problem
 
 
 def acyclic_points(problem: ExtractionProblem) -> list[np.ndarray]:
@@ -87,9 +84,9 @@ def test_every_row_and_cut_holds_for_every_acyclic_choice(seed: int, noise: int)
     for rows in (
         formulate(problem, "auto", 1.0).rows,
         two_cycle_rows(problem),
-        MustRows(problem).violated(x, y),
+        RequiredRows(problem).violated(x, y),
         LandmarkCuts(problem).violated(x, y),
-        loop_cuts(problem, sets),
+        cycle_cuts(problem, sets),
         landmark_rows(LandmarkAscent(problem).ascend(x)),
     ):
         assert_satisfied(rows, points)
@@ -106,8 +103,8 @@ def test_the_bound_and_the_hopeless_are_honest(seed: int) -> None:
     relaxation = relaxed(problem, model, model.rows)
     assert relaxation is not None
     assert relaxation.bound_us <= best + 1e-6
-    # With what is hopeless below a cost just above the optimum left out, an optimum remains.
-    hopeless = relaxation.hopeless(best + 1e-3)
+    # With what is excluded below a cost just above the optimum left out, an optimum remains.
+    excluded = relaxation.excluded(best + 1e-3)
     rest = build(
         [
             (
@@ -115,7 +112,7 @@ def test_the_bound_and_the_hopeless_are_honest(seed: int) -> None:
                 float(problem.cost_us[node]),
                 problem.children(node).tolist(),
             )
-            for node in np.flatnonzero(~hopeless).tolist()
+            for node in np.flatnonzero(~excluded).tolist()
         ],
         problem.n_classes,
         problem.root,

@@ -14,17 +14,12 @@ import pytest
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract import ExtractionOptions, extract
+from relational_tensat.extract.exact.solve.constraints import Columns, rows_of_lists
 from relational_tensat.extract.exact.solve.formulation import formulate
 from relational_tensat.extract.exact.solve.mip import cut_and_solve
 from relational_tensat.extract.exact.solve.search import Search
-from relational_tensat.extract.exact.solve.solver import (
-    Columns,
-    MipResult,
-    SolverOptions,
-    _read_mip,
-    rows_of_lists,
-    solve_mip,
-)
+from relational_tensat.extract.exact.solve.solver import MipResult, _read_mip, solve_mip
+from relational_tensat.extract.exact.solve.solver_options import SolverOptions
 from tests.extract.instances import build, layered_problem
 
 STATUSES = highspy.HighsModelStatus.__members__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,21 +12,22 @@ import pytest
 from relational_tensat.base.deadline import Budget, BudgetSpentError, Check, OutOfTimeError
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract import ExtractionOptions, ExtractionProblem, extract, is_acyclic
-from relational_tensat.extract.exact.neighbourhoods import early
-from relational_tensat.extract.exact.reduce.detours import drop_detours
-from relational_tensat.extract.exact.reduce.dominance import drop_dominated_classes
-from relational_tensat.extract.exact.reduce.merging import merge_single_users, pass_through
+from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS, Stage, in_stage
 from relational_tensat.extract.exact.reduce.pinning import pin_required
 from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
-from relational_tensat.extract.exact.reduce.reductions import DEAR, REDUCTIONS, drop_dear, reduce
-from relational_tensat.extract.exact.reduce.required import drop_by_must
+from relational_tensat.extract.exact.reduce.reductions.detours import drop_detours
+from relational_tensat.extract.exact.reduce.reductions.dropping import drop_dear
+from relational_tensat.extract.exact.reduce.reductions.merging import merge_single_users
+from relational_tensat.extract.exact.reduce.reductions.passing import pass_through
+from relational_tensat.extract.exact.reduce.reductions.required import drop_by_required
+from relational_tensat.extract.exact.reduce.rounds import reduce
 from relational_tensat.extract.exact.relax.landmarks import LandmarkCuts
-from relational_tensat.extract.exact.relax.required_rows import MustRows
-from relational_tensat.extract.exact.solve.solver import SolverOptions
+from relational_tensat.extract.exact.relax.required_rows import RequiredRows
+from relational_tensat.extract.exact.solve.solver_options import SolverOptions
 from relational_tensat.extract.greedy import dag as greedy_dag
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.greedy.covering import CoverGreedy
-from tests.extract.instances import NodeSpec, build, layered_problem
+from tests.extract.instances import layered_problem
 
 PROBLEM = layered_problem(layers=5, width=6, seed=3)
 CHOSEN = (np.ones(PROBLEM.n_nodes) / 2, np.ones(PROBLEM.n_classes))
@@ -34,15 +36,13 @@ STEPS: dict[str, Callable[[ExtractionProblem, Check], object]] = {
     "bottom-up": lambda problem, check: DagDeriver(problem, check=check).derive(problem.cost_us),
     "covering": lambda problem, check: CoverGreedy(problem, check).derive(),
     "detours": lambda problem, check: drop_detours(unreduced(problem), check),
-    "dominated-classes": lambda problem, check: drop_dominated_classes(unreduced(problem), check),
     "single-users": lambda problem, check: merge_single_users(unreduced(problem), check),
     "pass-through": lambda problem, check: pass_through(unreduced(problem), check),
-    "must": lambda problem, check: drop_by_must(unreduced(problem), check),
+    "required": lambda problem, check: drop_by_required(unreduced(problem), check),
     "dear": lambda problem, check: drop_dear(unreduced(problem), check),
     "pinning": lambda problem, check: pin_required(unreduced(problem), check),
     "reduce": lambda problem, check: reduce(unreduced(problem), check),
-    "early": early,
-    "must-rows": lambda problem, check: MustRows(problem, check).violated(*CHOSEN),
+    "required-rows": lambda problem, check: RequiredRows(problem, check).violated(*CHOSEN),
     "landmarks": lambda problem, check: LandmarkCuts(problem, check).violated(*CHOSEN),
 }
 
@@ -94,7 +94,10 @@ def endless(reduced: Reduced, check: Check) -> Reduced:
         check()
 
 
-@pytest.mark.parametrize("name", [*DEAR, "detours", "pinning"])
+LONG = [member.name for member in (*in_stage(Stage.COSTLY), *in_stage(Stage.PINNED))]
+
+
+@pytest.mark.parametrize("name", [*LONG, "pinning"])
 def test_what_reductions_do_not_end_leaves_time_for_a_bound_and_the_optimum(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,11 +106,10 @@ def test_what_reductions_do_not_end_leaves_time_for_a_bound_and_the_optimum(
     clock = FakeClock()
     for module in ("base.watch", "base.deadline", "extract.extraction"):
         monkeypatch.setattr(f"relational_tensat.{module}.time", clock)
-    if name in DEAR:
-        monkeypatch.setitem(REDUCTIONS, name, endless)
+    if name in LONG:
+        monkeypatch.setitem(REDUCTIONS, name, replace(REDUCTIONS[name], run=endless))
     else:
-        function = {"detours": "drop_detours", "pinning": "pin_required"}[name]
-        monkeypatch.setattr(f"relational_tensat.extract.exact.components.{function}", endless)
+        monkeypatch.setattr("relational_tensat.extract.exact.reduce.rounds.pin_required", endless)
     found = extract(problem, ExtractionOptions(time_limit_s=100_000))
     assert found.optimal
     assert found.cost_us == pytest.approx(expected.cost_us)
@@ -131,21 +133,6 @@ def test_a_budget_is_a_part_of_the_time_and_a_share_a_part_of_a_budget(
             budget()
     assert 95 < clock.now < 105
     assert next(asked) > 0  # the limit above it is asked each time
-
-
-def test_what_was_found_to_be_dominated_before_the_budget_is_spent_is_dropped() -> None:
-    # all but one of ten classes of the same leaf are dominated
-    nodes: list[NodeSpec] = [(0, 0.0, [1]), (12, 2.0, [])]
-    for klass in range(2, 12):
-        nodes += [(1, 0.0, [klass]), (klass, 1.0, [12])]
-    asked = itertools.count()
-
-    def check() -> None:
-        if next(asked) == 6:
-            raise BudgetSpentError("spent")
-
-    left = drop_dominated_classes(unreduced(build(nodes, 13)), check).problem
-    assert left.n_classes == 13 - 4  # classes 2 to 5
 
 
 def test_a_check_raises_when_the_time_is_over() -> None:

@@ -58,10 +58,10 @@ def test_an_option_has_one_name_in_all_groups() -> None:
 
 def test_former_names_are_understood() -> None:
     with pytest.warns(DeprecationWarning, match="'without' is called 'disable' now"):
-        assert Options.of(without=("twins",)).extraction.disable == ("twins",)
+        assert Options.of(without=("isomorphic",)).extraction.disable == ("twins",)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert Options.of(disable=("twins",)).extraction.disable == ("twins",)
+        assert Options.of(disable=("isomorphic",)).extraction.disable == ("twins",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def test_a_new_option_is_one_line_in_one_place(capsys: pytest.CaptureFixture[str
     "options",
     [
         Options(),
-        Options.of(db=Path("x"), dims={"n": 3}, inputs={"x": Path("y")}, disable=("twins",)),
+        Options.of(db=Path("x"), dims={"n": 3}, inputs={"x": Path("y")}, disable=("isomorphic",)),
         Options.of(time_limit_s=None, extract_every=2, patience=1, only=("a", "b")),
     ],
 )

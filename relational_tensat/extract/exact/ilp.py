@@ -7,14 +7,14 @@ from dataclasses import replace
 from itertools import islice
 
 from relational_tensat.base.deadline import OutOfTimeError
-from relational_tensat.extract.exact.components import search_pieces
-from relational_tensat.extract.exact.decompose.apart import search_apart
+from relational_tensat.extract.exact.decomposed_search import search_decomposed
 from relational_tensat.extract.exact.reduce.reduced import unreduced
-from relational_tensat.extract.exact.reduce.reductions import cheap_round
+from relational_tensat.extract.exact.reduce.rounds import linear_round
+from relational_tensat.extract.exact.reduced_search import search_whole
 from relational_tensat.extract.exact.solve.mip import cut_and_solve, scaled_model
 from relational_tensat.extract.exact.solve.ordering import WITHIN
 from relational_tensat.extract.exact.solve.search import Search
-from relational_tensat.extract.exact.solve.solver import Progress, SolverOptions
+from relational_tensat.extract.exact.solve.solver_options import Progress, SolverOptions
 from relational_tensat.extract.greedy.dag import LARGEST_REDUCED, LARGEST_UNLIMITED, greedy_choices
 from relational_tensat.extract.problem import ExtractionProblem, Ints
 
@@ -65,7 +65,7 @@ def search_ilp(
 def _search(search: Search, choices: Iterator[Ints], cycles: str, options: SolverOptions) -> None:
     """Try what else a plain method finds, and improve the best by integer programming.
 
-    What falls apart into small pieces is solved before greedy methods have been through a large whole.
+    What decomposes into small components is solved before greedy methods have been through a large whole.
     """
     within = cycles in WITHIN
     if not (within and LARGEST_UNLIMITED < search.problem.n_nodes <= LARGEST_REDUCED):
@@ -77,12 +77,12 @@ def _search(search: Search, choices: Iterator[Ints], cycles: str, options: Solve
         cut_and_solve(search, model, model.columns, model.rows, options)
         return
     options = replace(options, cycles=cycles)
-    reduced = cheap_round(unreduced(search.problem), options.check, options.techniques)
-    is_apart = search_apart(search, reduced, options)
+    reduced = linear_round(unreduced(search.problem), options.check, options.techniques)
+    is_apart = search_decomposed(search, reduced, options)
     if not search.closed:
         _offer(search, choices)
     if not is_apart and not _is_over(search, options):
-        search_pieces(search, reduced, options)
+        search_whole(search, reduced, options)
 
 
 def _offer(search: Search, choices: Iterator[Ints]) -> None:

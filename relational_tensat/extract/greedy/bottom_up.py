@@ -2,13 +2,13 @@
 
 An e-node's cost is what the *union* of its children's sets costs, plus its own; shared work is
 charged once. Classes are settled in order of that cost, which never falls on the way up, so a
-class only ever rests on classes settled before it: the choice cannot be cyclic, and every e-node
+class only ever depends on classes settled before it: the choice cannot be cyclic, and every e-node
 is looked at once (Algorithm 2 of the TENSAT+MCTS paper looks at them until nothing moves).
 Ties are broken by rank, as in tree-greedy.
 
 The sets of a deep e-graph grow with the square of its depth. When they outgrow a limit, no more
 are made, and from there on an e-node costs what its dearest child costs, plus its own: too little,
-but of a size that still tells e-nodes apart, where a sum over children would explode.
+but of a size that still distinguishes e-nodes, where a sum over children would explode.
 """
 
 from __future__ import annotations

@@ -18,6 +18,15 @@ from relational_tensat.extract.exact.reduce.reduced import Mask
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.index import Adjacency, edge_owner, nodes_by_class
 from relational_tensat.extract.problem import ExtractionProblem, Floats, Ints
+from relational_tensat.extract.techniques import Gain, Technique, declare
+
+COVERS = declare(
+    Technique(
+        "covers",
+        "greedy choices in which several classes pay together",
+        earns_on=Gain("inception_v3 k=2", "simplex_iterations"),
+    )
+)
 
 _TRIALS = 8
 _SPREAD = 0.05
@@ -68,7 +77,7 @@ class CoverGreedy:
             ]
             for klass in at_once or [self._next(state, factor)]:
                 self._take(state, klass, totals)
-        # What was taken may rest on itself: derive from the leaves, preferring what was taken.
+        # What was taken may depend on itself: derive from the leaves, preferring what was taken.
         return self._deriver.derive(np.where(state.taken, 0.0, problem.cost_us))
 
     def _next(self, state: _State, factor: Floats) -> int:

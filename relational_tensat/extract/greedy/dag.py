@@ -8,9 +8,15 @@ from contextlib import suppress
 from relational_tensat.base.collector import no_garbage_collection
 from relational_tensat.base.deadline import Check, OutOfTimeError
 from relational_tensat.base.errors import NoSolutionError
-from relational_tensat.extract.exact.reduce.dropping import drop_self_loops, drop_underivable
-from relational_tensat.extract.exact.reduce.inlining import inline_free_classes, inline_single_free
 from relational_tensat.extract.exact.reduce.reduced import unreduced
+from relational_tensat.extract.exact.reduce.reductions.dropping import (
+    drop_self_loops,
+    drop_underivable,
+)
+from relational_tensat.extract.exact.reduce.reductions.inlining import (
+    inline_free_classes,
+    inline_single_free,
+)
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.greedy.covering import CoverGreedy
 from relational_tensat.extract.greedy.improve import Improver

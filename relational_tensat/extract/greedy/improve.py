@@ -8,7 +8,7 @@ LUT-Based FPGAs*, IEEE TCAD 26(2), 2007). Memory is linear in the e-graph.
 
 A choice stays acyclic because every class stands behind the children of its e-node in an order of
 all classes. Where another e-node has children that stand behind the class, these and what they rest
-on are moved before it, unless they rest on the class itself. The order is made anew before a pass.
+on are moved before it, unless they depend on the class itself. The order is made anew before a pass.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ class Improver:
     def _order(self, choice: Ints) -> tuple[list[int], list[int]]:
         """Return all derivable classes, children first, and an e-node for each.
 
-        Classes that the choice does not need have their e-node of tree-greedy: those rest on each
-        other without a circle, and on what is needed, which rests on nothing else.
+        Classes that the choice does not need have their e-node of tree-greedy: those depend on each
+        other without a cycle, and on what is needed, which depends on nothing else.
         """
         complete: list[int] = np.where(choice == UNUSED, self._by_tree_cost, choice).tolist()
         children = self._children
@@ -183,9 +183,9 @@ class _Line:
         self._free_from = [place - 1 for place in self.position]
 
     def behind(self, klass: int, classes: Sequence[int]) -> list[int] | None:
-        """Return what must be moved before a class if it is to rest on these classes, in order.
+        """Return what must be moved before a class if it is to depend on these classes, in order.
 
-        None if it cannot: they rest on the class themselves, have no derivation, or are too many.
+        None if it cannot: they depend on the class themselves, have no derivation, or are too many.
         """
         position, here = self.position, self.position[klass]
         stack = [child for child in classes if position[child] >= here]
@@ -259,27 +259,22 @@ class _InPlace:
 
     def _need(self, classes: Sequence[int], trail: list[int]) -> float:
         """Count one more user of these classes, and so on below; return what that costs."""
-        users, total = self.users, 0.0
-        stack = list(classes)
-        while stack:
-            klass = stack.pop()
-            trail.append(klass)
-            users[klass] += 1
-            if users[klass] == 1:
-                node = self.choice[klass]
-                total += self._cost[node]
-                stack.extend(self._children[node])
-        return total
+        return self._count(classes, trail, 1)
 
     def _release(self, classes: Sequence[int], trail: list[int]) -> float:
         """Count one user less of these classes, and so on below; return what that saves."""
+        return self._count(classes, trail, -1)
+
+    def _count(self, classes: Sequence[int], trail: list[int], change: int) -> float:
+        """Change the users of these classes, and below those that come in or go; return their cost."""
         users, total = self.users, 0.0
+        turning = 1 if change > 0 else 0  # users of a class that has just come in, or gone
         stack = list(classes)
         while stack:
             klass = stack.pop()
             trail.append(klass)
-            users[klass] -= 1
-            if users[klass] == 0:
+            users[klass] += change
+            if users[klass] == turning:
                 node = self.choice[klass]
                 total += self._cost[node]
                 stack.extend(self._children[node])

@@ -152,7 +152,7 @@ def greedy_in_sql(
     """Return the cheapest choice that SQL makes, pruned, and what made it.
 
     Where SQL needs too much time or memory, which it does in e-graphs of very many levels, the
-    choice is made in Python, and that is said.
+    choice is made in Python, and the note names the reason.
 
     Args:
         problem: the e-graph.

@@ -21,7 +21,7 @@ import numpy as np
 
 from relational_tensat.base.collector import no_garbage_collection
 from relational_tensat.base.errors import InputError, NoSolutionError, nearest
-from relational_tensat.extract.exact.reduce.dropping import derivable_classes
+from relational_tensat.extract.index import derivations
 from relational_tensat.extract.interchange.parsing import NODE_FIELDS, Repeated, parse_json
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Floats, Ints
 
@@ -60,9 +60,9 @@ class SerializedEGraph:
         Raises:
             NoSolutionError: a root has no acyclic derivation.
         """
-        derivable = derivable_classes(self.problem)
+        derivable = derivations(self.problem)
         for root in self.roots:
-            if not derivable[root]:
+            if root not in derivable:
                 raise NoSolutionError(
                     f"{file}: the root e-class {self.classes[root]!r} has no acyclic derivation"
                 )

@@ -63,10 +63,10 @@ def save_egraph_json(content: dict[str, Any], path: Path) -> None:
         InputError: the file cannot be written.
     """
     with write_aside(path) as folder, (folder / path.name).open("w", encoding="utf-8") as file:
-        file.writelines(_pieces(content))
+        file.writelines(_parts(content))
 
 
-def _pieces(content: dict[str, Any]) -> Iterator[str]:
+def _parts(content: dict[str, Any]) -> Iterator[str]:
     """Yield the text of the file, an e-node or class a line: such files are read by people too."""
     for index, (field, value) in enumerate(content.items()):
         yield ("{\n" if index == 0 else ",\n") + f"{json.dumps(field)}: "

@@ -1,1 +1,1 @@
-"""Decomposition: an e-graph as pieces that are solved apart."""
+"""Decomposition: an e-graph as components that are solved each on its own."""

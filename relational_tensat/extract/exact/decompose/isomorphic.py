@@ -1,15 +1,16 @@
-"""Pieces that are equal up to names: one is searched, and its answer holds for the others.
+"""Isomorphic components: one is searched, and its answer holds for the others.
 
-A net that repeats a cell falls into pieces that repeat. Two pieces are *twins* if classes and
+A net that repeats a cell decomposes into components that repeat. Two are isomorphic if classes and
 e-nodes can be renamed so that costs, members, children and root agree. Candidates are found by
-colour refinement (Weisfeiler and Leman): every class is told apart by its members and users, these
-by costs and children, until nothing more is told apart. Where several classes keep one colour, one
-of them is singled out, and refined again. Whatever comes out is a guess until it has been verified.
+colour refinement (Weisfeiler and Leman): classes are distinguished by their members and users, these
+by costs and children, until no more are distinguished. Where several classes keep one colour, one
+of them gets a colour of its own, and all are refined again. The result is a guess until it has been
+verified.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -18,11 +19,20 @@ from numpy.typing import NDArray
 
 from relational_tensat.extract.index import edge_owner
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
+from relational_tensat.extract.techniques import Gain, Technique, Techniques, declare
+
+ISOMORPHIC = declare(
+    Technique(
+        "isomorphic",
+        "search isomorphic components once",
+        earns_on=Gain("bert k=1", "simplex_iterations"),
+    )
+)
 
 Colours = NDArray[np.uint64]
 
-_MOST_SINGLED_OUT = 32
-"""So many classes are told apart by force at most; pieces of more symmetry are searched each."""
+_MOST_INDIVIDUALIZED = 32
+"""So many classes get a colour of their own at most; components of more symmetry are searched each."""
 
 _FIRST, _SECOND, _THIRD = (
     np.uint64(0x9E3779B97F4A7C15),
@@ -32,11 +42,11 @@ _FIRST, _SECOND, _THIRD = (
 
 
 @dataclass(frozen=True, eq=False)
-class Twin:
-    """How a piece is renamed to become another.
+class Isomorphism:
+    """How a component is renamed to become another.
 
     Attributes:
-        first, second: the two pieces.
+        first, second: the two components.
         classes: per class of the first, the class of the second that it is.
         nodes: per e-node of the first, likewise.
     """
@@ -47,88 +57,99 @@ class Twin:
     nodes: Ints
 
     def onto_second(self, choice: Ints) -> Ints:
-        """Return the choice of the second piece that a choice of the first is."""
+        """Return the choice of the second component that a choice of the first is."""
         renamed = np.full(self.second.n_classes, UNUSED, dtype=np.int32)
         used = np.flatnonzero(choice != UNUSED)
         renamed[self.classes[used]] = self.nodes[choice[used]]
         return renamed
 
     def onto_first(self, choice: Ints) -> Ints:
-        """Return the choice of the first piece that a choice of the second is."""
+        """Return the choice of the first component that a choice of the second is."""
         back = np.empty_like(self.nodes)
         back[self.nodes] = np.arange(len(self.nodes), dtype=np.int32)
         renamed = choice[self.classes]
         return np.where(renamed == UNUSED, np.int32(UNUSED), back[renamed])
 
 
-Group: TypeAlias = list[tuple[int, Twin | None]]
-"""Pieces that are alike: each one's number, and how the first of them becomes it (None: it is that)."""
+Group: TypeAlias = list[tuple[int, Isomorphism | None]]
+"""Isomorphic components: the index of each, and how the first becomes it (None: it is the first)."""
 
 
-def groups_of_twins(pieces: Sequence[ExtractionProblem]) -> list[Group]:
-    """Put pieces that are twins together, in the order of their first."""
-    found: list[Group] = []
-    firsts: dict[tuple[int, ...], list[tuple[int, _Coloured]]] = {}  # signature -> group, piece
-    seen: dict[tuple[bytes, ...], tuple[int, Twin | None]] = {}  # names and all -> group, twin
-    for number, piece in enumerate(pieces):
-        names = tuple(array.tobytes() for array in _arrays(piece))
+def grouped(components: Sequence[ExtractionProblem], techniques: Techniques) -> list[Group]:
+    """Return the isomorphic groups; each component alone where the technique is not used."""
+    if techniques.uses(ISOMORPHIC):
+        return isomorphic_groups(components)
+    return [[(index, None)] for index in range(len(components))]
+
+
+def isomorphic_groups(components: Sequence[ExtractionProblem]) -> list[Group]:
+    """Put isomorphic components together, in the order of their first."""
+    groups: list[Group] = []
+    firsts: dict[tuple[int, ...], list[tuple[int, _Coloured]]] = {}  # signature -> group, first
+    seen: dict[tuple[bytes, ...], tuple[int, Isomorphism | None]] = {}  # names and all -> group
+    for index, component in enumerate(components):
+        names = tuple(array.tobytes() for array in _arrays(component))
         if names not in seen:  # cells that were explored alike have the same names, too
-            seen[names] = _grouped(number, piece, found, firsts)
+            seen[names] = _add(index, component, groups, firsts)
             continue
-        group, twin = seen[names]
-        first = pieces[found[group][0][0]]
-        known = twin or Twin(first, first, _same(first.n_classes), _same(first.n_nodes))
-        found[group].append((number, replace(known, second=piece)))
-    return found
+        group, isomorphism = seen[names]
+        first = components[groups[group][0][0]]
+        known = isomorphism or Isomorphism(
+            first, first, _same(first.n_classes), _same(first.n_nodes)
+        )
+        groups[group].append((index, replace(known, second=component)))
+    return groups
 
 
-def _grouped(
-    number: int,
-    piece: ExtractionProblem,
-    found: list[Group],
+def _add(
+    index: int,
+    component: ExtractionProblem,
+    groups: list[Group],
     firsts: dict[tuple[int, ...], list[tuple[int, _Coloured]]],
-) -> tuple[int, Twin | None]:
-    """Put a piece into a group found already, or a new one; return the group, and how it is its first."""
-    coloured = _Coloured.plain(piece)
-    alike = firsts.setdefault(coloured.signature, [])
-    for group, other in alike:
-        twin = _twin(other, coloured)
-        if twin is not None:
-            found[group].append((number, twin))
-            return group, twin
-    alike.append((len(found), coloured))
-    found.append([(number, None)])
-    return len(found) - 1, None
+) -> tuple[int, Isomorphism | None]:
+    """Put a component into its group, or a new one; return the group, and how its first becomes it."""
+    coloured = _Coloured.plain(component)
+    candidates = firsts.setdefault(coloured.signature, [])
+    for group, other in candidates:
+        isomorphism = _isomorphism(other, coloured)
+        if isomorphism is not None:
+            groups[group].append((index, isomorphism))
+            return group, isomorphism
+    candidates.append((len(groups), coloured))
+    groups.append([(index, None)])
+    return len(groups) - 1, None
 
 
 def _arrays(problem: ExtractionProblem) -> tuple[NDArray[Any], ...]:
-    """Return what says all of a piece."""
+    """Return the arrays that describe a component completely."""
     sizes = np.array([problem.n_classes, problem.root])
     return problem.cost_us, problem.node_class, problem.child_ptr, problem.child_idx, sizes
 
 
-def is_twin(twin: Twin) -> bool:
+def is_isomorphism(isomorphism: Isomorphism) -> bool:
     """Verify a renaming: costs, members, children and root agree, and no two share a name."""
-    first, second = twin.first, twin.second
+    first, second = isomorphism.first, isomorphism.second
     sizes = (first.n_nodes, first.n_classes, len(first.child_idx))
     if sizes != (second.n_nodes, second.n_classes, len(second.child_idx)):
         return False
-    if not (_is_renaming(twin.classes) and _is_renaming(twin.nodes)):
+    if not (_is_renaming(isomorphism.classes) and _is_renaming(isomorphism.nodes)):
         return False
     return bool(
-        twin.classes[first.root] == second.root
-        and np.array_equal(first.cost_us, second.cost_us[twin.nodes])
-        and np.array_equal(twin.classes[first.node_class], second.node_class[twin.nodes])
+        isomorphism.classes[first.root] == second.root
+        and np.array_equal(first.cost_us, second.cost_us[isomorphism.nodes])
+        and np.array_equal(
+            isomorphism.classes[first.node_class], second.node_class[isomorphism.nodes]
+        )
         and np.array_equal(
             _edges(second, _same(second.n_nodes), _same(second.n_classes)),
-            _edges(first, twin.nodes, twin.classes),
+            _edges(first, isomorphism.nodes, isomorphism.classes),
         )
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Coloured:
-    """A piece with a colour for each class and e-node, the same for the same in any piece."""
+    """A component with a colour for each class and e-node, comparable between components."""
 
     problem: ExtractionProblem
     classes: Colours
@@ -137,14 +158,14 @@ class _Coloured:
 
     @staticmethod
     def plain(problem: ExtractionProblem) -> _Coloured:
-        """Colour a piece by costs and root alone, then refine."""
+        """Colour a component by costs and root alone, then refine."""
         colours = np.zeros(problem.n_classes, dtype=np.uint64)
         colours[problem.root] = 1
         return _refined(problem, colours)
 
     @property
     def signature(self) -> tuple[int, ...]:
-        """What twins share."""
+        """What isomorphic components share."""
         problem = self.problem
         colours = np.sort(self.nodes)
         place = np.arange(len(colours), dtype=np.uint64)
@@ -156,7 +177,7 @@ class _Coloured:
         )
 
     @property
-    def is_told_apart(self) -> bool:
+    def is_discrete(self) -> bool:
         """Whether no two classes share a colour."""
         return self.n_colours == self.problem.n_classes
 
@@ -168,40 +189,35 @@ class _Coloured:
             return np.empty(0, dtype=np.int32)
         return np.flatnonzero(self.classes == several[0]).astype(np.int32)
 
-    def singled_out(self, klass: int) -> _Coloured:
+    def individualized(self, klass: int) -> _Coloured:
         """Give a class a colour of its own, and refine."""
         colours = self.classes.copy()
         colours[klass] = _mixed(colours[klass : klass + 1] + _THIRD)[0]
         return _refined(self.problem, colours)
 
 
-def _twin(first: _Coloured, second: _Coloured) -> Twin | None:
-    """Return how the first piece becomes the second, where that is found and holds."""
-    for _ in range(_MOST_SINGLED_OUT):
-        if first.is_told_apart:
+def _isomorphism(first: _Coloured, second: _Coloured) -> Isomorphism | None:
+    """Return how the first component becomes the second, where that is found and holds."""
+    for _ in range(_MOST_INDIVIDUALIZED):
+        if first.is_discrete:
             break
-        one, *_ = first.shared().tolist()
-        told = first.singled_out(one)
-        wanted = told.signature
-        same = (each for each in _each_singled_out(second) if each.signature == wanted)
-        match = next(same, None)
+        klass, *_ = first.shared().tolist()
+        first = first.individualized(klass)
+        signature = first.signature
+        refined = (second.individualized(other) for other in second.shared().tolist())
+        match = next((item for item in refined if item.signature == signature), None)
         if match is None:
             return None
-        first, second = told, match
-    if not (first.is_told_apart and second.is_told_apart):
+        second = match
+    if not (first.is_discrete and second.is_discrete):
         return None
-    twin = Twin(
+    isomorphism = Isomorphism(
         first.problem,
         second.problem,
         _matched(first.classes, second.classes),
         _matched(first.nodes, second.nodes),
     )
-    return twin if is_twin(twin) else None
-
-
-def _each_singled_out(coloured: _Coloured) -> Iterator[_Coloured]:
-    for klass in coloured.shared().tolist():
-        yield coloured.singled_out(klass)
+    return isomorphism if is_isomorphism(isomorphism) else None
 
 
 def _matched(first: Colours, second: Colours) -> Ints:
@@ -212,7 +228,7 @@ def _matched(first: Colours, second: Colours) -> Ints:
 
 
 def _refined(problem: ExtractionProblem, colours: Colours) -> _Coloured:
-    """Tell classes apart by what they consist of and who uses them, as far as that goes."""
+    """Distinguish classes by what they consist of and who uses them, as far as that goes."""
     owner = edge_owner(problem.child_ptr)
     costs = _mixed(problem.cost_us.view(np.uint64))
     n_colours = len(np.unique(colours))
@@ -222,10 +238,10 @@ def _refined(problem: ExtractionProblem, colours: Colours) -> _Coloured:
         members = _summed(problem.node_class, nodes, problem.n_classes)
         users = _summed(problem.child_idx, nodes[owner], problem.n_classes)
         finer = _mixed(colours + _mixed(members + _FIRST) + _mixed(users + _SECOND) * _THIRD)
-        told = len(np.unique(finer))
-        if told <= n_colours:
+        n_finer = len(np.unique(finer))
+        if n_finer <= n_colours:
             return _Coloured(problem, colours, nodes, n_colours)
-        colours, n_colours = finer, told
+        colours, n_colours = finer, n_finer
 
 
 def _summed(keys: Ints, values: Colours, n_keys: int) -> Colours:

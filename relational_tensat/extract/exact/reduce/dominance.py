@@ -1,4 +1,4 @@
-"""Classes that another class replaces wherever they are needed."""
+"""E-nodes and classes in whose place another can always stand: *dominated* ones."""
 
 from __future__ import annotations
 
@@ -14,6 +14,36 @@ from relational_tensat.extract.index import children_by_node, nodes_by_class, pa
 from relational_tensat.extract.problem import ExtractionProblem
 
 
+def drop_dominated(reduced: Reduced) -> Reduced:
+    """Drop e-nodes beside which another of the class costs no more and needs no other child."""
+    problem = reduced.problem
+    cost = problem.cost_us.tolist()
+    children = [frozenset(part) for part in children_by_node(problem)]
+    nodes = np.ones(problem.n_nodes, dtype=np.bool_)
+    for members in nodes_by_class(problem):
+        if len(members) < 2:
+            continue
+        by_strength = sorted(members, key=lambda node: (cost[node], len(children[node]), node))
+        # An e-node that dominates is cheaper, or costs as much with no more children: it is before.
+        kept_by_child: dict[int, list[int]] = {}
+        leaf_kept = False
+        for node in by_strength:
+            needs = children[node]
+            dominated = leaf_kept or any(
+                children[other] <= needs
+                for child in needs
+                for other in kept_by_child.get(child, ())
+            )
+            if dominated:
+                nodes[node] = False
+            elif needs:
+                # A subset of another set contains its own least child, so that finds it.
+                kept_by_child.setdefault(min(needs), []).append(node)
+            else:
+                leaf_kept = True
+    return keep(reduced, nodes)
+
+
 def drop_dominated_classes(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Drop classes in whose place another class can always stand.
 
@@ -22,8 +52,8 @@ def drop_dominated_classes(reduced: Reduced, check: Check = unlimited) -> Reduce
     that costs no more and needs no other class.
 
     Then a choice that contains ``a`` does as well without. All that needed ``a`` takes ``b``
-    instead. If ``a`` rested on ``b``, that closes no circle: ``b`` rests on nothing that needed
-    ``a``. If not, let ``b`` be derived as ``a`` was: what ``a`` rested on does not rest on ``b``,
+    instead. If ``a`` depended on ``b``, that closes no cycle: ``b`` depends on nothing that needed
+    ``a``. If not, let ``b`` be derived as ``a`` was: what ``a`` depended on does not depend on ``b``,
     so ``b`` may come where ``a`` came, before all who need either.
     """
     search = _Domination(reduced.problem, check)

@@ -1,7 +1,7 @@
 """Classes that every choice contains: given once, to the root, and needed nowhere else.
 
-A class in the must set of the root is there in any case: whoever else needs it finds it. So its
-users need not ask for it, the root does, and chains of layers fall apart into layers that share
+A class required by the root is there in any case: whoever else needs it finds it. So its
+users need not ask for it, the root does, and chains of layers decompose into layers that share
 nothing (``parts``).
 """
 
@@ -10,23 +10,32 @@ from __future__ import annotations
 import numpy as np
 
 from relational_tensat.base.deadline import Check, unlimited
-from relational_tensat.extract.exact.reduce.dropping import drop_self_loops
+from relational_tensat.extract.dependencies import strong_components_of_classes
 from relational_tensat.extract.exact.reduce.reduced import Reduced, keep
-from relational_tensat.extract.exact.reduce.required import members_of, must_sets
-from relational_tensat.extract.exact.relax.cycle_cuts import class_components
+from relational_tensat.extract.exact.reduce.reductions.dropping import drop_self_loops
+from relational_tensat.extract.exact.reduce.required_classes import members_of, required_classes
 from relational_tensat.extract.index import edge_owner, nodes_by_class
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem
+from relational_tensat.extract.techniques import Gain, Technique, declare
+
+PINNING = declare(
+    Technique(
+        "pinning",
+        "let the root need what every choice contains, and decompose the rest",
+        earns_on=Gain("bert k=1", "simplex_iterations"),
+    )
+)
 
 
 def pin_required(reduced: Reduced, check: Check = unlimited) -> Reduced:
-    """Let the root need every class of its must set, and nobody else.
+    """Let the root need every class that it requires, and nobody else.
 
     The edge to a required class stays only inside a strongly connected component, where it could
-    close a circle. The root of the result is a class of its own with one free e-node; in the
+    close a cycle. The root of the result is a class of its own with one free e-node; in the
     origins both are ``UNUSED``.
     """
     reduced = drop_self_loops(reduced)  # no e-node may ask for the root, which asks for all
-    required = members_of(must_sets(reduced.problem, check)[reduced.problem.root])
+    required = members_of(required_classes(reduced.problem, check)[reduced.problem.root])
     below = reduced.problem.root
     reduced = with_single_root(reduced)
     problem = reduced.problem
@@ -34,7 +43,7 @@ def pin_required(reduced: Reduced, check: Check = unlimited) -> Reduced:
         required = [klass for klass in required if klass != problem.root]
     owner = edge_owner(problem.child_ptr)
     parent = problem.node_class[owner]
-    component = np.array(class_components(problem))
+    component = np.array(strong_components_of_classes(problem))
     is_required = np.zeros(problem.n_classes, dtype=np.bool_)
     is_required[required] = True
     at_root = parent == problem.root

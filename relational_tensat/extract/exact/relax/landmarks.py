@@ -15,10 +15,11 @@ from collections import deque
 import numpy as np
 
 from relational_tensat.base.deadline import Check, unlimited
-from relational_tensat.extract.exact.relax.cycle_cuts import class_components
-from relational_tensat.extract.exact.solve.solver import Rows, rows_of_lists
+from relational_tensat.extract.dependencies import strong_components_of_classes
+from relational_tensat.extract.exact.solve.constraints import Rows, rows_of_lists
 from relational_tensat.extract.index import Adjacency, children_by_node, nodes_by_class
 from relational_tensat.extract.problem import ExtractionProblem, Floats
+from relational_tensat.extract.techniques import Gain, Technique, declare
 
 _TINY = 1e-9
 _VIOLATION = 1e-3
@@ -27,6 +28,14 @@ _LEAST_TARGET = 0.03
 
 _MAX_LEVELS = 100
 _SOURCE = -1
+
+LANDMARKS = declare(
+    Technique(
+        "landmarks",
+        "rows for e-nodes of which one must be taken",
+        earns_on=Gain("zones 100", "simplex_iterations"),
+    )
+)
 
 
 class LandmarkCuts:
@@ -37,8 +46,8 @@ class LandmarkCuts:
         self._check = check
         self._children = children_by_node(problem)
         self._nodes = nodes_by_class(problem)
-        component = np.array(class_components(problem))
-        self._circular = np.bincount(component)[component] > 1
+        component = np.array(strong_components_of_classes(problem))
+        self._is_cyclic = np.bincount(component)[component] > 1
 
     def violated(self, x: Floats, y: Floats) -> Rows:
         """Return violated cuts, at most one per class that the point chooses.
@@ -54,7 +63,7 @@ class LandmarkCuts:
             self._check()
             wanted = float(y[target])
             entering = self._cut(target, wanted, point, hardest)
-            if entering is None and self._circular[target]:
+            if entering is None and self._is_cyclic[target]:
                 entering = self._cut(target, wanted, point, point.hardest_children(target))
             if entering is not None:
                 column = self._problem.n_nodes + target
@@ -150,7 +159,7 @@ class _Point:
         """Return, per chosen e-node with children, the child that least can flow through to.
 
         Args:
-            target: a class that nothing flows through: what rests on it is hard to come by.
+            target: a class that nothing flows through: what depends on it is hard to come by.
         """
         passable = self._passable(target).tolist()
         return {

@@ -1,9 +1,8 @@
-"""The linear relaxation of a piece, tightened by cuts, and what its duals rule out."""
+"""The linear relaxation of a component, tightened by cuts, and what its duals rule out."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -11,31 +10,36 @@ import numpy as np
 
 from relational_tensat.base.deadline import OutOfTimeError
 from relational_tensat.extract.exact.reduce.reduced import Mask
-from relational_tensat.extract.exact.relax.ascent import Ascent, LandmarkAscent
-from relational_tensat.extract.exact.relax.landmarks import LandmarkCuts
-from relational_tensat.extract.exact.relax.required_rows import MustRows
-from relational_tensat.extract.exact.solve.formulation import Formulation
-from relational_tensat.extract.exact.solve.search import Search
-from relational_tensat.extract.exact.solve.solver import (
+from relational_tensat.extract.exact.relax.ascent import ASCENT, Ascent, LandmarkAscent
+from relational_tensat.extract.exact.relax.landmarks import LANDMARKS, LandmarkCuts
+from relational_tensat.extract.exact.relax.required_rows import REQUIRED_ROWS, RequiredRows
+from relational_tensat.extract.exact.solve.constraints import (
     Columns,
-    LinearProgram,
-    LpResult,
     Rows,
-    SolverOptions,
     rows_of_lists,
     stack_rows,
 )
+from relational_tensat.extract.exact.solve.formulation import Formulation
+from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.exact.solve.solver import LinearProgram, LpResult
+from relational_tensat.extract.exact.solve.solver_options import SolverOptions
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.problem import ExtractionProblem, Floats
+from relational_tensat.extract.techniques import Gain, Technique, declare
 
 _WINDOW = 5
 _LEAST_GAIN = 0.02
 """Cutting ends when ``_WINDOW`` rounds close less than this fraction of the gap."""
 
-_ROUNDS_TO_IMPROVE = 4
-"""From the first, every so many rounds of cutting the choice is improved locally."""
-
 _TIGHT = 1e-6
+
+ROUNDING = declare(
+    Technique(
+        "rounding",
+        "derive choices from what the relaxation chooses",
+        earns_on=Gain("zones 100", "branch_nodes"),
+    )
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +56,7 @@ class Relaxation:
     bound_us: float
     reduced_cost_us: Floats
 
-    def hopeless(self, cost_us: float) -> Mask:
+    def excluded(self, cost_us: float) -> Mask:
         """Return the e-nodes that are in no choice cheaper than this."""
         return self.bound_us + self.reduced_cost_us >= cost_us
 
@@ -62,22 +66,20 @@ def relax(
     model: Formulation,
     rows: Rows,
     options: SolverOptions,
-    improve: Callable[[Mask], None] | None = None,
 ) -> Relaxation | None:
     """Solve and tighten the relaxation of a model, and round what it says on the way.
 
     Args:
-        search: of the model's e-graph; is told of every bound and choice at once, as what comes
+        search: of the model's e-graph; hears of every bound and choice at once, as what comes
             after may be interrupted.
         model: columns and scale.
         rows: its rows, and others that every acyclic choice keeps to.
         options: limits.
-        improve: called now and then with the e-nodes of which any was chosen so far.
 
     Returns:
         The relaxation; None where a limit came before any bound, or nothing is left to find.
     """
-    cutting = _Cutting(search, model, options, improve)
+    cutting = _Cutting(search, model, options)
     with suppress(OutOfTimeError):
         cutting.run(rows)
     return cutting.relaxation(rows.count)
@@ -86,23 +88,15 @@ def relax(
 class _Cutting:
     """Rounds of solving the relaxation, looking at what it says, and adding cuts."""
 
-    def __init__(
-        self,
-        search: Search,
-        model: Formulation,
-        options: SolverOptions,
-        improve: Callable[[Mask], None] | None,
-    ) -> None:
-        self._search, self._model, self._options, self._improve = search, model, options, improve
+    def __init__(self, search: Search, model: Formulation, options: SolverOptions) -> None:
+        self._search, self._model, self._options = search, model, options
         self._tightening = _Tightening(model.problem, options)
         self._blocks: list[Rows] = []
         self._bounds: deque[float] = deque(maxlen=_WINDOW + 1)
-        self._touched = np.zeros(model.problem.n_nodes, dtype=np.bool_)
-        self._rounds = 0
         self._last: tuple[LpResult, float, Floats] | None = None
 
     def run(self, rows: Rows) -> None:
-        """Go on until nothing is left to find, cuts do not pay any more, or a limit is met.
+        """Continue until nothing is left to find, cuts do not pay any more, or a limit is met.
 
         Raises:
             OutOfTimeError: a limit was met within a round.
@@ -113,11 +107,11 @@ class _Cutting:
         program = LinearProgram(self._model.columns, stack_rows(self._blocks), self._options)
         solved = program.solve()
         while solved is not None:
-            found = self._round(solved)
-            if found is None or found.count == 0:
+            cuts = self._round(solved)
+            if cuts is None or cuts.count == 0:
                 return
-            program.add(found)
-            self._blocks.append(found)
+            program.add(cuts)
+            self._blocks.append(cuts)
             solved = program.solve()
 
     def relaxation(self, n_model: int) -> Relaxation | None:
@@ -139,11 +133,6 @@ class _Cutting:
         bound_us = solved.objective / self._model.scale + ascent.bound
         self._last = (solved, bound_us, ascent.rest)
         search.raise_bound(bound_us)
-        self._touched |= solved.values[:n] > _TIGHT
-        is_due = self._rounds % _ROUNDS_TO_IMPROVE == 0
-        if self._improve is not None and is_due and not search.closed:
-            self._improve(self._touched)
-        self._rounds += 1
         self._tightening.round(search, np.clip(solved.values[:n], 0.0, 1.0))
         self._bounds.append(bound_us)
         gained = self._bounds[-1] - self._bounds[0]
@@ -161,12 +150,12 @@ class _Tightening:
         self._problem, self._options = problem, options
         uses = options.techniques.uses
         check = options.check
-        self._ascent = LandmarkAscent(problem) if uses("ascent") else None
-        self._deriver = DagDeriver(problem, check=check) if uses("rounding") else None
-        self._families: list[MustRows | LandmarkCuts] = []
-        if uses("must-rows"):
-            self._families.append(MustRows(problem, check))
-        if uses("landmarks"):
+        self._ascent = LandmarkAscent(problem) if uses(ASCENT) else None
+        self._deriver = DagDeriver(problem, check=check) if uses(ROUNDING) else None
+        self._families: list[RequiredRows | LandmarkCuts] = []
+        if uses(REQUIRED_ROWS):
+            self._families.append(RequiredRows(problem, check))
+        if uses(LANDMARKS):
             self._families.append(LandmarkCuts(problem, check))
 
     def seeds(self, search: Search) -> list[Rows]:

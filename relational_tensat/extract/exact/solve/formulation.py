@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relational_tensat.extract.exact.solve.solver import Columns, Rows, stack_rows
+from relational_tensat.extract.exact.solve.constraints import Columns, Rows, stack_rows
 from relational_tensat.extract.index import edge_owner
 from relational_tensat.extract.problem import (
     UNUSED,

@@ -1,22 +1,17 @@
-"""One integer program, solved again with more cuts until its optimum has no circle."""
+"""One integer program, solved again with more cuts until its optimum has no cycle."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from relational_tensat.base.errors import RelationalTensatError
-from relational_tensat.extract.exact.relax.cycle_cuts import circular_sets, loop_cuts
+from relational_tensat.extract.dependencies import cyclic_sets
+from relational_tensat.extract.exact.relax.cycle_rows import cycle_cuts
+from relational_tensat.extract.exact.solve.constraints import Columns, Rows, stack_rows
 from relational_tensat.extract.exact.solve.formulation import Formulation, formulate
 from relational_tensat.extract.exact.solve.search import Search
-from relational_tensat.extract.exact.solve.solver import (
-    Columns,
-    MipResult,
-    Progress,
-    Rows,
-    SolverOptions,
-    solve_mip,
-    stack_rows,
-)
+from relational_tensat.extract.exact.solve.solver import MipResult, solve_mip
+from relational_tensat.extract.exact.solve.solver_options import Progress, SolverOptions
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.problem import ExtractionProblem, dag_cost_us
 
@@ -38,7 +33,7 @@ def cut_and_solve(
     """Improve the choice and the bound of a search by integer programming.
 
     Args:
-        search: begins from its best choice, and is told of what is found.
+        search: begins from its best choice, and hears of every better choice and bound.
         model: the integer program of the search's e-graph.
         columns: those of the model, perhaps with e-nodes fixed at 0 that are in no cheaper choice.
         rows: those of the model, and cuts.
@@ -76,19 +71,19 @@ def _nothing_cheaper(search: Search, columns: Columns, model: Formulation) -> No
 def _take(
     search: Search, model: Formulation, deriver: DagDeriver, result: MipResult
 ) -> Rows | None:
-    """Take what HiGHS found; return cuts against its circles, or None where this is the end."""
+    """Take what HiGHS found; return cuts against its cycles, or None where this is the end."""
     bound_us = result.bound / model.scale
     if result.values is None:
         search.raise_bound(bound_us)
         return None
     choice = model.chosen(result.values)
-    circles = circular_sets(search.problem, choice)
-    if circles:
+    cycles = cyclic_sets(search.problem, choice)
+    if cycles:
         # What costs nothing any more is what HiGHS has chosen: derive as much of that as stands.
         paid = np.clip(result.values[: search.problem.n_nodes], 0.0, 1.0)
         search.raise_bound(bound_us)
         search.offer(deriver.derive(search.problem.cost_us * (1 - paid)))
-        return loop_cuts(search.problem, circles) if result.proven else None
+        return cycle_cuts(search.problem, cycles) if result.proven else None
     search.offer(choice)
     cost_us = dag_cost_us(search.problem, choice)
     met = result.proven and abs(cost_us - bound_us) <= _TOLERANCE * cost_us

@@ -1,6 +1,6 @@
 """Topological variables: a number per class, larger than those of all that its e-node needs.
 
-The papers give every class one. Only classes of one strongly connected component can be in a circle,
+The papers give every class one. Only classes of one strongly connected component can be in a cycle,
 so those outside need none; and within, a component of ``s`` classes needs only ``s`` numbers, which
 makes the rows as much stronger as it is smaller than the e-graph.
 """
@@ -13,18 +13,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.extract.exact.relax.cycle_cuts import class_components
+from relational_tensat.extract.dependencies import strong_components_of_classes
+from relational_tensat.extract.exact.solve.constraints import Columns, Rows, stack_rows
 from relational_tensat.extract.exact.solve.formulation import Formulation, Order, rows_from_triples
-from relational_tensat.extract.exact.solve.solver import Columns, Rows, stack_rows
 from relational_tensat.extract.index import edge_owner
 from relational_tensat.extract.problem import ExtractionProblem, Ints
 
 LARGEST_ORDERED = 8
-"""Classes of the largest component that has numbers; in larger ones circles are cut where found.
+"""Classes of the largest component that has numbers; in larger ones cycles are cut where found.
 
 Measured on planted e-graphs (60 and 150 e-nodes, 12 each kind, CPU seconds with cuts only, this
 limit, numbers in all components): rings 2.68, 2.54, 2.58; zones 1.13, 1.23, 1.33; prices 0.58,
-0.56, 0.56. Without the other rows against circles: rings 4.39, 3.68, 3.48; zones 2.61, 3.44, 3.17.
+0.56, 0.56. Without the other rows against cycles: rings 4.39, 3.68, 3.48; zones 2.61, 3.44, 3.17.
 """
 
 WITHIN: dict[str, Callable[[int], bool]] = {
@@ -32,7 +32,7 @@ WITHIN: dict[str, Callable[[int], bool]] = {
     "order": lambda size: True,
     "cuts": lambda size: False,
 }
-"""How circles within components are kept out: whether components of a size have numbers."""
+"""How cycles within components are kept out: whether components of a size have numbers."""
 
 
 def components_to_order(
@@ -44,7 +44,7 @@ def components_to_order(
         problem: the e-graph.
         is_ordered: whether a component of so many classes, at least two, shall.
     """
-    component = np.array(class_components(problem), dtype=np.int32)
+    component = np.array(strong_components_of_classes(problem), dtype=np.int32)
     by_component = np.argsort(component, kind="stable").astype(np.int32)
     sizes = np.bincount(component)
     ends = np.cumsum(sizes)

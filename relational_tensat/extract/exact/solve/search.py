@@ -1,11 +1,11 @@
-"""What a search knows at any time: the best choice and the best bound, and who is told."""
+"""What a search knows at any time: the best choice and the best bound, and who hears of them."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
 
-from relational_tensat.extract.exact.solve.solver import Progress
+from relational_tensat.extract.exact.solve.solver_options import Progress
 from relational_tensat.extract.problem import ExtractionProblem, Ints, dag_cost_us
 
 EQUAL = 1e-9
@@ -34,7 +34,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self.cost_us = dag_cost_us(self.problem, self.best)
-        self._tell()
+        self._report()
 
     def offer(self, choice: Ints) -> bool:
         """Take an acyclic choice if it is cheaper; return whether it was taken."""
@@ -42,7 +42,7 @@ class Search:
         if cost >= self.cost_us:
             return False
         self.best, self.cost_us = choice, cost
-        self._tell()
+        self._report()
         return True
 
     def raise_bound(self, bound_us: float) -> None:
@@ -50,13 +50,13 @@ class Search:
         bound_us = min(bound_us, self.cost_us)
         if bound_us > self.bound_us:
             self.bound_us = bound_us
-            self._tell()
+            self._report()
 
     @property
     def closed(self) -> bool:
         """Whether nothing cheaper exists."""
         return self.bound_us >= self.cost_us * (1 - EQUAL)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self.progress is not None:
             self.progress(self.cost_us, self.bound_us)

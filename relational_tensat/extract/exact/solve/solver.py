@@ -3,108 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 
 from relational_tensat.base.errors import RelationalTensatError
-from relational_tensat.base.watch import Watch
+from relational_tensat.extract.exact.solve.constraints import Columns, Rows
 from relational_tensat.extract.exact.solve.running import run_highs
+from relational_tensat.extract.exact.solve.solver_options import Progress, SolverOptions
 from relational_tensat.extract.problem import Floats, Ints
-from relational_tensat.extract.techniques import Techniques
-
-Progress = Callable[[float, float], None]
 
 _INFINITY = highspy.kHighsInf
 _ROW_WISE = int(highspy.MatrixFormat.kRowwise)
 _MINIMIZE = int(highspy.ObjSense.kMinimize)
-
-
-@dataclass(frozen=True)
-class SolverOptions:
-    """How long and with what HiGHS may work.
-
-    Attributes:
-        watch: when it must stop; shares Ctrl-C with the run's.
-        threads: worker threads.
-        seed: of its randomised heuristics.
-        techniques: which reductions and cuts to use.
-        cycles: how circles are kept out of the integer programs of pieces, of ``ordering.WITHIN``.
-        is_local: whether only a part of an e-graph is searched, for a better choice.
-    """
-
-    watch: Watch = field(default_factory=Watch)
-    threads: int = 1
-    seed: int = 0
-    techniques: Techniques = field(default_factory=Techniques)
-    cycles: str = "auto"
-    is_local: bool = False
-
-    @property
-    def seconds_left(self) -> float:
-        """Seconds until the deadline, not negative."""
-        return self.watch.seconds_left
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether the time is over or someone wants to stop."""
-        return self.watch.is_over
-
-    def for_share(self, fraction: float) -> SolverOptions:
-        """Return the same for a step that may take this fraction of the time that is left."""
-        return replace(self, watch=self.watch.share(fraction))
-
-    def check(self) -> None:
-        """Go no further if the time is over.
-
-        Raises:
-            OutOfTimeError: it is, or someone wants to stop.
-        """
-        self.watch.check_time()
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows ``lower <= A x <= upper`` with A in compressed sparse rows."""
-
-    ptr: Ints
-    idx: Ints
-    val: Floats
-    lower: Floats
-    upper: Floats
-
-    @property
-    def count(self) -> int:
-        """Number of rows."""
-        return len(self.lower)
-
-    def select(self, chosen: NDArray[np.intp]) -> Rows:
-        """Return some of the rows."""
-        sizes = np.diff(self.ptr)[chosen]
-        ends = np.cumsum(sizes)
-        entries = np.arange(int(sizes.sum())) + np.repeat(
-            self.ptr[:-1][chosen] - (ends - sizes), sizes
-        )
-        return Rows(
-            ptr=np.concatenate([[0], ends]).astype(np.int32),
-            idx=self.idx[entries],
-            val=self.val[entries],
-            lower=self.lower[chosen],
-            upper=self.upper[chosen],
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """Columns of a minimisation: cost, bounds, and which must be integers."""
-
-    cost: Floats
-    lower: Floats
-    upper: Floats
-    integer: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,19 +38,6 @@ class MipResult:
     proven: bool
     infeasible: bool
     interrupted: bool
-
-
-def stack_rows(blocks: list[Rows]) -> Rows:
-    """Put row blocks under each other."""
-    sizes = [0, *np.cumsum([len(block.idx) for block in blocks]).tolist()]
-    pointers = [block.ptr[:-1] + size for block, size in zip(blocks, sizes[:-1], strict=True)]
-    return Rows(
-        ptr=np.concatenate([*pointers, np.array([sizes[-1]])]).astype(np.int32),
-        idx=np.concatenate([block.idx for block in blocks]).astype(np.int32),
-        val=np.concatenate([block.val for block in blocks]).astype(np.float64),
-        lower=np.concatenate([block.lower for block in blocks]).astype(np.float64),
-        upper=np.concatenate([block.upper for block in blocks]).astype(np.float64),
-    )
 
 
 def solve_mip(
@@ -171,7 +70,7 @@ def solve_mip(
     highs.cbMipImprovingSolution.subscribe(watch.on_event)
     highs.cbSimplexInterrupt.subscribe(watch.on_event)
     highs.cbIpmInterrupt.subscribe(watch.on_event)
-    ended = run_highs(highs, options.watch)
+    ended = _run(highs, options)
     watch.reraise()
     return _read_mip(highs, watch.stopped) if ended else watch.so_far()
 
@@ -208,7 +107,7 @@ class LinearProgram:
             seconds = min(seconds, time_limit_s)
         # HiGHS counts the time of all runs of one instance together.
         self._highs.setOptionValue("time_limit", self._highs.getRunTime() + seconds)
-        run_highs(self._highs, self._options.watch)
+        _run(self._highs, self._options)
         self._watch.reraise()
         self._options.watch.check()
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -294,6 +193,16 @@ _MIP_EVENTS = (
 )
 
 
+def _run(highs: highspy.Highs, options: SolverOptions) -> bool:
+    """Run HiGHS and count its work; return whether it has ended."""
+    ended = run_highs(highs, options.watch)
+    if ended:  # else it may still be writing what is read here
+        info = highs.getInfo()
+        options.work.simplex_iterations += max(0, info.simplex_iteration_count)
+        options.work.branch_nodes += max(0, info.mip_node_count)
+    return ended
+
+
 def _loaded(columns: Columns, rows: Rows, options: SolverOptions) -> highspy.Highs:
     """Return HiGHS with the model passed in one call."""
     # The pool of threads is global to the process, and keeps the size of its first use.
@@ -346,16 +255,4 @@ def _read_mip(highs: highspy.Highs, interrupted: bool) -> MipResult:
             highspy.HighsModelStatus.kUnboundedOrInfeasible,
         ),
         interrupted=interrupted,
-    )
-
-
-def rows_of_lists(rows: list[tuple[list[int], list[float]]], lower: float, upper: float) -> Rows:
-    """Build rows of equal bounds from (columns, coefficients) each."""
-    sizes = [len(columns) for columns, _ in rows]
-    return Rows(
-        ptr=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32),
-        idx=np.array([column for columns, _ in rows for column in columns], dtype=np.int32),
-        val=np.array([value for _, values in rows for value in values], dtype=np.float64),
-        lower=np.full(len(rows), lower),
-        upper=np.full(len(rows), upper),
     )

@@ -1,4 +1,4 @@
-"""Pieces that are equal up to names are found, verified, and solved once."""
+"""Isomorphic components are detected, verified, and solved once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from relational_tensat.extract import (
     dag_cost_us,
     extract,
 )
-from relational_tensat.extract.exact.decompose.isomorphic import Twin, groups_of_twins, is_twin
+from relational_tensat.extract.exact.decompose.isomorphic import (
+    Isomorphism,
+    is_isomorphism,
+    isomorphic_groups,
+)
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.greedy.tree import tree_greedy
 from tests.extract.instances import NodeSpec, brute_force_us, build, layered_problem, random_problem
@@ -64,34 +68,34 @@ def copies(problem: ExtractionProblem, count: int, seed: int) -> ExtractionProbl
 def test_a_renamed_e_graph_is_found_and_choices_go_both_ways(seed: int, order: int) -> None:
     first = random_problem(seed)
     second = renamed(first, order)
-    groups = groups_of_twins([first, second])
+    groups = isomorphic_groups([first, second])
     assume(len(groups) == 1)  # much symmetry may defeat the search
-    (_, none), (number, twin) = groups[0]
+    (_, none), (index, isomorphism) = groups[0]
     assert none is None
-    assert number == 1
-    assert twin is not None
-    assert is_twin(twin)
+    assert index == 1
+    assert isomorphism is not None
+    assert is_isomorphism(isomorphism)
     choice = tree_greedy(first)
-    mapped = twin.onto_second(choice)
+    mapped = isomorphism.onto_second(choice)
     assert dag_cost_us(second, mapped) == pytest.approx(dag_cost_us(first, choice))
-    assert np.array_equal(twin.onto_first(mapped), choice)
+    assert np.array_equal(isomorphism.onto_first(mapped), choice)
 
 
 def test_renaming_is_nearly_always_found() -> None:
     problems = [random_problem(seed) for seed in range(200)]
-    found = sum(len(groups_of_twins([each, renamed(each, 7)])) == 1 for each in problems)
+    found = sum(len(isomorphic_groups([each, renamed(each, 7)])) == 1 for each in problems)
     assert found >= 190
 
 
 @settings(max_examples=100, deadline=None)
 @given(first=SEEDS, second=SEEDS)
-def test_twins_have_the_same_optimum(first: int, second: int) -> None:
-    pieces = [random_problem(first % 40, 3), random_problem(second % 40, 3)]
-    if len(groups_of_twins(pieces)) == 1:
-        assert brute_force_us(pieces[0]) == pytest.approx(brute_force_us(pieces[1]))
+def test_isomorphic_components_have_the_same_optimum(first: int, second: int) -> None:
+    components = [random_problem(first % 40, 3), random_problem(second % 40, 3)]
+    if len(isomorphic_groups(components)) == 1:
+        assert brute_force_us(components[0]) == pytest.approx(brute_force_us(components[1]))
 
 
-def test_what_differs_is_no_twin() -> None:
+def test_what_differs_is_not_isomorphic() -> None:
     # A ring of six classes, and two of three: every class has the same neighbours' colours.
     def rings(*sizes: int) -> ExtractionProblem:
         nodes: list[NodeSpec] = []
@@ -102,15 +106,15 @@ def test_what_differs_is_no_twin() -> None:
             first += size
         return build([(0, 0.0, list(range(1, first))), *nodes], first)
 
-    assert len(groups_of_twins([rings(6), rings(3, 3)])) == 2
-    assert len(groups_of_twins([rings(3, 3), renamed(rings(3, 3), 1)])) == 1
+    assert len(isomorphic_groups([rings(6), rings(3, 3)])) == 2
+    assert len(isomorphic_groups([rings(3, 3), renamed(rings(3, 3), 1)])) == 1
 
 
 def test_a_wrong_renaming_is_refused() -> None:
     problem = build([(0, 1.0, [1]), (1, 2.0, []), (1, 3.0, [])], 2)
     classes, nodes = np.arange(2, dtype=np.int32), np.arange(3, dtype=np.int32)
-    right = Twin(problem, problem, classes, nodes)
-    assert is_twin(right)
+    right = Isomorphism(problem, problem, classes, nodes)
+    assert is_isomorphism(right)
     for wrong in (
         replace(right, nodes=np.array([0, 2, 1], dtype=np.int32)),  # costs
         replace(right, nodes=np.array([0, 1, 1], dtype=np.int32)),  # two become one
@@ -118,7 +122,7 @@ def test_a_wrong_renaming_is_refused() -> None:
         replace(right, second=build([(0, 1.0, [1]), (1, 2.0, []), (1, 3.0, [0])], 2)),  # children
         replace(right, second=build([(0, 1.0, [1]), (1, 2.0, []), (0, 3.0, [])], 2)),  # members
     ):
-        assert not is_twin(wrong)
+        assert not is_isomorphism(wrong)
 
 
 @settings(max_examples=15, deadline=None)
@@ -132,10 +136,10 @@ def test_the_optimum_of_copies_is_that_of_one_times_their_number(seed: int, coun
 
 def test_copies_are_solved_once_and_the_report_says_so() -> None:
     problem = copies(layered_problem(layers=1, width=5, seed=3), 3, 11)
-    found, plain = extract(problem), extract(problem, ExtractionOptions(disable=("twins",)))
+    found, plain = extract(problem), extract(problem, ExtractionOptions(disable=("isomorphic",)))
     assert found.optimal
     assert found.cost_us == pytest.approx(plain.cost_us)
-    assert "2 of them like others" in found.note
-    assert "like others" not in plain.note
+    assert "2 of them isomorphic to others" in found.note
+    assert "isomorphic to others" not in plain.note
     assert UNUSED not in found.choice[problem.children(problem.n_nodes - 1)]
     assert dag_cost_us(problem, DagDeriver(problem).derive(problem.cost_us)) >= found.cost_us

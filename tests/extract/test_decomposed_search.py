@@ -1,8 +1,9 @@
-"""What falls apart is taken apart first: its reductions see each piece that is like others once."""
+"""Large e-graphs are decomposed first: reductions see one of the isomorphic components."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.extract import ExtractionOptions, ExtractionProblem, dag_cost_us, extract
-from relational_tensat.extract.exact import ilp
-from relational_tensat.extract.exact.decompose import apart
-from relational_tensat.extract.exact.decompose import isomorphic as twins
-from relational_tensat.extract.exact.decompose.isomorphic import groups_of_twins
+from relational_tensat.extract.exact import decomposed_search, ilp
+from relational_tensat.extract.exact.decompose import isomorphic
+from relational_tensat.extract.exact.decompose.isomorphic import isomorphic_groups
 from relational_tensat.extract.exact.reduce import reduced
-from relational_tensat.extract.exact.reduce.dropping import drop_unreachable
+from relational_tensat.extract.exact.reduce.declaration import REDUCTIONS
 from relational_tensat.extract.exact.reduce.reduced import Reduced, unreduced
-from relational_tensat.extract.exact.reduce.reductions import REDUCTIONS
+from relational_tensat.extract.exact.reduce.reductions.dropping import drop_underivable
 from relational_tensat.extract.problem import Ints
 from relational_tensat.extract.techniques import TECHNIQUES
 from tests.extract.instances import NodeSpec, brute_force_us, build, layered_problem, random_problem
@@ -28,9 +28,9 @@ SEEDS = st.integers(0, 10**9)
 
 @pytest.fixture(autouse=True, scope="module")
 def _small_ones_too() -> Iterator[None]:
-    """Take apart what is small, too."""
+    """Decompose what is small, too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(apart, "LEAST_NODES", 0)
+        patch.setattr(decomposed_search, "LEAST_NODES", 0)
         yield
 
 
@@ -60,15 +60,15 @@ def test_the_optimum_of_a_chain_is_that_of_its_links(seeds: list[int]) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(seed=SEEDS, without=st.sets(st.sampled_from(TECHNIQUES)))
-def test_the_optimum_of_anything_taken_apart_stays(seed: int, without: set[str]) -> None:
+@given(seed=SEEDS, without=st.sets(st.sampled_from(sorted(TECHNIQUES))))
+def test_the_optimum_of_anything_decomposed_stays(seed: int, without: set[str]) -> None:
     problem = small_problem(seed)
     found = extract(problem, ExtractionOptions(disable=tuple(without)))
     assert found.optimal
     assert found.cost_us == pytest.approx(brute_force_us(problem))
 
 
-def test_what_the_pieces_begin_with_is_taken_though_none_of_them_finds_better() -> None:
+def test_what_the_components_begin_with_is_taken_though_none_of_them_finds_better() -> None:
     chain = in_series([small_problem(seed) for seed in (707104, 637273, 523957, 218763)])
     found = extract(chain)
     assert found.optimal
@@ -86,17 +86,19 @@ def counting(function: Callable[..., Any], sizes: list[int]) -> Callable[..., An
     return counted
 
 
-def test_what_reductions_see_does_not_grow_with_the_number_of_like_layers(
+def test_what_reductions_see_does_not_grow_with_the_count_of_isomorphic_layers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[int] = []
-    monkeypatch.setitem(REDUCTIONS, "must", counting(REDUCTIONS["must"], seen))
+    required = REDUCTIONS["required"]
+    counted = replace(required, run=counting(required.run, seen))
+    monkeypatch.setitem(REDUCTIONS, "required", counted)
     totals = []
     for layers in (5, 50):
         seen.clear()
         found = extract(in_series([layered_problem(1, 4, seed=3)] * layers))
         assert found.optimal
-        assert f"{layers - 1} of them like others" in found.note
+        assert f"{layers - 1} of them isomorphic to others" in found.note
         totals.append((sum(seen), found.cost_us / layers))
     assert totals[0] == pytest.approx(totals[1])
     assert totals[0][0] > 0
@@ -104,7 +106,7 @@ def test_what_reductions_see_does_not_grow_with_the_number_of_like_layers(
 
 @settings(max_examples=30, deadline=None)
 @given(seed=SEEDS, count=st.integers(1, 3), smallest=st.sampled_from([0, 20_000]))
-def test_large_e_graphs_are_taken_apart_before_all_greedy_methods_are_through(
+def test_large_e_graphs_are_decomposed_before_all_greedy_methods_are_through(
     seed: int, count: int, smallest: int
 ) -> None:
     chain = in_series([random_problem(seed)] * count)
@@ -115,7 +117,7 @@ def test_large_e_graphs_are_taken_apart_before_all_greedy_methods_are_through(
     assert found.cost_us == pytest.approx(count * brute_force_us(random_problem(seed)))
 
 
-def test_what_is_solved_in_pieces_needs_no_other_greedy_method(
+def test_what_is_solved_in_components_needs_no_other_greedy_method(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     chain = in_series([layered_problem(1, 4, seed=3)] * 5)
@@ -133,11 +135,11 @@ def test_what_is_solved_in_pieces_needs_no_other_greedy_method(
     assert sizes == [chain.n_nodes]
 
 
-def test_a_piece_of_the_same_names_is_told_apart_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_component_of_the_same_names_is_coloured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     refined: list[int] = []
-    monkeypatch.setattr(twins, "_refined", counting(twins._refined, refined))
-    piece = random_problem(4)
-    (group,) = groups_of_twins([piece, in_series([piece]), in_series([piece])])
+    monkeypatch.setattr(isomorphic, "_refined", counting(isomorphic._refined, refined))
+    component = random_problem(4)
+    (group,) = isomorphic_groups([component, in_series([component]), in_series([component])])
     assert len(group) == 3
     assert len(refined) == 1
 
@@ -147,7 +149,7 @@ def test_what_is_known_to_be_reached_is_not_gone_through_again(
 ) -> None:
     gone_through: list[int] = []
     monkeypatch.setattr(reduced, "_reached", counting(reduced._reached, gone_through))
-    once = drop_unreachable(unreduced(layered_problem(2, 3, seed=1)))
+    once = drop_underivable(unreduced(layered_problem(2, 3, seed=1)))
     for _ in range(3):
-        assert drop_unreachable(once) is once
+        assert drop_underivable(once) is once
     assert len(gone_through) == 1

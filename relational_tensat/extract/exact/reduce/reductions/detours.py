@@ -1,7 +1,7 @@
 """Classes that do work again for what is over: *detours*.
 
 Steps of a net that come one after the other may be computed together, ``tanh [a b]`` for ``tanh a``
-and ``tanh b``, where ``b`` rests on ``r``, and ``r`` on ``tanh a``. That closes no circle, if ``r``
+and ``tanh b``, where ``b`` depends on ``r``, and ``r`` on ``tanh a``. That closes no cycle, if ``r``
 is derived in another way than over ``tanh a``; but then ``tanh a`` is of no use any more, and
 ``tanh b`` alone is cheaper. No e-node is dominated by another here: the proof takes many together.
 
@@ -32,15 +32,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from relational_tensat.base.deadline import Check, unlimited
+from relational_tensat.extract.exact.reduce.declaration import Stage, reduction
 from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced, keep
-from relational_tensat.extract.exact.reduce.required import (
-    above_sets,
+from relational_tensat.extract.exact.reduce.required_classes import (
+    dominators,
     members_of,
-    must_sets,
     node_needs,
+    required_classes,
 )
 from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class
 from relational_tensat.extract.problem import ExtractionProblem
+from relational_tensat.extract.techniques import Gain
 
 _GIVEN_UP_AFTER = 12
 """After so many classes in a row beyond which there is no detour, no more are looked at."""
@@ -55,17 +57,24 @@ _RELATIVE_SLACK = 1e-9
 """Sums of costs that differ by less are taken as equal: they may differ by rounding only."""
 
 
+@reduction(
+    "detours",
+    "drop classes that do again, with more, what is over by then",
+    stage=Stage.PINNED,
+    order=10,
+    earns_on=Gain("nasrnn k=1, unfiltered", "e_nodes"),
+)
 def drop_detours(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Drop classes that some optimum does without, as the module says.
 
     The e-graph must have no underivable e-nodes.
     """
     problem = reduced.problem
-    must = must_sets(problem, check)
+    must = required_classes(problem, check)
     required = _worth_trying(problem, must, check)
     if not required:
         return reduced
-    search = _Detours(problem, must, above_sets(problem, check), check)
+    search = _Detours(problem, must, dominators(problem, check), check)
     in_vain = 0
     for klass in required:
         in_vain = 0 if search.drop_beyond(klass) else in_vain + 1
@@ -108,7 +117,7 @@ class _Detours:
         return np.array(self._alive, dtype=np.bool_)
 
     def drop_beyond(self, required: int) -> int:
-        """Drop the detours that rest on a class which every choice contains; return how many."""
+        """Drop the detours that depend on a class which every choice contains; return how many."""
         places = self._candidates(required)
         if not places:
             return 0
@@ -119,9 +128,9 @@ class _Detours:
         return len(proof.places)
 
     def _candidates(self, required: int) -> dict[int, int]:
-        """Return classes that rest on one and serve some that do not, each with its likely place.
+        """Return classes that depend on one and serve some that do not, each with its likely place.
 
-        The place is a class that rests on it, too, and that the candidate gives for nothing; if
+        The place is a class that depends on it, too, and that the candidate gives for nothing; if
         there are several, one that gives the others for nothing.
         """
         places = {}
@@ -172,11 +181,11 @@ class _Detours:
                     claimed.add(klass)
                     waiting.extend(self._users[klass])
                 continue
-            for broken in self._mend(node, proof):
+            for broken in self._repair(node, proof):
                 waiting.extend((*self._members[broken], *self._users[broken]))
         return proof
 
-    def _mend(self, node: int, proof: _Proof) -> list[int]:
+    def _repair(self, node: int, proof: _Proof) -> list[int]:
         """Take out of N or J what makes an e-node break a condition; return these classes.
 
         The class of the e-node is not in N.

@@ -1,4 +1,4 @@
-"""The pieces that an e-graph falls into once the root alone needs what every choice contains.
+"""The components of an e-graph once the root alone needs what every choice contains.
 
 They share nothing: each is a problem of its own, and their optima add up.
 """
@@ -15,13 +15,13 @@ from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """A piece of an e-graph whose choice touches no other piece.
+class Component:
+    """A part of an e-graph whose choice touches no other part.
 
     Attributes:
-        problem: the piece; its root is one free e-node over the classes that the whole requires.
-        nodes: per e-node of the piece but its root, the e-node of the whole, in rising order.
-        classes: per class of the piece but its root, the class of the whole, likewise.
+        problem: the component; its root is one free e-node over the classes that the whole requires.
+        nodes: per e-node of the component but its root, the e-node of the whole, in rising order.
+        classes: per class of the component but its root, the class of the whole, likewise.
     """
 
     problem: ExtractionProblem
@@ -34,22 +34,22 @@ class Part:
         return bool(_has_several(self.problem).any())
 
     def restrict(self, choice: Ints) -> Ints:
-        """Return what a choice of the whole takes in this piece."""
+        """Return what a choice of the whole takes in this component."""
         taken = choice[self.classes]
         inner = np.where(taken == UNUSED, UNUSED, np.searchsorted(self.nodes, taken))
         return np.append(inner, self.problem.n_nodes - 1).astype(np.int32)
 
     def write(self, choice: Ints, whole: Ints) -> None:
-        """Enter the choice of this piece into a choice of the whole."""
+        """Enter the choice of this component into a choice of the whole."""
         inner = choice[:-1]
         used = np.flatnonzero(inner != UNUSED)
         whole[self.classes[used]] = self.nodes[inner[used]]
 
 
-def parts(problem: ExtractionProblem) -> list[Part]:
-    """Return the pieces that an e-graph falls into without its root, the smallest first.
+def components(problem: ExtractionProblem) -> list[Component]:
+    """Return the connected components of an e-graph without its root, the smallest first.
 
-    All that leaves no choice is one piece. The root must have one e-node.
+    All that leaves no choice is one component. The root must have one e-node.
     """
     label = _connected(problem)
     decides = np.zeros(problem.n_classes, dtype=np.bool_)
@@ -63,52 +63,53 @@ def parts(problem: ExtractionProblem) -> list[Part]:
     nodes = _Sorted(of_class[problem.node_class], len(names))
     required = problem.children(root_node)
     roots = _Sorted(of_class[required], len(names))
-    number = np.empty(problem.n_classes, dtype=np.int32)  # of a class within its piece
-    number[classes.order] = classes.places
-    pieces = [
-        _part(problem, number, classes.of(name), nodes.of(name), required[roots.of(name)])
+    index = np.empty(problem.n_classes, dtype=np.int32)  # of a class within its component
+    index[classes.order] = classes.places
+    parts = [
+        _component(problem, index, classes.of(name), nodes.of(name), required[roots.of(name)])
         for name in range(len(names))
         if name != of_class[problem.root]
     ]
-    return sorted(pieces, key=lambda piece: piece.problem.n_nodes)
+    return sorted(parts, key=lambda part: part.problem.n_nodes)
 
 
 class _Sorted:
-    """Items by the piece that they belong to, in their order within each.
+    """Items by the component that they belong to, in their order within each.
 
     Attributes:
-        order: all items, those of the first piece first.
-        places: per entry of it, its place within its piece.
+        order: all items, those of the first component first.
+        places: per entry of it, its place within its component.
     """
 
-    def __init__(self, piece: Ints, n_pieces: int) -> None:
-        self.order = np.argsort(piece, kind="stable").astype(np.int32)
-        self._ends = np.concatenate([[0], np.cumsum(np.bincount(piece, minlength=n_pieces))])
-        self.places = np.arange(len(piece)) - self._ends[piece[self.order]]
+    def __init__(self, component: Ints, n_components: int) -> None:
+        self.order = np.argsort(component, kind="stable").astype(np.int32)
+        counts = np.bincount(component, minlength=n_components)
+        self._ends = np.concatenate([[0], np.cumsum(counts)])
+        self.places = np.arange(len(component)) - self._ends[component[self.order]]
 
-    def of(self, piece: int) -> Ints:
-        """Return the items of a piece."""
-        return self.order[self._ends[piece] : self._ends[piece + 1]]
+    def of(self, component: int) -> Ints:
+        """Return the items of a component."""
+        return self.order[self._ends[component] : self._ends[component + 1]]
 
 
-def _part(
-    problem: ExtractionProblem, number: Ints, classes: Ints, nodes: Ints, roots: Ints
-) -> Part:
+def _component(
+    problem: ExtractionProblem, index: Ints, classes: Ints, nodes: Ints, roots: Ints
+) -> Component:
     """Cut out the e-graph of some classes, and the e-nodes of these, that need no others."""
     begins = problem.child_ptr[nodes]
     arity = problem.child_ptr[nodes + 1] - begins
     ends = np.cumsum(arity)
     edges = np.arange(int(arity.sum())) + np.repeat(begins - (ends - arity), arity)
-    piece = ExtractionProblem(
+    part = ExtractionProblem(
         cost_us=np.append(problem.cost_us[nodes], 0.0),
-        node_class=np.append(number[problem.node_class[nodes]], len(classes)).astype(np.int32),
+        node_class=np.append(index[problem.node_class[nodes]], len(classes)).astype(np.int32),
         child_ptr=np.concatenate([[0], ends, [len(edges) + len(roots)]]).astype(np.int32),
-        child_idx=number[np.concatenate([problem.child_idx[edges], roots])],
+        child_idx=index[np.concatenate([problem.child_idx[edges], roots])],
         n_classes=len(classes) + 1,
         root=len(classes),
         original=np.full(len(classes) + 1, UNUSED, dtype=np.int32),
     )
-    return Part(piece, nodes, classes)
+    return Component(part, nodes, classes)
 
 
 def _has_several(problem: ExtractionProblem) -> Mask:
@@ -117,7 +118,7 @@ def _has_several(problem: ExtractionProblem) -> Mask:
 
 
 def _connected(problem: ExtractionProblem) -> Ints:
-    """Return, per class, a label of its connected piece, edges of the root left out."""
+    """Return, per class, a label of its connected component, edges of the root left out."""
     parent = list(range(problem.n_classes))
 
     def find(klass: int) -> int:

@@ -6,18 +6,33 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from relational_tensat.base.deadline import Check, unlimited
+from relational_tensat.extract.exact.reduce.declaration import Stage, reduction
 from relational_tensat.extract.exact.reduce.reduced import Reduced, keep
-from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class
-from relational_tensat.extract.problem import ExtractionProblem, Ints
+from relational_tensat.extract.index import (
+    children_by_node,
+    derivations,
+    nodes_by_class,
+    parents_by_class,
+)
+from relational_tensat.extract.problem import Ints
+from relational_tensat.extract.techniques import Gain
 
 
-def inline_free_classes(reduced: Reduced) -> Reduced:
+@reduction(
+    "free-classes",
+    "settle classes that can be had for nothing",
+    stage=Stage.LINEAR,
+    order=30,
+    earns_on=Gain("nasnet_a k=2", "simplex_iterations"),
+)
+def inline_free_classes(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Decide every class that can be derived at cost 0, and need it nowhere any more.
 
-    Taking the free derivation changes no cost and, resting on free classes only, closes no cycle.
+    Taking the free derivation changes no cost and, as it depends on free classes only, closes no cycle.
     """
     problem = reduced.problem
-    choice = _free_derivations(problem)
+    choice = derivations(problem, problem.cost_us == 0.0)
     if not choice:
         return reduced
     children = children_by_node(problem)
@@ -32,7 +47,14 @@ def inline_free_classes(reduced: Reduced) -> Reduced:
     return keep(reduced, nodes, fixed=fixed, edges=_edges(needs))
 
 
-def inline_single_free(reduced: Reduced) -> Reduced:
+@reduction(
+    "single-free",
+    "replace a class of one free e-node by that e-node's children",
+    stage=Stage.LINEAR,
+    order=40,
+    earns_on=Gain("rings 300", "simplex_iterations"),
+)
+def inline_single_free(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Replace a class whose only e-node is free by the children of that e-node.
 
     Only where the number of edges does not grow.
@@ -72,27 +94,6 @@ def _substitute(
             children[user][child] = None
             parents[child][user] = None
     parents[klass].clear()
-
-
-def _free_derivations(problem: ExtractionProblem) -> dict[int, int]:
-    """Return the classes that free e-nodes alone derive, each with an e-node, children first."""
-    missing = np.diff(problem.child_ptr).tolist()
-    free = (problem.cost_us == 0).tolist()
-    parents = parents_by_class(problem)
-    node_class = problem.node_class.tolist()
-    choice: dict[int, int] = {}
-    ready = [node for node, count in enumerate(missing) if count == 0 and free[node]]
-    while ready:
-        node = ready.pop()
-        klass = node_class[node]
-        if klass in choice:
-            continue
-        choice[klass] = node
-        for parent in parents[klass]:
-            missing[parent] -= 1
-            if missing[parent] == 0 and free[parent]:
-                ready.append(parent)
-    return choice
 
 
 def _edges(children: Iterable[Iterable[int]]) -> tuple[Ints, Ints]:

@@ -1,0 +1,95 @@
+"""How a reduction declares itself: a decorator beside its proof, and the list that is made of it.
+
+A new reduction is one function in one file of ``reductions/``, all of which are imported when the
+first of them is; nothing else names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from relational_tensat.base.deadline import Check
+from relational_tensat.extract.exact.reduce.reduced import Reduced
+from relational_tensat.extract.techniques import Gain, Technique, declare
+
+
+class Stage(Enum):
+    """When a reduction has its turn, see ``rounds``."""
+
+    LINEAR = "linear"
+    """In every round: it takes linear time, or nearly."""
+    COSTLY = "costly"
+    """Between rounds of the linear ones, each within its share of the time."""
+    PINNED = "pinned"
+    """After those, where the root has one e-node that needs all that every choice contains."""
+
+
+class Reduce(Protocol):
+    """Carries out a reduction."""
+
+    def __call__(self, reduced: Reduced, check: Check = ..., /) -> Reduced:
+        """Return a smaller e-graph that keeps an optimum, or the same where nothing is dropped.
+
+        Args:
+            reduced: an e-graph; after ``underivable``, every e-node of it is derivable.
+            check: asked often.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A declared reduction.
+
+    Attributes:
+        name: that of its technique.
+        run: carries it out.
+        stage: when it has its turn.
+        order: within its stage, the lower ones come first.
+    """
+
+    name: str
+    run: Reduce
+    stage: Stage
+    order: int
+
+
+REDUCTIONS: dict[str, Reduction] = {}
+"""All reductions by name."""
+
+
+def reduction(
+    name: str,
+    drops: str,
+    *,
+    stage: Stage,
+    order: int,
+    earns_on: Gain | None,
+) -> Callable[[Reduce], Reduce]:
+    """Declare a function as a reduction; its docstring proves that an optimum is kept.
+
+    Args:
+        name: what users type to do without it.
+        drops: what it drops, for people.
+        stage, order: see :class:`Reduction`.
+        earns_on: see :class:`Technique`.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+
+    def register(run: Reduce) -> Reduce:
+        declare(Technique(name, drops, earns_on))
+        REDUCTIONS[name] = Reduction(name, run, stage, order)
+        return run
+
+    return register
+
+
+def in_stage(stage: Stage) -> list[Reduction]:
+    """Return the reductions of a stage in the order of their use."""
+    members = [reduction for reduction in REDUCTIONS.values() if reduction.stage is stage]
+    return sorted(members, key=lambda member: member.order)

@@ -1,0 +1,7 @@
+"""The reductions, each declared beside its proof; every module of this folder is imported with it."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

@@ -1,0 +1,82 @@
+"""Reductions by the classes that every derivation of a class contains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from relational_tensat.base.deadline import Check, unlimited
+from relational_tensat.extract.exact.reduce.declaration import Stage, reduction
+from relational_tensat.extract.exact.reduce.reduced import Reduced, keep
+from relational_tensat.extract.exact.reduce.required_classes import (
+    dominators,
+    members_of,
+    node_needs,
+    required_classes,
+)
+from relational_tensat.extract.index import Adjacency, children_by_node, nodes_by_class
+from relational_tensat.extract.techniques import Gain
+
+
+@reduction(
+    "required",
+    "drop e-nodes that need a class which needs theirs, or that another dominates given what is required",
+    stage=Stage.COSTLY,
+    order=50,
+    earns_on=Gain("nasrnn k=1, unfiltered", "e_nodes"),
+)
+def drop_by_required(reduced: Reduced, check: Check = unlimited) -> Reduced:
+    """Drop e-nodes that must close a cycle, and those dominated by what they need anyway.
+
+    * An e-node whose children need its class, or a class above it on every path from the root,
+      is in no acyclic choice.
+    * An e-node is dominated by another of its class that costs no more and whose children all are
+      among what the first needs in any case: those are there, and do not depend on the class.
+    """
+    problem = reduced.problem
+    needs = node_needs(problem, required_classes(problem, check), check)
+    above = dominators(problem, check)
+    children = children_by_node(problem)
+    cost = problem.cost_us.tolist()
+    nodes = np.ones(problem.n_nodes, dtype=np.bool_)
+    for klass, members in enumerate(nodes_by_class(problem)):
+        check()
+        open_nodes = []
+        for node in members:
+            if needs[node] & above[klass]:
+                nodes[node] = False
+            else:
+                open_nodes.append(node)
+        if len(open_nodes) > 1:
+            nodes[_dominated(open_nodes, cost, children, needs)] = False
+    return keep(reduced, nodes)
+
+
+def _dominated(
+    members: Sequence[int], cost: list[float], children: Adjacency, needs: list[int]
+) -> list[int]:
+    """Return the e-nodes of a class that another one makes superfluous.
+
+    What dominates costs no more and, as required classes are closed, needs no more in any case: sorted by
+    both it comes first, or either may go. To find it among many, each kept e-node is filed under
+    one child, which must be among the needs of what it dominates.
+    """
+    dominated: list[int] = []
+    filed: dict[int, list[int]] = {}
+    filed_bits = 0
+    for node in sorted(members, key=lambda item: (cost[item], needs[item].bit_count(), item)):
+        need = needs[node]
+        candidates = members_of(need & filed_bits) if need & filed_bits else []
+        if -1 in filed or any(
+            all(need >> child & 1 for child in children[other])
+            for key in candidates
+            for other in filed[key]
+        ):
+            dominated.append(node)
+            continue
+        key = max(children[node], default=-1)
+        filed.setdefault(key, []).append(node)
+        if key >= 0:
+            filed_bits |= 1 << key
+    return dominated

@@ -1,0 +1,176 @@
+"""Reduce, decompose, relax, leave out what no cheaper choice contains, and again; then solve the rest."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from relational_tensat.base.deadline import Budget, BudgetSpentError, OutOfTimeError
+from relational_tensat.extract.exact.decompose.assembly import Assembly
+from relational_tensat.extract.exact.reduce.pinning import with_single_root
+from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced, keep, unreduced
+from relational_tensat.extract.exact.reduce.reductions.dropping import drop_underivable
+from relational_tensat.extract.exact.reduce.rounds import reduce_and_pin
+from relational_tensat.extract.exact.relax.cycle_rows import TWO_CYCLES, two_cycle_rows
+from relational_tensat.extract.exact.relax.relaxation import relax, without
+from relational_tensat.extract.exact.solve.constraints import stack_rows
+from relational_tensat.extract.exact.solve.mip import cut_and_solve, scaled_model
+from relational_tensat.extract.exact.solve.ordering import WITHIN, components_to_order, with_order
+from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.exact.solve.solver_options import SolverOptions
+from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.greedy.covering import COVERS, covers
+from relational_tensat.extract.problem import Ints, dag_cost_us
+from relational_tensat.extract.techniques import Gain, Technique, declare
+
+_WORTH_REDUCING = 0.1
+"""An e-graph is reduced again when at least this fraction of its e-nodes is excluded."""
+
+_SHARE_OF_REDUCTIONS = 0.5
+"""How much of the time reductions may take: bounds and solutions must have their turn."""
+
+_SHARE_OF_RELAXATION = 0.7
+"""Of the time for a component, how much its relaxation may take; branching has the rest."""
+
+REDUCED_COSTS = declare(
+    Technique(
+        "reduced-costs",
+        "drop e-nodes that the relaxation's duals rule out",
+        earns_on=Gain("rings 300", "simplex_iterations"),
+    )
+)
+
+
+def search_whole(whole: Search, reduced: Reduced, options: SolverOptions) -> None:
+    """Improve the choice and the bound of a search; exact if the time suffices.
+
+    Args:
+        whole: begins from its best choice, and hears of every better choice and bound.
+        reduced: its e-graph, perhaps reduced.
+        options: limits, threads, seed.
+    """
+    came_to = search_reduced(whole, reduced, options)
+    whole.notes.insert(0, f"{whole.problem.n_nodes} e-nodes {came_to}")
+
+
+def prepared(reduced: Reduced, options: SolverOptions) -> Reduced:
+    """Reduce and pin as long as it is worthwhile; the root of the result has one e-node.
+
+    Raises:
+        OutOfTimeError: the time was over before that.
+    """
+    budget = Budget(options.check, _SHARE_OF_REDUCTIONS * options.seconds_left)
+    with suppress(BudgetSpentError):
+        for smaller in reduce_and_pin(reduced, budget, options.techniques):
+            reduced = smaller
+    return with_single_root(reduced)
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedTo:
+    """What an e-graph was reduced to.
+
+    Attributes:
+        e_nodes: of all components together.
+        components: how many.
+        distinct: how many of them are not isomorphic to others.
+    """
+
+    e_nodes: int = 0
+    components: int = 0
+    distinct: int = 0
+
+    def __str__(self) -> str:
+        copies = self.components - self.distinct
+        isomorphic = f", {copies} of them isomorphic to others" * (copies > 0)
+        return f"reduced to {self.e_nodes} in {self.components} components{isomorphic}"
+
+    def and_copies(self, other: ReducedTo, count: int) -> ReducedTo:
+        """Return this together with what so many isomorphic e-graphs were reduced to."""
+        return ReducedTo(
+            self.e_nodes + count * other.e_nodes,
+            self.components + count * other.components,
+            self.distinct + other.distinct,
+        )
+
+
+def search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> ReducedTo:
+    """Search a part of an e-graph that has an optimum, or nothing cheaper than the best.
+
+    Raises:
+        OutOfTimeError: the time was over before there were components.
+    """
+    reduced = prepared(reduced, options)
+    start = _start(whole, reduced, options)
+    whole.offer(reduced.lift(start))
+    assembly = Assembly(whole, reduced, start)
+    problems = [search.problem for search in assembly.searches]
+    options.techniques.measure(whole.problem, problems)
+    groups = assembly.groups(options)
+    _cover([assembly.searches[group[0][0]] for group in groups], options)
+    assembly.search_each(groups, _search_component, options)
+    whole.notes += assembly.notes
+    e_nodes = sum(problem.n_nodes for problem in problems)
+    return ReducedTo(e_nodes, len(problems), len(groups))
+
+
+def _cover(searches: list[Search], options: SolverOptions) -> None:
+    """Offer each component greedy choices in which several classes pay together."""
+    if not (options.techniques.uses(COVERS) and options.techniques.uses("underivable")):
+        return
+    with suppress(OutOfTimeError):
+        for search in searches:
+            for choice in covers(search.problem, options.seed, options.check):
+                search.offer(choice)
+
+
+def _search_component(search: Search, count: int, options: SolverOptions) -> None:
+    """Relax a component; where that leaves little of it, begin again with that, else solve it."""
+    if search.closed or options.exhausted:
+        return
+    with suppress(OutOfTimeError):
+        _relax_and_solve(search, options)
+
+
+def _relax_and_solve(search: Search, options: SolverOptions) -> None:
+    model = scaled_model(search.problem, "auto", search.cost_us)
+    rows = model.rows
+    if options.techniques.uses(TWO_CYCLES):
+        rows = stack_rows([rows, two_cycle_rows(search.problem)])
+    limits = options.for_share(_SHARE_OF_RELAXATION)
+    relaxation = relax(search, model, rows, limits)
+    if relaxation is None or search.closed:
+        return
+    excluded = relaxation.excluded(search.cost_us)
+    if not options.techniques.uses(REDUCED_COSTS):
+        excluded[:] = False
+    if excluded.mean() >= _WORTH_REDUCING:
+        _search_rest(search, ~excluded, options)
+    else:
+        components = components_to_order(search.problem, WITHIN[options.cycles])
+        model = with_order(replace(model, rows=relaxation.rows), components)
+        cut_and_solve(search, model, without(model.columns, excluded), model.rows, options)
+
+
+def _search_rest(search: Search, nodes: Mask, options: SolverOptions) -> None:
+    """Search among some e-nodes, beyond which there is nothing cheaper than the best choice."""
+    options.techniques.dropped[REDUCED_COSTS] += int((~nodes).sum())
+    reduced = drop_underivable(keep(unreduced(search.problem), nodes))
+    if not np.any(reduced.problem.node_class == reduced.problem.root):
+        search.raise_bound(search.cost_us)
+        return
+    search_reduced(search, reduced, options)
+
+
+def _start(whole: Search, reduced: Reduced, options: SolverOptions) -> Ints:
+    """Return a choice of the reduced e-graph: greedy, or what is left in it of the best one."""
+    problem = reduced.problem
+    deriver = DagDeriver(problem, check=options.check)
+    kept = reduced.within(whole.best)
+    choices = [
+        deriver.derive(problem.cost_us),
+        deriver.derive(np.where(kept, 0.0, problem.cost_us)),
+    ]
+    return min(choices, key=lambda choice: dag_cost_us(problem, choice))
