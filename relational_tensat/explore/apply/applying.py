@@ -39,6 +39,7 @@ class Bounds:
         sources: how many the rules have.
         bound: how many bindings an application has before its target is built.
         operands: the most that an e-node of a target has.
+        rules: what the first comments of statements say of the rules.
         is_whole: the caller undoes all where the limit leaves something out: so it ends there.
     """
 
@@ -49,6 +50,7 @@ class Bounds:
     bound: int
     operands: int = CHILD_COLUMNS
     is_whole: bool = False
+    rules: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def apply_all(
         complete = _build_within(egraph, iteration, bounds)
         if not complete and bounds.is_whole:
             return Applied(unions, complete, rejected)
-        unions += _ask_unions(database, bounds.sources, more=number > 0)
+        unions += _ask_unions(database, bounds, more=number > 0)
         if not complete:
             break
     if unions:
@@ -154,7 +156,7 @@ def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
     """
     database = egraph.database
     next_id, before = egraph.next_id, egraph.e_nodes
-    hash_cons = hash_cons_text(bounds.operands)
+    hash_cons = f"-- build: {bounds.rules}\n{hash_cons_text(bounds.operands)}"
     for step in range(1, bounds.steps + 1):
         numbers = {"iteration": iteration, "stamp": egraph.clock, "next_id": egraph.next_id}
         ((added,),) = database.execute(hash_cons, {**numbers, "step": step}, "hash_cons")
@@ -162,7 +164,7 @@ def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
         egraph.e_nodes += added
         if bounds.is_whole and egraph.e_nodes > bounds.node_limit:
             return False
-        bind = bind_text(bounds.operands, bounds.bound + step - 1)
+        bind = f"-- bind: {bounds.rules}\n{bind_text(bounds.operands, bounds.bound + step - 1)}"
         database.execute(bind, {"step": step}, "bind")
     fits = egraph.e_nodes <= bounds.node_limit
     if not fits:
@@ -179,14 +181,15 @@ def _make_classes(egraph: EGraph, next_id: int, bounds: Bounds) -> None:
     if egraph.next_id >= MANY_LABELS or database.threads > 1:
         database.run("apply/new_classes_many", next_id=next_id, steps=bounds.steps)
         return
-    text = new_classes_text(bounds.bound, bounds.steps)
+    text = f"-- classes: {bounds.rules}\n{new_classes_text(bounds.bound, bounds.steps)}"
     database.execute(text, {"next_id": next_id}, "new_classes")
 
 
-def _ask_unions(database: Database, sources: int, *, more: bool) -> int:
+def _ask_unions(database: Database, bounds: Bounds, *, more: bool) -> int:
     """Fill ``union_pair`` with what the applications ask for, or add to it; return the unions."""
     verb = "INSERT INTO union_pair" if more else "CREATE OR REPLACE TEMP TABLE union_pair AS"
-    return int(database.execute(f"{verb}\n{unions_text(sources)}", name="root_unions")[0][0])
+    text = f"-- unions: {bounds.rules}\n{verb}\n{unions_text(bounds.sources)}"
+    return int(database.execute(text, name="root_unions")[0][0])
 
 
 def _take_away(egraph: EGraph, next_id: int, room: int) -> None:

@@ -24,6 +24,9 @@ from relational_tensat.rules.model import Rule
 #: Most pairs of matches that one join group of multi-pattern rules may bring up in an iteration.
 PAIR_CAP = 2_000_000
 
+#: So many rules are named in a statement's first comment; of more, it says how many there are.
+_NAMED = 8
+
 
 @dataclass
 class CompiledSkeleton:
@@ -178,6 +181,17 @@ def note_examples(compiled: CompiledRules) -> None:
     compiled.see_heads()
 
 
+def named_rules(names: Sequence[str]) -> str:
+    """Return what the first comment of a generated statement says of the rules that it serves."""
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown}, … ({len(names)} rules)"
+
+
+def phase_rules(compiled: CompiledRules, *, multi: bool) -> str:
+    """Return the same of all rules of one source, or of several."""
+    return named_rules([r.rule.name for r in compiled.rules if r.rule.is_multi == multi])
+
+
 def match_columns(compiled: CompiledRules) -> list[str]:
     """Return the columns of the match table: pattern, root class, stamp, signatures, leaves."""
     nodes = [f"g{i}" for i in range(compiled.node_columns)]
@@ -223,7 +237,7 @@ def join_query(
     leaves = [f"{m}.v{i}" for m in "ab" for i in range(compiled.leaf_columns)]
     on = "".join(f" AND b.v{j} = a.v{i}" for i, j in group.shared)
     members = [n for n in group.rules if rules is None or n in rules]
-    names = ", ".join(compiled.rule(n).rule.name for n in members)
+    names = named_rules([compiled.rule(n).rule.name for n in members])
     only = "" if len(members) == len(group.rules) else f" AND {is_one_of('r.rule', members)}"
     return "\n".join(
         [

@@ -13,7 +13,7 @@ from relational_tensat.egraph.catalogue import Catalogue
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.explore.apply.applying import Bounds
-from relational_tensat.explore.compile.compiled import CompiledRule, CompiledRules
+from relational_tensat.explore.compile.compiled import CompiledRule, CompiledRules, phase_rules
 from relational_tensat.explore.compile.patterns import Skeleton
 from relational_tensat.explore.match.instance_tables import instance_tables
 from relational_tensat.rules.instance import Instance, instantiate
@@ -106,6 +106,7 @@ class Instances:
             bound=sources * self._compiled.leaf_columns,
             operands=self._operands,
             is_whole=is_whole,
+            rules=phase_rules(self._compiled, multi=sources > 1),
         )
 
     def _variable_types(

@@ -22,6 +22,7 @@ from relational_tensat.explore.compile.compiled import (
     CompiledRules,
     is_one_of,
     join_query,
+    phase_rules,
     union_all,
 )
 from relational_tensat.explore.compile.live import Edges, LiveSkeleton, live_skeletons
@@ -50,6 +51,7 @@ class Matcher:
         self.truncated = False
         self.rule_seconds: dict[int, float] = {}
         self._has_rest = False
+        self._serves = ""  # the rules of the phase that is searched for
         self._database: Database = egraph.database
         self.instances = Instances(compiled, egraph.catalogue, egraph.database, first_instance)
         self._edges = Edges(compiled)
@@ -81,7 +83,8 @@ class Matcher:
         """
         if not self.find("single", since, rules):
             return 0
-        found = self._database.execute(self._unjudged_singles, name="unjudged_singles")
+        text = f"-- unjudged: {self._serves}\n{self._unjudged_singles}"
+        found = self._database.execute(text, name="unjudged_singles")
         self._judge([(rule, *rest) for pattern, *rest in found for rule in self._rules_of[pattern]])
         some = rules is not None and rules != self.compiled.single_rules
         only = f" AND {is_one_of('i.rule', sorted(rules or ()))}" if some else ""
@@ -99,7 +102,8 @@ class Matcher:
         pairs = self.pair(since, rules)
         if not pairs:
             return 0
-        self._judge(self._database.execute(self._unjudged_pairs, name="unjudged_pairs"))
+        unjudged = f"-- unjudged: {self._serves}\n{self._unjudged_pairs}"
+        self._judge(self._database.execute(unjudged, name="unjudged_pairs"))
         if pairs > 2 * most:
             self._has_rest = self._database.change("match/pair_cut", most=most) > 0
         text = self._first_text if self._has_rest else self._multi_text
@@ -148,13 +152,14 @@ class Matcher:
         if not live:
             return 0
         started = time.perf_counter()
+        self._serves = phase_rules(self.compiled, multi=phase == "multi")
         found = self._fill("match", search_query(live, self.compiled, phase), since=since)
         self._share_time(live, rules, time.perf_counter() - started)
         return found
 
     def _fill(self, table: str, query: str, **params: int) -> int:
         """Make a temporary table of a query's rows; return how many."""
-        text = f"CREATE OR REPLACE TEMP TABLE {table} AS\n{query}"
+        text = f"-- {table}: {self._serves}\nCREATE OR REPLACE TEMP TABLE {table} AS\n{query}"
         return int(self._database.execute(text, params or None, table)[0][0])
 
     def _judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
