@@ -63,8 +63,13 @@ CONDITIONS = [
 ]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_law_holds_wherever_the_rule_applies(rule: Rule) -> None:
+def test_laws_hold_wherever_the_rules_apply(subtests: pytest.Subtests) -> None:
+    for rule in RULES:
+        with subtests.test(rule.name):
+            check_law(rule)
+
+
+def check_law(rule: Rule) -> None:
     """Where the left side is valid and the conditions hold, the right side is valid and equal."""
     judge = Judge(Plan(rule), 0)
 
@@ -86,13 +91,15 @@ def test_law_holds_wherever_the_rule_applies(rule: Rule) -> None:
         assert family(rule) in ABOUT_REALS, "true up to rounding only; is that meant?"
 
 
-@pytest.mark.parametrize("name", sorted(ABOUT_REALS))
-def test_rules_about_real_numbers_are_not_exact(name: str) -> None:
-    verdicts = [verify_rule(rule, trials=20) for rule in FAMILIES[name]]
-    assert "float64" in {verdict.evidence for verdict in verdicts}
+def test_rules_about_real_numbers_are_not_exact(subtests: pytest.Subtests) -> None:
+    for name in sorted(ABOUT_REALS):
+        with subtests.test(name):
+            verdicts = [verify_rule(rule, trials=20) for rule in FAMILIES[name]]
+            assert "float64" in {verdict.evidence for verdict in verdicts}
 
 
-@pytest.mark.parametrize(("name", "place"), CONDITIONS)
-def test_condition_is_needed(name: str, place: int) -> None:
+def test_every_condition_is_needed(subtests: pytest.Subtests) -> None:
     """Without it, some operands give values or types that differ, in one of the family's rules."""
-    assert is_needed(FAMILIES[name], place)
+    for name, place in CONDITIONS:
+        with subtests.test(name, place=place):
+            assert is_needed(FAMILIES[name], place)
