@@ -14,6 +14,7 @@ from relational_tensat.run.result import Result, WholeRun
 
 _STOP = {
     "saturated": "saturated: no rule has anything left to add",
+    "schedule": "the schedule has been carried out",
     "iterations": "iteration limit reached",
     "nodes": "e-node limit reached",
     "time": "time limit reached",

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import OptionGroup, option
+from relational_tensat.explore.schedule.plan_text import parse_schedule
+
+
+def _check_schedule(text: str) -> None:
+    if text:
+        parse_schedule(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +23,8 @@ class ExplorationOptions(OptionGroup):
         multi_schedule: the ``first`` iterations, as in TENSAT; or (``saturated``) the first and then each
             time that single-pattern rules have nothing left to add, so that more of them only ever add to
             the e-graph of fewer.
+        schedule: which rules take part in which iterations, instead of the two above: see
+            ``explore.schedule``. Exploration ends with it.
         node_limit: holds at any moment.
         time_limit_s: wall seconds; None for no limit.
         cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
@@ -31,6 +40,13 @@ class ExplorationOptions(OptionGroup):
         1, "iterations in which multi-pattern rules take part", metavar="N"
     )
     multi_schedule: str = option("first", "when multi rules match", choices=("saturated", "first"))
+    schedule: str = option(
+        "",
+        "which rules take part in which iterations: saturate(single); repeat 2 (multi; saturate(single))",
+        metavar="TEXT",
+        default_text="all, by the two above",
+        check=_check_schedule,
+    )
     node_limit: int = option(50_000, "at most so many e-nodes", metavar="N", minimum=1)
     time_limit_s: float | None = option(
         60.0, "seconds of exploration", metavar="S", may_change=True
@@ -44,3 +60,19 @@ class ExplorationOptions(OptionGroup):
         "whether blocks that recur are explored only once",
         choices=("auto", "always", "never"),
     )
+
+    def __post_init__(self) -> None:
+        """Check all values.
+
+        Raises:
+            UsageError: a value does not exist or cannot be; names the nearest.
+        """
+        OptionGroup.__post_init__(self)
+        default = {"multi_iterations": 1, "multi_schedule": "first"}
+        for name in default if self.schedule else ():
+            if getattr(self, name) != default[name]:
+                raise UsageError(
+                    f"schedule and {name} = {getattr(self, name)}, expected one of the two"
+                )
+        if self.schedule and self.blocks == "always":
+            raise UsageError("schedule and blocks = always, expected one of the two")

@@ -37,8 +37,8 @@ class Exploration:
     """How an exploration ended.
 
     Attributes:
-        stop_reason: saturated, goal, iterations, nodes, time, memory, interrupted, or what ``after``
-            returned.
+        stop_reason: saturated, schedule (it has been carried out), goal, iterations, nodes, time, memory,
+            interrupted, or what ``after`` returned.
         iterations: iterations begun and not undone.
         rules: by name, every rule given.
         statements: SQL statements run in the iterations.

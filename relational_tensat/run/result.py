@@ -108,7 +108,7 @@ class Result:
         e_nodes, e_classes: of the e-graph, at the end of exploration.
         iterations: of exploration.
         statements: SQL statements that exploration ran.
-        stop_reason: saturated, iterations, nodes, time, memory, interrupted or patience.
+        stop_reason: saturated, schedule, iterations, nodes, time, memory, interrupted or patience.
         rules: per rule, its matches, how many of them were applied, and its seconds.
         rules_used: per rule, how many e-nodes of the optimized graph it made.
         log: what each iteration did.

@@ -4,6 +4,8 @@ Multi-pattern rules take part in ``k_multi`` of the steps (iterations). An itera
 that whatever ends the run leaves the e-graph as the last complete iteration left it. In a file, the
 transaction also writes a checkpoint: where the exploration is, so that another process can resume it.
 
+With a schedule it says which rules take part in an iteration instead, and when the exploration has ended.
+
 Multi-pattern rules pay only with what single-pattern rules then make of it. Where the node limit keeps
 these from it, the iteration is undone, and done again with a smaller node budget for multi-pattern rules.
 """
@@ -24,8 +26,10 @@ from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
 from relational_tensat.explore.outcome import Exploration, IterationReport, read_log, rule_stats
+from relational_tensat.explore.schedule.plan import Schedule
 from relational_tensat.explore.step import Budget, Delta, Starved, step
 from relational_tensat.explore.strategies.node_budgets import multi_budget, scarce_budget
+from relational_tensat.explore.strategies.schedule import begin_schedule, resume_schedule
 from relational_tensat.explore.world import World, begin_world, restore_world
 from relational_tensat.rules.model import Rule
 
@@ -86,6 +90,16 @@ class _Saturation:
             self._begin(rules)
         else:
             self._resume(rules, start)
+        self._schedule = self._schedule_at(start)
+
+    def _schedule_at(self, start: Checkpoint | None) -> Schedule | None:
+        """Return the schedule, if there is one, before the next iteration."""
+        text, world = self._options.schedule, self._world
+        if not text:
+            return None
+        if start is None:
+            return begin_schedule(world, text)
+        return resume_schedule(world, text, self._journal.log, start)
 
     def _begin(self, rules: Sequence[Rule]) -> None:
         """Put the rules into the tables."""
@@ -126,10 +140,10 @@ class _Saturation:
     ) -> Exploration:
         guard = self._watch.guard(self._database.interrupt, self._options.time_limit_s)
         done = self._state.iteration
-        reason = None
+        reason = "schedule" if self._schedule and self._schedule.rules is None else None
         with guard.watching():
             if done:
-                reason = self._follow(done, self._state.stopped or None, guard, until, after)
+                reason = self._follow(done, self._state.stopped or reason, guard, until, after)
             while reason is None and done < self._options.iterations:
                 done += 1
                 reason = self._iterate(done, guard)
@@ -148,7 +162,7 @@ class _Saturation:
         after: Callable[[int], str | None] | None,
     ) -> str | None:
         """Do what follows an iteration; return the reason to stop, or None to go on."""
-        if reason in (None, "saturated") and self._is_reached(until):
+        if reason in (None, "saturated", "schedule") and self._is_reached(until):
             return "goal"
         if reason is not None or iteration >= self._options.iterations:
             return reason
@@ -207,10 +221,8 @@ class _Saturation:
                 and these had a larger budget than they have where it is scarce.
         """
         state, world = self._state, self._world
-        rules = world.rules.single_rules
-        if self._wants_multi(iteration):
-            state.multi_done += 1
-            rules = world.rules.all_rules
+        rules = self._rules(iteration)
+        state.multi_done += not rules.isdisjoint(world.rules.multi_rules)
         delta = step(world, rules, self._budget())
         state.iteration = iteration
         state.since_single = world.last_matched(world.rules.single_rules)
@@ -221,6 +233,13 @@ class _Saturation:
         self._journal.note_matches(iteration, delta.matches)
         self._journal.note_iteration(self._report(iteration, delta))
         self._write_down()
+
+    def _rules(self, iteration: int) -> frozenset[int]:
+        """Return the rules that take part in an iteration."""
+        if self._schedule is not None:
+            return self._schedule.rules or frozenset()
+        rules = self._world.rules
+        return rules.all_rules if self._wants_multi(iteration) else rules.single_rules
 
     def _wants_multi(self, iteration: int) -> bool:
         """Whether multi-pattern rules take part in an iteration."""
@@ -248,6 +267,10 @@ class _Saturation:
         state = self._state
         if not delta.single_complete:
             return "nodes"
+        if self._schedule is not None:
+            self._schedule.note(not delta.is_empty)
+            ended = "nodes" if state.left_out else "schedule"
+            return "" if self._schedule.rules is not None else ended
         if not state.quiet or self._wants_multi(state.iteration + 1):
             return ""
         return "nodes" if state.left_out else "saturated"

@@ -9,6 +9,8 @@ from pathlib import Path
 from relational_tensat.base.paths import check_output
 from relational_tensat.cost import ask_for_graph
 from relational_tensat.egraph import EGraph
+from relational_tensat.explore.schedule import parse_schedule
+from relational_tensat.explore.schedule.rulesets import check_rulesets
 from relational_tensat.formats import load_model
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
@@ -56,7 +58,10 @@ def read_rules(state: RunState) -> list[Rule]:
     """Read the rules that the options name."""
     with state.phases.phase("load"):
         options = state.options.rules
-        return load_rules(options.files or None, options.only, options.skip)
+        rules = load_rules(options.files or None, options.only, options.skip)
+        if schedule := state.options.exploration.schedule:
+            check_rulesets(parse_schedule(schedule), rules)
+        return rules
 
 
 def check_plan(state: RunState) -> RunState:

@@ -22,6 +22,10 @@ from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed
 from tests.run.resume.tables import dump
 
+SCHEDULE = {
+    "schedule": "saturate(single); repeat 2 (multi; swap + all)", "multi_iterations": 1,
+    "iterations": 9,
+}  # fmt: skip
 LIMITS = ExplorationOptions(4, 2, multi_schedule="first", node_limit=600)
 
 
@@ -77,8 +81,8 @@ def resumed(graph: Graph, path: Path, **modes: Any) -> tuple[int, dict[str, list
 
 @pytest.mark.parametrize(
     ("modes", "step"),
-    [({}, 17), ({"cycle_filter": "none"}, 53), ({"semi_naive": False}, 53)],
-    ids=["default", "no filter", "not semi-naive"],
+    [({}, 17), ({"cycle_filter": "none"}, 53), ({"semi_naive": False}, 53), (SCHEDULE, 53)],
+    ids=["default", "no filter", "not semi-naive", "schedule"],
 )
 def test_between_any_two_statements(modes: dict[str, Any], step: int, tmp_path: Path) -> None:
     copies: list[Path] = []

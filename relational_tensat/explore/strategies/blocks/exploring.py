@@ -94,7 +94,7 @@ def explore_blocks(
 
 def _may_pay(options: ExplorationOptions) -> bool:
     """Whether it is worth looking for blocks that recur."""
-    if options.cycle_filter == "none" or options.blocks == "never":
+    if options.cycle_filter == "none" or options.blocks == "never" or options.schedule:
         return False
     return options.blocks == "always" or options.multi_iterations >= MANY_MULTI
 
