@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from relational_tensat import Options, optimize
 from relational_tensat.base.errors import RuleError, UsageError
+from relational_tensat.cli.main import main
+from relational_tensat.explore.schedule import rules_by_ruleset
+from relational_tensat.models import GraphBuilder
+from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import load_rules, shipped_files, taso_rules
+from relational_tensat.rules.model import Rule
 
 RULE = '(rule {name} (law "l") (from (relu ?a)) (to (relu ?a)) {flag})'
 
@@ -93,3 +99,42 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     binary.write_bytes(b"; one\n; \xff\n")
     with pytest.raises(RuleError, match=r"x\.rules:2: not UTF-8"):
         load_rules([binary])
+
+
+def test_rules_are_read_once_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+
+    def parse(text: str, file: str) -> list[Rule]:
+        texts.append(text)
+        return parse_rules(text, file)
+
+    monkeypatch.setattr("relational_tensat.rules.library.parse_rules", parse)
+    path = write(tmp_path / "a.rules", "one")
+    first = load_rules([path])
+    assert [load_rules([path]), load_rules([tmp_path])] == [first, first]
+    assert len(texts) == 1
+    write(path, "one", "two")
+    assert [rule.name for rule in load_rules([path])] == ["one", "two"]
+    assert len(texts) == 2
+    first.clear()  # what a caller does with its list is its own matter
+    assert len(load_rules([path])) == 2
+
+
+def test_a_new_rule_is_one_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its text is all: it is verified, explored, named as a ruleset, printed and shown as SQL."""
+    path = tmp_path / "mine.rules"
+    path.write_text(
+        '(rule double-negative (law "-(-x) = x") (from (neg (neg ?x))) (to ?x))', encoding="utf-8"
+    )
+    builder = GraphBuilder("double")
+    x = builder.input("x", 4, 4)
+    graph = builder.build(builder.op("relu", builder.op("neg", builder.op("neg", x))))
+    result = optimize(graph, Options.of(rules=(path,)))
+    assert result.rules["double-negative"].applied == 1
+    assert [node.op for node in result.graph.nodes] == ["relu"]
+    assert result.untrusted_rules == {}
+    (rule,) = load_rules([path])
+    assert rules_by_ruleset([rule])["mine"] == ("double-negative",)
+    for command in (["list"], ["show", "double-negative"], ["show", "double-negative", "--sql"]):
+        assert main(["rules", *command, "--rules", str(path)]) == 0
+        assert "double-negative" in capsys.readouterr().out
