@@ -6,9 +6,9 @@ with the best that was there before.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
+from relational_tensat.base.clock import now_s
 from relational_tensat.base.errors import RelationalTensatError
 
 Check = Callable[[], None]
@@ -37,7 +37,7 @@ class Budget:
             seconds: until it is spent.
         """
         self._check = check
-        self._deadline = time.monotonic() + seconds
+        self._deadline = now_s() + seconds
 
     def __call__(self) -> None:
         """Go no further if the time is over.
@@ -47,12 +47,12 @@ class Budget:
             OutOfTimeError: the limit was met.
         """
         self._check()
-        if time.monotonic() >= self._deadline:
+        if now_s() >= self._deadline:
             raise BudgetSpentError("the time for reductions is over")
 
     def share(self, fraction: float) -> Budget:
         """Return a budget of a fraction of what is left of this one."""
-        return Budget(self, fraction * max(0.0, self._deadline - time.monotonic()))
+        return Budget(self, fraction * max(0.0, self._deadline - now_s()))
 
 
 def unlimited() -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C, deadlines and the clock that they go by: one ``Watch`` for a run, and parts of it for its steps.
+"""Ctrl-C, and deadlines by the one clock (``base.clock``): a ``Watch`` for a run, parts of it for its steps.
 
 The first Ctrl-C ends a step with the best so far, a second ends the program. An exception must not pass
 through HiGHS, which calls back into Python while it runs, so there a Ctrl-C is only remembered, and HiGHS
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
+from relational_tensat.base.clock import now_s
 from relational_tensat.base.deadline import OutOfTimeError
 from relational_tensat.base.signals import ctrl_c_taken
 
@@ -44,14 +44,9 @@ class Watch:
             limit_s: wall seconds until it is over.
             should_stop: asked with the time; True ends it before that.
         """
-        self._deadline = self.now() + limit_s
+        self._deadline = now_s() + limit_s
         self._should_stop = should_stop
         self._ctrl_c = _CtrlC()
-
-    @staticmethod
-    def now() -> float:
-        """Return the wall clock's seconds; only differences mean anything."""
-        return time.monotonic()
 
     @property
     def happened(self) -> bool:
@@ -66,7 +61,7 @@ class Watch:
     @property
     def seconds_left(self) -> float:
         """Seconds until the deadline, not negative."""
-        return max(0.0, self._deadline - self.now())
+        return max(0.0, self._deadline - now_s())
 
     @property
     def wants_stop(self) -> bool:
@@ -206,7 +201,7 @@ class Guard:
         self.reason: str | None = None
         self._pressed = False
         self._interrupt = stop
-        self._deadline = Watch.now() + limit_s
+        self._deadline = now_s() + limit_s
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -217,7 +212,7 @@ class Guard:
         """
         timer = None
         if self._deadline < math.inf:
-            limit_s = max(self._deadline - Watch.now(), 0.0)
+            limit_s = max(self._deadline - now_s(), 0.0)
             timer = threading.Timer(limit_s, self._stop, ("time",))
             timer.daemon = True
             timer.start()

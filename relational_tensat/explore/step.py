@@ -129,7 +129,7 @@ class _Step:
         if single:
             single_complete = self._single(single)
         filtered = 0
-        if self._unions and self._world.cycle_filter != "none":
+        if self._unions and self._world.options.cycle_filter != "none":
             filtered = filter_cycles(self._database)
         return Delta(
             matches=self._matches,
@@ -177,7 +177,7 @@ class _Step:
 
     def _most_at_first(self, node_limit: int) -> int:
         """Return how many applications of one multi-pattern rule may be asked for at first."""
-        if self._world.cycle_filter == "vanilla":  # goes through all of them
+        if self._world.options.cycle_filter == "vanilla":  # goes through all of them
             return sys.maxsize
         return max((node_limit - self._egraph.e_nodes) // _LEAST_BUILT, FEWEST)
 
@@ -197,9 +197,9 @@ class _Step:
     def _apply_multi(self, batches: Iterator[Batch]) -> Applied:
         iteration = self._world.steps
         with self._database.stopwatch.phase("apply"):
-            if self._world.cycle_filter == "vanilla":
+            if self._world.options.cycle_filter == "vanilla":
                 applied = apply_one_by_one(self._egraph, batches, iteration)
-            elif self._world.cycle_filter == "efficient":
+            elif self._world.options.cycle_filter == "efficient":
                 leaves = self._world.rules.leaf_columns
                 reject = partial(reject_cyclic_applications, leaves=leaves)
                 applied = apply_all(self._egraph, batches, iteration, reject)

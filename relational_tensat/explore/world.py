@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from relational_tensat.base.errors import UsageError
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.match.matching import Matcher
 from relational_tensat.rules.model import Rule
 
@@ -22,7 +23,7 @@ class World:
         egraph: its tables; temporary tables that a step works with are its database connection's.
         rules: by number; a step takes any of these numbers.
         matcher: finds applications.
-        cycle_filter: ``efficient``, ``vanilla`` or ``none``.
+        options: how they are applied: by which cycle filter, and whether what is old is matched again.
         steps: how many there were; e-nodes and unions are stored with the number of their step.
     """
 
@@ -31,22 +32,19 @@ class World:
         egraph: EGraph,
         rules: CompiledRules,
         matcher: Matcher,
-        *,
-        cycle_filter: str = "efficient",
-        semi_naive: bool = True,
+        options: ExplorationOptions,
     ) -> None:
         self.egraph = egraph
         self.rules = rules
         self.matcher = matcher
-        self.cycle_filter = cycle_filter
+        self.options = options
         self.steps = 0
-        self._semi_naive = semi_naive
         #: By rule: the clock when it was last matched.
         self._matched: dict[int, int] = {}
 
     def since(self, rules: Iterable[int]) -> int:
         """Return from which clock on rows are new to some of these rules; 0 where all are."""
-        return self.last_matched(rules) if self._semi_naive else 0
+        return self.last_matched(rules) if self.options.semi_naive else 0
 
     def last_matched(self, rules: Iterable[int]) -> int:
         """Return the clock up to which all of some rules have been matched."""
@@ -85,19 +83,13 @@ class World:
 def begin_world(
     egraph: EGraph,
     rules: Sequence[Rule] | CompiledRules,
-    *,
-    cycle_filter: str = "efficient",
-    semi_naive: bool = True,
+    options: ExplorationOptions | None = None,
 ) -> World:
     """Return a world whose rules have not been matched yet.
 
     Args:
         rules: compiled ones are those of another world of the same database.
-        cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
-            (TENSAT's first method: all descendants anew before each multi-pattern application) or
-            ``none``.
-        semi_naive: work only on matches that involve a row written since the rules were last matched;
-            False repeats the others, for comparison. The e-graph is the same.
+        options: how they are applied; their limits are for whoever steps the world.
     """
     with egraph.transaction():
         first_rule, first_instance = egraph.database.run("egraph/next_ids")[0]
@@ -110,23 +102,22 @@ def begin_world(
             egraph.set_heads(rules.heads)
         matcher = Matcher(egraph, rules, int(first_instance))
         matcher.create_tables(with_rules=not is_known)
-    return World(egraph, rules, matcher, cycle_filter=cycle_filter, semi_naive=semi_naive)
+    return World(egraph, rules, matcher, options or ExplorationOptions())
 
 
 def restore_world(
     egraph: EGraph,
     rules: CompiledRules,
-    *,
-    cycle_filter: str = "efficient",
-    semi_naive: bool = True,
+    options: ExplorationOptions | None = None,
 ) -> World:
     """Return the world that another process left in the tables, all but how far each rule has been.
 
     Args:
         rules: those that it had, under the numbers that they had.
+        options: as for ``begin_world``.
     """
     egraph.resume_heads(rules.heads)
     _, first_instance = egraph.database.run("egraph/next_ids")[0]
     matcher = Matcher(egraph, rules, int(first_instance))
     matcher.restore_tables()
-    return World(egraph, rules, matcher, cycle_filter=cycle_filter, semi_naive=semi_naive)
+    return World(egraph, rules, matcher, options or ExplorationOptions())

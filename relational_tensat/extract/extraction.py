@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from relational_tensat.base.clock import now_s
 from relational_tensat.base.collector import no_garbage_collection
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.process import ProcessOptions
@@ -60,7 +60,7 @@ def extract(
     options, process = options or ExtractionOptions(), process or ProcessOptions()
     method, time_limit_s = options.extractor, options.time_limit_s
     techniques = Techniques(frozenset(options.disable))
-    begin = time.monotonic()
+    begin = now_s()
     if method != "ilp":
         choice, note = _greedy(problem, method, time_limit_s, tables)
         return _result(problem, choice, 0.0, method, begin, note)
@@ -100,7 +100,7 @@ def _over_after(seconds: float) -> Callable[[], bool]:
     asked: list[float] = []
 
     def is_over() -> bool:
-        asked.append(time.monotonic())
+        asked.append(now_s())
         del asked[1:-1]
         return asked[-1] - asked[0] > seconds or seconds <= 0
 
@@ -123,7 +123,7 @@ def _result(
         gap=0.0 if optimal else gap,
         optimal=optimal,
         method=method,
-        seconds=time.monotonic() - begin,
+        seconds=now_s() - begin,
         note=note,
         size=size_of([problem]),
     )

@@ -103,29 +103,20 @@ class _Saturation:
 
     def _begin(self, rules: Sequence[Rule]) -> None:
         """Put the rules into the tables."""
-        options = self._options
         with self._egraph.transaction():
             if self._database.is_file:  # of an exploration before this one
                 self._database.script("explore/forget_exploration")
-            self._world = begin_world(
-                self._egraph,
-                rules,
-                cycle_filter=options.cycle_filter,
-                semi_naive=options.semi_naive,
-            )
+            self._world = begin_world(self._egraph, rules, self._options)
             first_rule = self._world.rules.first
             self._state = Checkpoint(first_rule, original=self._egraph.e_nodes)
             self._write_down()
 
     def _resume(self, rules: Sequence[Rule], start: Checkpoint) -> None:
         """Continue from what another process left in the tables."""
-        options = self._options
         self._state = replace(start)
         self._journal = Journal(read_log(self._database))
         compiled = CompiledRules(rules, start.first_rule)
-        world = self._world = restore_world(
-            self._egraph, compiled, cycle_filter=options.cycle_filter, semi_naive=options.semi_naive
-        )
+        world = self._world = restore_world(self._egraph, compiled, self._options)
         world.steps = start.iteration
         world.note_matched(compiled.single_rules, start.since_single)
         world.note_matched(compiled.multi_rules, start.since_multi)

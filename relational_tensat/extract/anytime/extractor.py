@@ -16,6 +16,7 @@ from dataclasses import astuple, fields, replace
 
 import numpy as np
 
+from relational_tensat.base.clock import now_s
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, as_source, graph_cost_us
@@ -57,7 +58,7 @@ class AnytimeExtractor:
         self._process = process
         self._progress = progress
         self.watch = watch or Watch()
-        self._started = self.watch.now()
+        self._started = now_s()
         self._best_us = graph_cost_us(egraph.graph, cost)
         self._kept: KeptChoice | None = None
         self._last: tuple[TableProblem, Extraction] | None = None
@@ -104,7 +105,7 @@ class AnytimeExtractor:
             KeyboardInterrupt: Ctrl-C was pressed twice.
             NoSolutionError: the root has no acyclic derivation.
         """
-        begun = Watch.now()
+        begun = now_s()
         with self.watch.watching():
             table = self._problem()
             found = self._known(table)
@@ -124,7 +125,7 @@ class AnytimeExtractor:
         return found
 
     def _extract_between(self, iteration: int) -> None:
-        begun = Watch.now()
+        begun = now_s()
         explored_s = begun - self._started - self.spent_s
         limit_s = min(max(explored_s - self.spent_s, LEAST_S), self._options.time_limit_s)
         with self._egraph.transaction():
@@ -197,18 +198,18 @@ class AnytimeExtractor:
     @contextmanager
     def _counting(self) -> Iterator[None]:
         """Add the block's wall seconds to ``spent_s``."""
-        begun = Watch.now()
+        begun = now_s()
         try:
             with self._egraph.database.stopwatch.phase("extract"):
                 yield
         finally:
-            self.spent_s += Watch.now() - begun
+            self.spent_s += now_s() - begun
 
 
 def _entry(
     iteration: int, found: Extraction, best_us: float, begun: float, *, final: bool
 ) -> ExtractionEntry:
-    seconds = Watch.now() - begun
+    seconds = now_s() - begun
     return ExtractionEntry(
         iteration, found.cost_us, best_us, found.bound_us, found.optimal, seconds, final
     )

@@ -9,10 +9,10 @@ at its end.
 from __future__ import annotations
 
 import threading
-import time
 
 import highspy
 
+from relational_tensat.base.clock import now_s
 from relational_tensat.base.watch import Watch
 
 GRACE_S = 0.8
@@ -36,8 +36,8 @@ def run_highs(highs: highspy.Highs, watch: Watch) -> bool:
         while thread.is_alive():
             thread.join(_POLL_S)
             if deadline is None and watch.happened:
-                deadline = time.monotonic() + GRACE_S
-            if deadline is not None and time.monotonic() > deadline:
+                deadline = now_s() + GRACE_S
+            if deadline is not None and now_s() > deadline:
                 _left_running.append(thread)
                 break
     return not thread.is_alive()
