@@ -1,4 +1,4 @@
-"""Ctrl-C, and deadlines by the one clock (``base.clock``): a ``Watch`` for a run, parts of it for its steps.
+"""Ctrl-C, and deadlines by the one clock (``base.clock``): a ``Watch`` for a run, parts of it for steps.
 
 The first Ctrl-C ends a step with the best so far, a second ends the program. An exception must not pass
 through HiGHS, which calls back into Python while it runs, so there a Ctrl-C is only remembered, and HiGHS
