@@ -67,6 +67,13 @@ class World:
             if not is_done:
                 self._matched, self.steps = matched, steps
 
+    def flush(self) -> None:
+        """Write the signatures that steps have made into the tables, where people and views look for them.
+
+        A strategy does so when it ends; steps know them without.
+        """
+        self.egraph.catalogue.flush(self.egraph.database)
+
     def check_rules(self) -> None:
         """Check that the heads of this world's rules are those that the catalogue gives to e-nodes.
 
