@@ -32,7 +32,7 @@ class About:
     name: str = ""
     flag: str = ""
     what: str = ""
-    choices: Collection[str] = ()
+    choices: Collection[str] | None = None
     minimum: int = 0
     metavar: str = ""
     default_text: str = ""
@@ -57,7 +57,7 @@ def option(
             name: its name beside all other options, if not the field's own;
             flag: its flag, if that is not made from the name;
             what: one of its values in messages, if not its name in words;
-            choices: the only values, or elements, that exist;
+            choices: the only values, or elements, that exist; read only when one is needed;
             minimum: the least value of a number;
             metavar: a value's name in ``--help``;
             default_text: what ``--help`` says instead of the default; a blank for nothing;
@@ -128,7 +128,7 @@ class Option:
 
     def _check_one(self, name: str, value: Any) -> None:
         about = self.about
-        if about.choices:
+        if about.choices is not None:
             check_choice(self.what, value, about.choices)
         elif self.kind is int:
             check_at_least(name, value, about.minimum)
@@ -188,7 +188,7 @@ class OptionTree:
 
 def choices(group: type, field: str) -> Collection[str]:
     """Return the values that an option of a group can have."""
-    (found,) = (each.about.choices for each in options_of(group) if each.field == field)
+    (found,) = (each.about.choices or () for each in options_of(group) if each.field == field)
     return found
 
 

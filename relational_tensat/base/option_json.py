@@ -69,7 +69,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 def _schema(option: Option) -> dict[str, Any]:
     kind = _TYPES[option.kind]
     value: dict[str, Any] = {"type": kind}
-    if option.about.choices:
+    if option.about.choices is not None:
         value["enum"] = list(option.about.choices)
     if option.kind in (int, float):
         value["minimum"] = option.about.minimum

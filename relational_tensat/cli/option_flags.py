@@ -79,13 +79,13 @@ def _arguments(option: Option) -> dict[str, Any]:
     common = {"dest": option.name, "default": argparse.SUPPRESS, "help": _help(option)}
     if option.kind is bool:
         return {**common, "action": "store_const", "const": not option.default}
-    metavar = option.about.metavar or ("NAME" if option.about.choices else None)
+    metavar = option.about.metavar or (None if option.about.choices is None else "NAME")
     action = "append" if option.container else "store"
     return {**common, "action": action, "type": _converter(option), "metavar": metavar}
 
 
 def _converter(option: Option) -> Callable[[str], Any]:
-    if option.about.choices:
+    if option.about.choices is not None:
         return one_of(option.what, option.about.choices)
     if option.container == "mapping":
         return _NAMED_VALUES[option.kind]
@@ -99,7 +99,7 @@ def _help(option: Option) -> str:
     text = about.help
     if option.container:
         return f"{text} (repeatable)"
-    if about.choices:
+    if about.choices is not None:
         text = f"{text}: {', '.join(about.choices)}"
     default = about.default_text
     if not default and option.kind is not bool and option.default is not None:

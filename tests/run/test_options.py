@@ -35,7 +35,7 @@ from relational_tensat.run.options import Options
         ({"time_limit_s": -1.0}, "time_limit_s = -1.0, expected a number of seconds, at least 0"),
         ({"extract_time_limit_s": float("inf")}, "extract_time_limit_s = inf"),
         ({"memory_limit": "2"}, "memory_limit = '2'"),
-        ({"dims": {"batch": 0}}, "the dimension 'batch' = 0"),
+        ({"dims": {"batch": -1}}, "the dimension 'batch' = -1"),
         ({"disable": ("landmark",)}, "unknown technique 'landmark'.*did you mean 'landmarks'"),
         ({"patience": 2}, "patience = 2 without extract_every"),
         ({"nodelimit": 7}, "unknown option 'nodelimit'; did you mean 'node_limit'"),

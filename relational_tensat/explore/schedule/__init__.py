@@ -1,8 +1,18 @@
-"""Schedules: which rules take part in which steps, written as text or built in Python."""
+"""Schedules: which rules take part in which steps, written as text or built in Python.
 
-from relational_tensat.explore.schedule.plan import Plan, Repeat, Run, Saturate, Sequence
-from relational_tensat.explore.schedule.plan_text import parse_schedule
-from relational_tensat.explore.schedule.rulesets import BUILT_IN, rules_by_ruleset
+The names below are imported when they are first used: whoever only reads options needs none of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from relational_tensat.base.lazy import names_on_first_use
+
+if TYPE_CHECKING:
+    from relational_tensat.explore.schedule.plan import Plan, Repeat, Run, Saturate, Sequence
+    from relational_tensat.explore.schedule.plan_text import parse_schedule
+    from relational_tensat.explore.schedule.rulesets import BUILT_IN, rules_by_ruleset
 
 __all__ = [
     "BUILT_IN",
@@ -14,3 +24,21 @@ __all__ = [
     "parse_schedule",
     "rules_by_ruleset",
 ]
+
+__getattr__ = names_on_first_use(
+    __name__,
+    {
+        "plan": (
+            "Plan",
+            "Repeat",
+            "Run",
+            "Saturate",
+            "Sequence",
+        ),
+        "plan_text": ("parse_schedule",),
+        "rulesets": (
+            "BUILT_IN",
+            "rules_by_ruleset",
+        ),
+    },
+)
