@@ -65,6 +65,7 @@ def _entry(result: Verified) -> dict[str, Any]:
         "evidence": verdict.evidence,
         "instances": verdict.trials,
         "seconds": round(result.seconds, 3),
+        "types": dict(verdict.types),
         "reason": verdict.reason,
         "counterexample": None if example is None else example.to_json(),
     }

@@ -14,8 +14,16 @@ from typing import Any, NamedTuple, TypeAlias
 from relational_tensat.base.errors import ShapeError, UnsoundRuleError
 from relational_tensat.rules.functions import Inapplicable, get_function
 from relational_tensat.rules.model import Apply, Expr, Literal, Rule, Term, Var
+from relational_tensat.tensor.floats import is_extreme, representable
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.tensor.types import AttrItems, Attrs, AttrValue, ValueType
+from relational_tensat.tensor.types import (
+    AttrItems,
+    Attrs,
+    AttrValue,
+    TensorType,
+    ValueType,
+    tensors_of,
+)
 
 Types: TypeAlias = tuple[ValueType, ...]
 #: A compiled expression: of the tensor variables' types and the attribute variables' values.
@@ -148,6 +156,7 @@ class CompiledRule:
         self._checks = tuple(self._source_check(node) for node in source_nodes(rule))
         asked = (*rule.conditions, *rule.worth)
         self._conditions = tuple(self.expression(each) for each in asked)
+        self._scales = tuple(i for i, node in enumerate(source_nodes(rule)) if node.op == "smul")
         self._builders: list[_Builder] = []
         numbers: dict[Term, int] = {}
         self._roots = tuple(self._add_builder(target, numbers) for target in rule.targets)
@@ -164,7 +173,7 @@ class CompiledRule:
     def targets(self, symbols: Sequence[tuple[str, Attrs]], var_types: Types) -> Instance | None:
         """Return what to build, whatever its type; None where the rule does not apply."""
         values = self.bind(symbols)
-        if values is None:
+        if values is None or (self._scales and self._has_extreme_scale(symbols, var_types)):
             return None
         try:
             if not all(condition(var_types, values) is True for condition in self._conditions):
@@ -189,6 +198,12 @@ class CompiledRule:
                     return None
         return values
 
+    def _has_extreme_scale(self, symbols: Sequence[tuple[str, Attrs]], var_types: Types) -> bool:
+        """Whether a number that the sources multiply by is extreme: laws of the reals fail there."""
+        dtypes = {part.dtype for kind in var_types for part in tensors_of(kind)}
+        scales = [symbols[i][1]["value"] for i in self._scales]
+        return any(is_extreme(scale, dtype) for scale in scales for dtype in dtypes)
+
     def _build(self, var_types: Types, values: list[Any]) -> Instance | None:
         types: list[ValueType] = list(var_types)
         base = len(types)
@@ -205,6 +220,8 @@ class CompiledRule:
             if typed is None:
                 return None
             attrs, result = typed
+            if builder.computed and not _holds_constant(attrs, result):
+                return None
             number = numbers.setdefault((builder.op, attrs, children), base + len(nodes))
             if number == base + len(nodes):
                 nodes.append(TargetNode(builder.op, attrs, children, operands, result))
@@ -283,6 +300,15 @@ class CompiledRule:
 
 
 _UNBOUND = object()
+
+
+def _holds_constant(attrs: AttrItems, result: ValueType) -> bool:
+    """Whether the constant that an operator has for an operand (``value``) exists in its type."""
+    return all(
+        representable(float(value), result.dtype)
+        for name, value in attrs
+        if name == "value" and isinstance(value, int | float) and isinstance(result, TensorType)
+    )
 
 
 @lru_cache(maxsize=1 << 16)

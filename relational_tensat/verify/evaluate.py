@@ -1,4 +1,4 @@
-"""Running graphs in float64 NumPy: what a graph means, operator by operator."""
+"""Running graphs in NumPy, operator by operator: in float64, or in their own element types."""
 
 from __future__ import annotations
 
@@ -9,8 +9,18 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from relational_tensat.base.errors import InputError, nearest
-from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, Node, TensorType, numpy_dtype
+from relational_tensat.tensor import (
+    DTYPE_BYTES,
+    Array,
+    Graph,
+    Node,
+    TensorType,
+    ValueType,
+    numpy_dtype,
+    tensors_of,
+)
 from relational_tensat.tensor.graph import describe
+from relational_tensat.tensor.machine import computed
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.drawing import random_inputs, seeded_weights
 from relational_tensat.verify.memory import memory_bytes, peak_bytes
@@ -44,6 +54,9 @@ def evaluate_graph(graph: Graph, inputs: Mapping[str, Array], weights: Weights) 
 def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
     """Compute what depends on nothing but weights that have data: what can be stored instead.
 
+    Every operator's result is rounded to its own element type before the next one takes it, as where
+    the model runs: what is then cut to a whole number would come out different in float64.
+
     Of a whole sub-graph of such values, only those that other nodes or the outputs use are
     returned. Constants (``fill``) count as known but are small as they are; what is random, no
     tensor of numbers, or without a kernel in onnxruntime stays a node; so do all where the machine has
@@ -63,7 +76,8 @@ def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
     machine = memory_bytes()
     if machine is not None and peak_bytes(graph, needed, wanted) > machine:
         return {}
-    values = _Run(graph, {}, data).run(needed, wanted)
+    with np.errstate(all="ignore"):  # a type has infinities for what it cannot hold
+        values = _Run(graph, {}, data, rounds=True).run(needed, wanted)
     return {name: _as_declared(value, graph.types[name]) for name, value in values.items()}
 
 
@@ -113,12 +127,24 @@ def _as_declared(value: Array, kind: Any) -> Array:
 
 
 class _Run:
-    """One evaluation: the values that are still needed."""
+    """One evaluation: the values that are still needed.
 
-    def __init__(self, graph: Graph, inputs: Mapping[str, Array], weights: Weights) -> None:
+    Args:
+        rounds: round every result to its element type; without, floats are computed in float64.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Mapping[str, Array],
+        weights: Weights,
+        *,
+        rounds: bool = False,
+    ) -> None:
         self.graph = graph
         self.inputs = inputs
         self.weights = weights
+        self.rounds = rounds
         self.values: dict[str, Any] = {}
 
     def run(self, nodes: Iterable[Node], outputs: Iterable[str]) -> dict[str, Any]:
@@ -139,13 +165,23 @@ class _Run:
         operator = get_operator(node.op)
         operands = [self._value(name) for name in node.inputs]
         types = tuple(self.graph.types[name] for name in node.inputs)
+        attrs = operator.normalize(node.attrs)
         try:
-            result = operator.evaluate_typed(operands, types, operator.normalize(node.attrs))
+            if self.rounds:
+                result = computed(node.op, operands, types, attrs, self._type(node))
+            else:
+                result = operator.evaluate_typed(operands, types, attrs)
         except InputError as error:
             raise InputError(f"{describe(node)}: {error}") from error
         parts = result if operator.multi_output else (result,)
         for name, part in zip(node.outputs, parts, strict=True):
             self.values[name] = part if isinstance(part, tuple | list) else np.asarray(part)
+
+    def _type(self, node: Node) -> ValueType:
+        kinds = [self.graph.types[name] for name in node.outputs]
+        if not get_operator(node.op).multi_output:
+            return kinds[0]
+        return tuple(part for kind in kinds for part in tensors_of(kind))
 
     def _value(self, name: str) -> Any:
         if name not in self.values:

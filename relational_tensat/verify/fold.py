@@ -13,7 +13,7 @@ from relational_tensat.verify.evaluate import evaluate_weight_only, foldable_val
 def fold_weights(graph: Graph) -> Graph:
     """Return the graph with every value that is computable from weights' data as a weight itself.
 
-    The values are computed in float64 and rounded once, to their own element type; they keep their
+    The values are computed operator by operator, each result in its own element type; they keep their
     names. What stays a node: values that depend on a weight without data, random operators, tuples,
     and constants (``fill``), which are small as they are. Weights and nodes that nothing reads any
     more are dropped. A graph in which nothing changes is returned as it is.

@@ -27,8 +27,12 @@ from relational_tensat.explore.compile.compiled import (
 )
 from relational_tensat.explore.compile.live import Edges, LiveSkeleton, live_skeletons
 from relational_tensat.explore.compile.search_query import search_query
+from relational_tensat.explore.match.extremes import Extremes
 from relational_tensat.explore.match.instances import Instances
 from relational_tensat.rules.text import rule_text
+
+#: The condition on instances that are valid: they have a root.
+_IS_VALID = "i.root0 > 0"
 
 
 class Matcher:
@@ -54,6 +58,7 @@ class Matcher:
         self._serves = ""  # the rules of the phase that is searched for
         self._database: Database = egraph.database
         self.instances = Instances(compiled, egraph.catalogue, egraph.database, first_instance)
+        self._extremes = Extremes(egraph, compiled)
         self._edges = Edges(compiled)
         self._rules_of: dict[int, list[int]] = {}
         for each in compiled.rules:
@@ -88,7 +93,7 @@ class Matcher:
         self._judge([(rule, *rest) for pattern, *rest in found for rule in self._rules_of[pattern]])
         some = rules is not None and rules != self.compiled.single_rules
         only = f" AND {is_one_of('i.rule', sorted(rules or ()))}" if some else ""
-        return self._fill("application", self._single_text.format(only=only))
+        return self._fill_applications(self._single_text.format(only=only), f"[{self._leaves}]")
 
     def multi(self, since: int, most: int, rules: frozenset[int] | None = None) -> int:
         """Fill ``application`` with new applications of multi-pattern rules; return how many.
@@ -107,14 +112,14 @@ class Matcher:
         if pairs > 2 * most:
             self._has_rest = self._database.change("match/pair_cut", most=most) > 0
         text = self._first_text if self._has_rest else self._multi_text
-        return self._fill("application", text) or self.rest()
+        return self._fill_applications(text, "p.b") or self.rest()
 
     def rest(self) -> int:
         """Fill ``application`` with what the last search has found and not given; return how many."""
         if not self._has_rest:
             return 0
         self._has_rest = False
-        return self._fill("application", self._rest_text)
+        return self._fill_applications(self._rest_text, "p.b")
 
     def pair(self, since: int, rules: frozenset[int] | None = None) -> int:
         """Fill ``pair`` with the pairs of matches of multi-pattern rules; return how many.
@@ -161,6 +166,18 @@ class Matcher:
         """Make a temporary table of a query's rows; return how many."""
         text = f"-- {table}: {self._serves}\nCREATE OR REPLACE TEMP TABLE {table} AS\n{query}"
         return int(self._database.execute(text, params or None, table)[0][0])
+
+    def _fill_applications(self, query: str, bound: str) -> int:
+        """Fill ``application``, without what extreme constants rule out.
+
+        Args:
+            bound: the list of the classes that a match binds.
+        """
+        self._extremes.refresh()
+        ruled_out = self._extremes.ruled_out("i.rule", bound)
+        if ruled_out:
+            query = query.replace(_IS_VALID, f"{_IS_VALID} AND NOT ({ruled_out})")
+        return self._fill("application", query)
 
     def _judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
         if configurations:
@@ -213,7 +230,7 @@ class Matcher:
 
     def _write_texts(self, signatures: list[str]) -> None:
         single = signatures[: self.compiled.node_columns]
-        leaves = ", ".join(f"v{i}" for i in range(self.compiled.leaf_columns))
+        self._leaves = leaves = ", ".join(f"v{i}" for i in range(self.compiled.leaf_columns))
         on_match = " AND ".join(f"i.{g} = m.{g}" for g in ("pattern", *single))
         on_pair = " AND ".join(f"i.{g} = p.{g}" for g in signatures)
         every = ", ".join(f"i.{g}" for g in signatures)
@@ -229,7 +246,7 @@ class Matcher:
             "FROM (\n"
             f"    SELECT i.rule, i.id AS instance, m.root AS root0, {leaves}\n"
             f"    FROM match AS m JOIN instance AS i ON {on_match}\n"
-            "    WHERE i.root0 > 0{only}"
+            f"    WHERE {_IS_VALID}{{only}}"
             f" ORDER BY i.rule, m.root DESC, i.id, {leaves}\n"
             ")"
         )
@@ -264,7 +281,7 @@ def _multi_text(pairs: str, on_pair: str) -> str:
         "    ) AS turn\n"
         f"    FROM {pairs}\n"
         f"    JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
-        "    WHERE i.root0 > 0\n"
+        f"    WHERE {_IS_VALID}\n"
         "    ORDER BY turn, p.rule\n"
         ")"
     )

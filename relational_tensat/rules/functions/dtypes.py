@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from relational_tensat.rules.functions.registry import function
+from relational_tensat.tensor.floats import integer_range, rounded
 from relational_tensat.tensor.types import DTYPE_BYTES, FLOAT_DTYPES
 
 #: Bits of the fraction, the leading one included: whole numbers of so many bits are exact.
@@ -27,28 +26,20 @@ def _holds_all(wide: object, narrow: object) -> bool:
         return False
     if narrow in FLOAT_DTYPES:
         return wide in _WIDER_FLOATS[str(narrow)]
-    low, high = _range(str(narrow))
+    low, high = integer_range(str(narrow))
     if wide in FLOAT_DTYPES:
         exact = 1 << _FRACTION_BITS[str(wide)]
         return -exact <= low and high <= exact
-    wide_low, wide_high = _range(str(wide))
+    wide_low, wide_high = integer_range(str(wide))
     return wide_low <= low and high <= wide_high
 
 
 @function("has-number", "any", "number")
 def _has_number(dtype: object, value: float) -> bool:
-    """Whether an element type has a number; floats have all, up to rounding."""
+    """Whether an element type has a number as it is, not rounded."""
     if dtype in FLOAT_DTYPES:
-        return True
+        return bool(rounded(value, str(dtype)) == value)
     if dtype not in DTYPE_BYTES or value != math.floor(value):
         return False
-    low, high = _range(str(dtype))
+    low, high = integer_range(str(dtype))
     return bool(low <= value <= high)
-
-
-def _range(dtype: str) -> tuple[int, int]:
-    """Return the smallest and the largest number of a type that is no float."""
-    if dtype == "bool":
-        return 0, 1
-    limits = np.iinfo(dtype)
-    return int(limits.min), int(limits.max)

@@ -12,7 +12,13 @@ from relational_tensat.base.lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from relational_tensat.rules.soundness.counterexample import Counterexample
-    from relational_tensat.rules.soundness.replay import Typed, apply, tensor
+    from relational_tensat.rules.soundness.replay import (
+        Typed,
+        apply,
+        apply_typed,
+        tensor,
+        tensor_typed,
+    )
     from relational_tensat.rules.soundness.verdict import Verdict
     from relational_tensat.rules.soundness.verifying import (
         DEFAULT_TRIALS,
@@ -26,7 +32,9 @@ __all__ = [
     "Typed",
     "Verdict",
     "apply",
+    "apply_typed",
     "tensor",
+    "tensor_typed",
     "verify_rule",
     "verify_rules",
 ]
@@ -35,7 +43,7 @@ __getattr__ = names_on_first_use(
     __name__,
     {
         "counterexample": ("Counterexample",),
-        "replay": ("Typed", "apply", "tensor"),
+        "replay": ("Typed", "apply", "apply_typed", "tensor", "tensor_typed"),
         "verdict": ("Verdict",),
         "verifying": ("DEFAULT_TRIALS", "verify_rule", "verify_rules"),
     },

@@ -18,6 +18,7 @@ class Difference:
         index: the first element that differs, in C order; None where the types differ.
         left, right: its values, in float64.
         part: of a result that is a tuple, the number of the tensor.
+        undefined: the right side has no value where the left side has one.
     """
 
     source: int
@@ -27,6 +28,7 @@ class Difference:
     left: float | int | bool | None = None
     right: float | int | bool | None = None
     part: int | None = None
+    undefined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class Counterexample:
 
     def _found(self) -> str:
         found = self.difference
+        if found.undefined:
+            return "the right side is undefined: an integer quotient or conversion has no result"
         if found.index is None:
             return f"{found.left_type} on the left, {found.right_type} on the right"
         place = list(found.index)

@@ -12,6 +12,7 @@ from typing import Any
 
 from relational_tensat.rules.instance import Instance, instantiate, source_nodes, typed_application
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
+from relational_tensat.rules.soundness.far import FarHints, further
 from relational_tensat.rules.soundness.requirements import Bindings, Plan
 from relational_tensat.tensor.choices import Choices
 from relational_tensat.tensor.hints import Hints
@@ -63,10 +64,13 @@ class _MisfitError(Exception):
 class _Drawer:
     """Draws one configuration of a rule."""
 
-    def __init__(self, plan: Plan, choices: Choices) -> None:
+    def __init__(self, plan: Plan, choices: Choices, far: bool) -> None:
         self.plan = plan
         self.choices = choices
-        self.hints = Hints(choices)
+        self.far = FarHints(choices, plan.landmarks) if far else None
+        self.hints = self.far or Hints(choices)
+        if plan.landmarks.dtypes and choices.often():
+            self.hints.dtype = choices.choice(plan.landmarks.dtypes)
         self.bindings = Bindings(plan)
         self.attrs: dict[str, AttrValue] = {}
         self.symbols: dict[int, tuple[str, Attrs]] = {}
@@ -173,6 +177,8 @@ class _Drawer:
             else:
                 partial = PartialApplication(wanted, operands, drawn)
                 drawn[attr.name] = self._suggested(op, attr, partial)
+                if self.far is not None:
+                    drawn[attr.name] = further(attr, drawn[attr.name], self.far)
         return tuple(drawn.items())
 
     def _suggested(self, op: str, attr: Attr, partial: PartialApplication) -> AttrValue:
@@ -204,10 +210,16 @@ def _variables(term: Term) -> Iterator[str]:
             yield from _variables(child)
 
 
-def draw_configuration(rule: Rule | Plan, choices: Choices) -> Configuration | None:
-    """Draw operands for which the sources are valid; None if this attempt failed."""
+def draw_configuration(
+    rule: Rule | Plan, choices: Choices, *, far: bool = False
+) -> Configuration | None:
+    """Draw operands for which the sources are valid; None if this attempt failed.
+
+    Args:
+        far: of high rank, with long dimensions and large attributes.
+    """
     plan = rule if isinstance(rule, Plan) else Plan(rule)
     try:
-        return _Drawer(plan, choices).draw()
+        return _Drawer(plan, choices, far).draw()
     except _MisfitError:
         return None

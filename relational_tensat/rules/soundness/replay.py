@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.base.errors import UsageError
+from relational_tensat.tensor.floats import rounded
+from relational_tensat.tensor.machine import computed
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import FLOAT_DTYPES, AttrValue, TensorType, ValueType
 
@@ -53,3 +55,32 @@ def apply(op: str, *operands: Typed, **attrs: AttrValue) -> Typed:
     values = [operand.value for operand in operands]
     with np.errstate(all="ignore"):
         return Typed(kind, operator.evaluate_typed(values, kinds, canonical))
+
+
+def tensor_typed(dtype: str, shape: Sequence[int], numbers: Sequence[float | bool]) -> Typed:
+    """Return a tensor of given elements as a machine holds it: floats rounded, integers in their type.
+
+    Raises:
+        UsageError: the numbers do not fill the shape.
+    """
+    given = tensor(dtype, shape, numbers)
+    if dtype in FLOAT_DTYPES:
+        return Typed(given.type, rounded(given.value, dtype))
+    return Typed(given.type, np.array(numbers).astype(dtype).reshape(tuple(shape)))
+
+
+def apply_typed(op: str, *operands: Typed, **attrs: AttrValue) -> Typed:
+    """Apply an operator as a machine does, in the operands' element types.
+
+    Raises:
+        ShapeError: it does not take these operands or attributes.
+        UsageError: there is no such operator.
+    """
+    operator = get_operator(op)
+    kinds = tuple(operand.type for operand in operands)
+    operator.check_arity(len(kinds))
+    canonical = operator.canonical(kinds, attrs)
+    kind = operator.infer(kinds, canonical)
+    values = [operand.value for operand in operands]
+    with np.errstate(all="ignore"):
+        return Typed(kind, computed(op, values, kinds, canonical, kind))

@@ -13,6 +13,7 @@ from typing import Any
 from relational_tensat.rules.functions import Inapplicable
 from relational_tensat.rules.instance import CompiledRule, Evaluate, attr_vars, tensor_vars
 from relational_tensat.rules.model import Call, Expr, Rule, Var
+from relational_tensat.rules.soundness.far import Landmarks
 from relational_tensat.tensor.types import TensorType
 
 
@@ -84,6 +85,7 @@ class Plan:
 
     Attributes:
         compiled: judges what was drawn.
+        landmarks: the numbers and element types in it.
         tensors, attrs: the places of the variables.
         conditions: per variable, those that it occurs in.
         equations: per attribute variable, what it must be equal to.
@@ -94,6 +96,7 @@ class Plan:
         self.compiled = CompiledRule(rule)
         self.tensors = {name: i for i, name in enumerate(tensor_vars(rule))}
         self.attrs = {name: i for i, name in enumerate(attr_vars(rule))}
+        self.landmarks = Landmarks(rule)
         self.conditions: dict[str, list[_Expression]] = {}
         self.equations: dict[str, list[_Expression]] = {}
         for condition in rule.conditions:

@@ -20,8 +20,10 @@ from relational_tensat.rules.model import Rule, Var
 from relational_tensat.rules.soundness.counterexample import Counterexample, Difference
 from relational_tensat.rules.soundness.drawing import Configuration
 from relational_tensat.rules.soundness.judging import first_difference
+from relational_tensat.rules.soundness.machine import compared
 from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.rules.soundness.tensor_values import Values
+from relational_tensat.rules.soundness.typed import Failure
 from relational_tensat.tensor.types import Array, AttrValue
 
 #: Draws of small numbers, then of any, before operands that show a difference are given up.
@@ -45,6 +47,28 @@ def counterexample(rule: Rule, configuration: Configuration, both: Sides) -> Cou
                 snippet=_snippet(rule, both, operands, found),
             )
     return None
+
+
+def machine_counterexample(rule: Rule, failure: Failure) -> Counterexample:
+    """Return the counterexample that a failure in machine arithmetic is."""
+    both, operands = failure.sides, failure.operands
+    pairs = list(zip(both.types(both.left), both.types(both.right), strict=True))
+    _, element = compared(both, operands)
+    source = 0 if element is None else element.source
+    names = [type_text(kind) for kind in pairs[source]]
+    found = Difference(source, names[0], names[1], undefined=True)
+    if element is not None:
+        found = Difference(
+            source, names[0], names[1], element.index, element.left, element.right, element.part
+        )
+    return Counterexample(
+        rule=rule.name,
+        law=rule.law,
+        shapes=dict(zip(tensor_vars(rule), both.var_types, strict=True)),
+        parameters=_parameters(rule, failure.configuration),
+        difference=found,
+        snippet=_snippet(rule, both, operands, found, arithmetic="_typed"),
+    )
 
 
 def _candidates(configuration: Configuration, both: Sides) -> Iterator[list[Array]]:
@@ -88,13 +112,26 @@ def _parameters(rule: Rule, configuration: Configuration) -> dict[str, AttrValue
 # --- the snippet ---
 
 
-def _snippet(rule: Rule, both: Sides, operands: Sequence[Any], found: Difference) -> str:
+def _snippet(
+    rule: Rule, both: Sides, operands: Sequence[Any], found: Difference, arithmetic: str = ""
+) -> str:
+    """Return the snippet.
+
+    Args:
+        arithmetic: "_typed" for machine arithmetic, "" for float64.
+    """
     names = list(tensor_vars(rule))
+    imported = [
+        f"{name}{arithmetic} as {name}" if arithmetic else name for name in ("apply", "tensor")
+    ]
     lines = [
         f"# {rule.name} does not hold here: {rule.law}",
-        "from relational_tensat.rules.soundness import apply, tensor",
+        f"from relational_tensat.rules.soundness import {', '.join(imported)}",
         "",
     ]
+    texts = [_number(v) for value in operands for v in value.reshape(-1).tolist()]
+    if any("inf" in text or "nan" in text for text in texts):
+        lines[1:1] = ["from math import inf, nan"]
     for name, kind, value in zip(names, both.var_types, operands, strict=True):
         numbers = ", ".join(map(_number, value.reshape(-1).tolist()))
         lines.append(f"{_name(name)} = tensor({kind.dtype!r}, {list(kind.shape)}, [{numbers}])")

@@ -17,11 +17,17 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import write_aside
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.rules.soundness.content import meaning_hash
-from relational_tensat.rules.soundness.verdict import EVIDENCE, STATUSES, Verdict
+from relational_tensat.rules.soundness.verdict import (
+    EVIDENCE,
+    STATUSES,
+    TYPE_EVIDENCE,
+    Verdict,
+)
+from relational_tensat.tensor.types import DTYPE_BYTES
 
 #: Where caches are kept, instead of the platform's folder for them.
 CACHE_VARIABLE = "RELATIONAL_TENSAT_CACHE"
-_KEPT = ("rule", "status", "evidence", "trials", "reason")
+_KEPT = ("rule", "status", "evidence", "trials", "reason", "types")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +129,13 @@ def _verdict(entry: Mapping[str, Any]) -> Verdict:
         trials=int(entry["trials"]),
         reason=str(entry["reason"]),
         counterexample=None,
+        types=_types(entry.get("types", {})),
     )
+
+
+def _types(entry: Mapping[str, Any]) -> dict[str, str]:
+    types = {str(dtype): str(evidence) for dtype, evidence in entry.items()}
+    for dtype, evidence in types.items():
+        if dtype not in DTYPE_BYTES or evidence not in TYPE_EVIDENCE:
+            raise ValueError(f"verdict {evidence!r} in {dtype!r}")
+    return types

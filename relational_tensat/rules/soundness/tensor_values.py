@@ -25,7 +25,7 @@ class Values:
 
     def __init__(self, configuration: Configuration, left: Instance, seed: int) -> None:
         self._types = configuration.var_types
-        self._index_ranges = dict(_index_ranges(left, len(self._types)))
+        self._index_ranges = dict(index_ranges(left, len(self._types)))
         self._rng = np.random.default_rng([seed, zlib.crc32(repr(self._types).encode())])
 
     def residues(self, zeros: bool = False) -> list[Array]:
@@ -86,7 +86,7 @@ class Values:
         return np.asarray(drawn)
 
 
-def _index_ranges(left: Instance, variables: int) -> Iterator[tuple[int, int]]:
+def index_ranges(left: Instance, variables: int) -> Iterator[tuple[int, int]]:
     """Yield the variables that index an axis, and the axis's size."""
     for node in left.nodes:
         operator = get_operator(node.op)

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from relational_tensat.rules.instance import source_nodes, tensor_vars, typed_application
-from relational_tensat.rules.model import Rule, Term, Var
+from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.drawing import Configuration
-from relational_tensat.tensor.types import Attrs, TensorType, ValueType
+from relational_tensat.rules.soundness.retyping import Types, retyped
+from relational_tensat.tensor.types import TensorType
 
 _PLAIN = "float32"
-
-Types = tuple[TensorType, ...]
 
 
 def trimmed(
@@ -26,7 +24,9 @@ def trimmed(
     while smaller:
         smaller = False
         for types in _neighbours(configuration.var_types):
-            candidate = _retyped(rule, configuration, types)
+            candidate = (
+                None if types == configuration.var_types else retyped(rule, configuration, types)
+            )
             if candidate is not None and fails(candidate):
                 configuration, smaller = candidate, True
                 break
@@ -75,35 +75,3 @@ def _with_size(kind: TensorType, axis: int, size: Callable[[int], int | None]) -
 
 def _replaced(kind: TensorType, size: int, less: int) -> TensorType:
     return replace(kind, shape=tuple(less if each == size else each for each in kind.shape))
-
-
-def _retyped(rule: Rule, configuration: Configuration, types: Types) -> Configuration | None:
-    """Return a configuration with other operands and the same attributes, if these fit."""
-    if types == configuration.var_types:
-        return None
-    given = dict(zip(tensor_vars(rule), types, strict=True))
-    attrs = dict(zip(map(id, source_nodes(rule)), configuration.symbols, strict=True))
-    symbols: dict[int, tuple[str, Attrs]] = {}
-
-    def visit(term: Term) -> ValueType | None:
-        if isinstance(term, Var):
-            return given[term.name]
-        operands = [visit(child) for child in term.children]
-        op, old = attrs[id(term)]
-        if any(kind is None for kind in operands):
-            return None
-        known = tuple(kind for kind in operands if kind is not None)
-        typed = typed_application(op, tuple(old.items()), known)
-        if typed is None:
-            return None
-        symbols[id(term)] = op, dict(typed[0])
-        return typed[1]
-
-    roots = [visit(source) for source in rule.sources]
-    if any(root is None for root in roots):
-        return None
-    return Configuration(
-        tuple(symbols[id(node)] for node in source_nodes(rule)),
-        types,
-        tuple(root for root in roots if root is not None),
-    )

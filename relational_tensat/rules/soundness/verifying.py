@@ -1,22 +1,24 @@
 """Verification of rules: both sides on many random configurations.
 
 Exact arithmetic comes first. Where it says no, float64 is asked, since the law may be about real
-numbers; from then on the rule is judged in float64 only, what was tried before included.
+numbers; from then on the rule is judged in float64 only, what was tried before included. What held is
+tried once more as a machine computes it, in every element type: see ``typed``.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
-from relational_tensat.rules.soundness.showing import counterexample
+from relational_tensat.rules.soundness.showing import counterexample, machine_counterexample
 from relational_tensat.rules.soundness.sides import Sides
 from relational_tensat.rules.soundness.tuples import tuple_variants
+from relational_tensat.rules.soundness.typed import TypedJudge
 from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.tensor.choices import SeededChoices
 
@@ -26,6 +28,9 @@ DEFAULT_TRIALS = 150
 LEAST_TRIALS = 12
 #: Configurations in which a variable stands for a tuple, beside the others.
 _TUPLE_TRIALS = 15
+#: Far configurations, beside the others, and attempts to draw one.
+_FAR_TRIALS = 30
+_FAR_ATTEMPTS = 240
 #: Attempts to draw a configuration, per trial wanted and, while there are too few, at most; and how
 #: many in a row may bring nothing new before the rule's configurations count as exhausted.
 _ATTEMPTS_PER_TRIAL = 8
@@ -45,7 +50,10 @@ def verify_rule(
         shrink: look for the smallest counterexample that can be found (Hypothesis), not any.
     """
     law = rule.everywhere
-    verdict = _Verification(law, seed).run(trials, shrink)
+    verification = _Verification(law, seed)
+    verdict = verification.run(trials, shrink)
+    if verdict.status == "sound":
+        verdict = _on_machine(verification, verdict, seed, shrink)
     for variant in tuple_variants(law) if verdict.status == "sound" else ():
         of_tuples = _Verification(variant, seed, patience=0).run(_TUPLE_TRIALS, shrink)
         if of_tuples.status == "unsound":
@@ -60,6 +68,27 @@ def verify_rules(
     return [verify_rule(rule, seed=seed, trials=trials, shrink=shrink) for rule in rules]
 
 
+def _on_machine(verification: _Verification, verdict: Verdict, seed: int, shrink: bool) -> Verdict:
+    """Return the verdict with what machine arithmetic says, element type by element type."""
+    typed = TypedJudge(verification.judge, seed)
+    typed.run([trial.configuration for trial in (*verification.tried, *verification.aside)])
+    if typed.failure is None:
+        return replace(verdict, types=typed.evidence)
+    if shrink:
+        from relational_tensat.rules.soundness.trimming import trimmed
+
+        smallest = trimmed(verification.rule, typed.failure.configuration, typed.fails)
+        typed.fails(smallest)
+    found = machine_counterexample(verification.rule, typed.failure)
+    return replace(
+        verdict,
+        status="unsound",
+        reason=found.summary(),
+        counterexample=found,
+        types=typed.evidence,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Trial:
     """A configuration that the rule applies to, and the decisions that led to it."""
@@ -67,6 +96,7 @@ class _Trial:
     configuration: Configuration
     sides: Sides
     taken: list[int]
+    far: bool = False
 
 
 class _Verification:
@@ -95,7 +125,26 @@ class _Verification:
             self.judge.floats = True
             self.tried = []
             failed = self._first_failure(again, trials)
+        if failed is None and len(self.tried) >= self.least:
+            failed = self._first_failure(
+                self._far_trials(min(trials, _FAR_TRIALS)), len(self.tried) + trials
+            )
         return self._passed() if failed is None else self._unsound(failed, shrink)
+
+    def _far_trials(self, count: int) -> Iterator[_Trial]:
+        """Draw far configurations that the rule applies to, each once."""
+        seen: set[object] = set()
+        for _ in range(_FAR_ATTEMPTS):
+            if len(seen) == count:
+                return
+            self.choices.restart()
+            configuration = draw_configuration(self.judge.plan, self.choices, far=True)
+            if configuration is None or configuration.key in seen:
+                continue
+            both = self.judge.sides(configuration)
+            if both is not None:
+                seen.add(configuration.key)
+                yield _Trial(configuration, both, self.choices.taken, far=True)
 
     def _first_failure(self, trials: Iterable[_Trial], count: int) -> _Trial | None:
         """Judge trials until one fails or so many have held."""
@@ -152,7 +201,8 @@ class _Verification:
         if shrink:
             from relational_tensat.rules.soundness.shrinking import smallest
 
-            configuration = smallest(self.judge, configuration, trial.taken)
+            taken = [] if trial.far else trial.taken
+            configuration = smallest(self.judge, configuration, taken)
         both = self.judge.sides(configuration) or trial.sides
         found = counterexample(self.rule, configuration, both)
         reason = "the two sides differ" if found is None else found.summary()

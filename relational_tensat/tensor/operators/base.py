@@ -63,6 +63,16 @@ class Operator(OnnxForm, Sampling, ABC):
     #: Whether it computes in the declared element types, rounding included, even when evaluated.
     rounds: ClassVar[bool] = False
 
+    #: Whether it rounds no float: all elements of the result are elements of the operands, bounds, or
+    #: conversions of these.
+    is_exact: ClassVar[bool] = False
+    #: Whether a result may be as large, or as small, as an operand is, however large or small that is.
+    keeps_size: ClassVar[bool] = False
+    #: Whether a result is a sum of many terms, each of which may be larger than it.
+    sums: ClassVar[bool] = False
+    #: Operands of which only the square root counts.
+    rooted_operands: ClassVar[tuple[int, ...]] = ()
+
     @property
     def family(self) -> Family:
         """Its kernel's family."""

@@ -32,6 +32,7 @@ class _Binary(Operator):
     """A function of two elements."""
 
     arity = (2, 2)
+    keeps_size = True
     #: The element types that it computes with.
     accepts: ClassVar[frozenset[str]] = NUMBER_DTYPES
 
@@ -144,8 +145,11 @@ class Div(_Binary):
         with np.errstate(divide="ignore", invalid="ignore"):
             if np.issubdtype(np.asarray(a).dtype, np.floating):
                 return a / b
-            quotient = np.abs(a) // np.abs(b)
-            return np.where((a < 0) != (b < 0), -quotient, quotient).astype(np.asarray(a).dtype)
+            down = np.asarray(
+                a // b
+            )  # rounded down; -|a| // |b| would be wrong at the lowest number
+            short = (down * b != a) & ((a < 0) != (b < 0)) & (b != 0)
+            return (down + short).astype(np.asarray(a).dtype)
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         return field.multiply(inputs[0], field.inverse(inputs[1]))

@@ -63,6 +63,7 @@ class Conv(Operator):
     name = "conv"
     computes = Family.CONVOLUTION
     uses = (Use.VALUE, Use.VALUE, Use.ADDED)
+    sums = True
     arity = (2, 3)
     attrs = (
         Attr("stride", "ints"),
@@ -225,6 +226,8 @@ class Enlarge(Operator):
     name = "enlarge"
     uses = (Use.MOVED, Use.VALUE)
     kernel = "copy"
+    is_exact = True
+    keeps_size = True
     arity = (2, 2)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
@@ -273,6 +276,8 @@ class Merge(Operator):
     name = "merge"
     uses = (Use.MOVED,)
     kernel = "copy"
+    is_exact = True
+    keeps_size = True
     attrs = (Attr("count", "int", samples=_COUNTS), Attr("groups", "int", samples=_COUNTS))
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:

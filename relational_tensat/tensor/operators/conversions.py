@@ -34,6 +34,8 @@ class Cast(Operator):
 
     name = "cast"
     uses = (Use.MOVED,)
+    is_exact = True
+    keeps_size = True
     attrs = (Attr("dtype", "dtype", choices=tuple(DTYPE_BYTES)),)
     onnx = ("Cast",)
 
@@ -82,6 +84,8 @@ class _Same(Operator):
     kernel = "nothing"
     is_called = True
     uses = (Use.MOVED,)
+    is_exact = True
+    keeps_size = True
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
         return tensor(inputs[0], self.name)

@@ -61,6 +61,8 @@ class Relu(_Unary):
     """max(x, 0)."""
 
     name = "relu"
+    is_exact = True
+    keeps_size = True
     onnx = ("Relu",)
     accepts = NUMBER_DTYPES
 
@@ -157,6 +159,8 @@ class Neg(_Unary):
     """-x."""
 
     name = "neg"
+    is_exact = True
+    keeps_size = True
     onnx = ("Neg",)
     accepts = SIGNED_DTYPES
 
@@ -172,6 +176,8 @@ class Abs(_Unary):
     """|x|."""
 
     name = "abs"
+    is_exact = True
+    keeps_size = True
     onnx = ("Abs",)
     accepts = NUMBER_DTYPES
 
@@ -267,6 +273,7 @@ class Clip(_Unary):
         Attr("min", "float", -math.inf, samples=NUMBERS),
         Attr("max", "float", math.inf, samples=NUMBERS),
     )
+    is_exact = True
     onnx = ("Clip", "Max", "Min")
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
@@ -318,6 +325,7 @@ class Smul(_Unary):
 
     name = "smul"
     attrs = (Attr("value", "float", samples=NUMBERS, timed_as=0.5),)
+    keeps_size = True
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         return inputs[0] * float_of(attrs, "value")

@@ -35,6 +35,8 @@ class Copy(Operator):
     """An operator that moves elements without computing; its result is a tensor of its own."""
 
     kernel = "copy"
+    is_exact = True
+    keeps_size = True
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """None: it moves bytes only."""

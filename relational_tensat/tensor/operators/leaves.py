@@ -37,6 +37,8 @@ class _Free(Operator):
     """An operator that launches no kernel and moves nothing."""
 
     kernel = "nothing"
+    is_exact = True
+    keeps_size = True
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         return 0

@@ -33,6 +33,7 @@ class Matmul(Operator):
     name = "matmul"
     computes = Family.MATRIX_PRODUCT
     uses = (Use.VALUE, Use.VALUE, Use.ADDED)
+    sums = True
     arity = (2, 3)
     attrs = (Attr("act", "str", "none", ACTIVATIONS),)
     onnx = ("MatMul", "Gemm")

@@ -52,6 +52,7 @@ class BatchNorm(Operator):
     arity = (5, 5)
     attrs = (Attr("epsilon", "float", samples=EPSILONS, timed_as=1e-5),)
     onnx = ("BatchNormalization",)
+    rooted_operands = (4,)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
         x, *vectors = kinds = operands(self.name, inputs)

@@ -268,6 +268,7 @@ class AvgPool(_Pool):
     """
 
     name = "avg_pool"
+    sums = True
     attrs = (*_SHARED_ATTRS, Attr("count_include_pad", "bool", False), _ACT)
     onnx = ("AveragePool",)
 

@@ -34,6 +34,7 @@ class _Reduce(Operator):
 
     attrs = (Attr("axes", "ints"), Attr("keepdims", "bool"))
     computes = Family.REDUCTION
+    keeps_size = True
     accepts: ClassVar[frozenset[str]] = NUMBER_DTYPES
     #: The NumPy reduction.
     reducer: ClassVar[Callable[..., Any]]
@@ -105,6 +106,7 @@ class ReduceSum(_Reduce):
     """The sum of the elements."""
 
     name = "reduce_sum"
+    sums = True
     onnx = ("ReduceSum",)
     reducer = np.sum
 
@@ -118,6 +120,7 @@ class ReduceMean(_Reduce):
     """The mean of the elements; of floats only, since integer means round."""
 
     name = "reduce_mean"
+    sums = True
     onnx = ("ReduceMean", "GlobalAveragePool")
     accepts = FLOAT_DTYPES
     reducer = np.mean
@@ -131,6 +134,7 @@ class ReduceMax(_Reduce):
     """The largest element."""
 
     name = "reduce_max"
+    is_exact = True
     onnx = ("ReduceMax", "GlobalMaxPool")
     reducer = np.max
 
@@ -143,6 +147,7 @@ class ReduceMin(_Reduce):
     """The smallest element."""
 
     name = "reduce_min"
+    is_exact = True
     onnx = ("ReduceMin",)
     reducer = np.min
 

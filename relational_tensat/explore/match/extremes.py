@@ -1,0 +1,111 @@
+"""Extreme constants: laws of the reals are not applied to them.
+
+``(x + 1.5·2^23) - 1.5·2^23`` rounds x, ``x·300·300`` is infinite in float16, and a batch norm with the mean
+10^6 loses half of its digits when it moves into a convolution. Rules that round are sound for moderate
+operands (see ``FloatFormat.moderate``); what is computed at run time counts as moderate, and so do weights
+whose data are not known. Of constants that are known it is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.rules.model import Apply, Rule, Term
+from relational_tensat.tensor.floats import is_extreme
+from relational_tensat.tensor.graph import Graph
+from relational_tensat.tensor.operators import get_operator, operators
+
+
+class Extremes:
+    """Keeps the table ``extreme`` up to date, and says which applications it rules out.
+
+    Without an extreme constant no query changes.
+    """
+
+    def __init__(self, egraph: EGraph, compiled: CompiledRules) -> None:
+        self._egraph = egraph
+        self._guarded = [each.number for each in compiled.rules if rounds(each.rule)]
+        self._weights = frozenset(_extreme_weights(egraph.graph))
+        self._keeping = [name for name, operator in operators().items() if operator.keeps_size]
+        self._seen = 0
+        self._signatures: list[int] = []
+
+    @property
+    def is_active(self) -> bool:
+        """Whether an extreme constant was met."""
+        return bool(self._signatures) and bool(self._guarded)
+
+    def refresh(self) -> None:
+        """Find the extreme classes anew."""
+        catalogue = self._egraph.catalogue
+        count = len(catalogue.signatures)
+        self._signatures += [n for n in range(self._seen + 1, count + 1) if self._is_extreme(n)]
+        self._seen = count
+        if self.is_active:
+            self._egraph.database.run(
+                "match/extreme", signatures=self._signatures, keeping=self._keeping
+            )
+
+    def ruled_out(self, rule: str, classes: str) -> str:
+        """Return the condition on applications that are left out, as text; "" where there are none.
+
+        Args:
+            rule: the column of the rule's number.
+            classes: the list of the classes that a match binds.
+        """
+        if not self.is_active:
+            return ""
+        numbers = ", ".join(map(str, self._guarded))
+        bound = f"list_has_any({classes}, (SELECT classes FROM extreme))"
+        return f"{rule} IN ({numbers}) AND {bound}"
+
+    def _is_extreme(self, signature: int) -> bool:
+        symbol = self._egraph.catalogue.symbol_of(signature)
+        attrs = dict(symbol.attrs)
+        if symbol.op == "fill":
+            return is_extreme(attrs["value"], str(attrs["dtype"]))
+        return symbol.op == "weight" and attrs["name"] in self._weights
+
+
+def rounds(rule: Rule) -> bool:
+    """Whether a rule has an operator that rounds floats on either side."""
+    return any(
+        not get_operator(term.op).is_exact
+        for root in (*rule.sources, *rule.targets)
+        for term in _terms(root)
+    )
+
+
+def _terms(term: Term) -> Iterator[Apply]:
+    if isinstance(term, Apply):
+        yield term
+        for child in term.children:
+            yield from _terms(child)
+
+
+def _extreme_weights(graph: Graph) -> Iterator[str]:
+    """Yield the weights whose data are known and extreme; a variance, by its root."""
+    rooted = _rooted(graph)
+    for name, weight in graph.weights.items():
+        if weight.data is None or not weight.type.is_float or weight.type.size == 0:
+            continue
+        data: Any = weight.data
+        largest = max(float(data.max()), -float(data.min()))
+        size = math.sqrt(largest) if name in rooted and 0 <= largest < math.inf else largest
+        if is_extreme(size, weight.type.dtype):
+            yield name
+
+
+def _rooted(graph: Graph) -> set[str]:
+    """Return the weights that nothing takes but operators that take their root first."""
+    rooted: set[str] = set()
+    plain: set[str] = set(graph.outputs)
+    for node in graph.nodes:
+        places = get_operator(node.op).rooted_operands
+        for index, name in enumerate(node.inputs):
+            (rooted if index in places else plain).add(name)
+    return rooted - plain

@@ -1,0 +1,207 @@
+"""Integer laws, element by element: tried on every value of 8 bits, proved by z3 for the other widths.
+
+Only for laws whose two sides are made of operators that compute each element from the operands'
+elements at its place. A law is proved for all shapes that way.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.rules.instance import Instance, TargetNode
+from relational_tensat.rules.soundness.sides import Sides
+from relational_tensat.tensor.floats import integer_range
+from relational_tensat.tensor.machine import computed
+from relational_tensat.tensor.operators.attributes import float_of
+from relational_tensat.tensor.types import Array, TensorType, numpy_dtype
+
+#: The operators that compute element by element, on integers.
+ELEMENTWISE = frozenset({
+    "add", "sub", "mul", "div", "neg", "abs", "relu", "cast", "identity", "dropout", "fill",
+})  # fmt: skip
+#: What z3 may spend on one law in one type before it is tried on numbers only.
+_PROOF_MS = 2000
+#: The most values that are tried of three or more variables together.
+_MOST = 1 << 16
+
+
+def is_elementwise(both: Sides) -> bool:
+    """Whether both sides are made of such operators, on integers and booleans alone."""
+    nodes = (*both.left.nodes, *both.right.nodes)
+    kinds = (*both.var_types, *(node.type for node in nodes))
+    return all(node.op in ELEMENTWISE for node in nodes) and all(
+        isinstance(kind, TensorType) and not kind.is_float for kind in kinds
+    )
+
+
+def every_value(types: Sequence[TensorType]) -> list[Array] | None:
+    """Return all combinations of the values of variables of 8 bits as flat tensors, if so few."""
+    ranges = []
+    for kind in types:
+        held = numpy_dtype(kind.dtype)
+        if held.itemsize > 1:
+            return None
+        low, high = integer_range(kind.dtype)
+        ranges.append(np.arange(low, high + 1).astype(held))
+    if np.prod([len(r) for r in ranges], dtype=np.int64) > _MOST:
+        return None
+    return [np.asarray(grid).reshape(-1) for grid in np.meshgrid(*ranges, indexing="ij")]
+
+
+def first_wrong(both: Sides, operands: Sequence[Array]) -> int | None:
+    """Return the place of the first element where a law fails, left side defined; None if nowhere.
+
+    Args:
+        operands: flat tensors of one length.
+    """
+    with np.errstate(all="ignore"):
+        left, left_open = _flat(both.left, operands)
+        right, right_open = _flat(both.right, operands)
+    wrong = ~left_open & right_open
+    for one, other in zip(left, right, strict=True):
+        wrong = wrong | (~left_open & (one != other))
+    places = np.flatnonzero(wrong)
+    return int(places[0]) if len(places) else None
+
+
+def _flat(side: Instance, operands: Sequence[Array]) -> tuple[list[Any], Any]:
+    """Return the results of a side, and where they are undefined."""
+    values: list[Any] = list(operands)
+    undefined = np.zeros(operands[0].shape, bool)
+    for node in side.nodes:
+        given = [values[child] for child in node.children]
+        if node.op == "fill":
+            values.append(np.array(_number(node)).astype(numpy_dtype(_kind(node).dtype)))
+            continue
+        if node.op == "div":
+            open_ = given[1] == 0
+            if given[0].dtype.kind == "i":
+                open_ |= (given[0] == np.iinfo(given[0].dtype).min) & (given[1] == -1)
+            undefined |= open_
+            given[1] = np.where(open_, np.ones_like(given[1]), given[1])
+        values.append(computed(node.op, given, node.operand_types, dict(node.attrs), node.type))
+    return [values[root] for root in side.roots], undefined
+
+
+def is_proved(both: Sides) -> bool:
+    """Whether z3 proves a law for the element types at hand; no where it is missing or gives up."""
+    if importlib.util.find_spec("z3") is None:
+        return False
+    import z3
+
+    variables = [
+        z3.Bool(f"x{i}") if kind.dtype == "bool" else z3.BitVec(f"x{i}", _bits(kind))
+        for i, kind in enumerate(both.var_types)
+    ]
+    try:
+        left, left_open = _terms(both.left, variables)
+        right, right_open = _terms(both.right, variables)
+    except KeyError:  # an operator without a meaning on these types
+        return False
+    solver = z3.Solver()
+    solver.set("timeout", _PROOF_MS)
+    differs = [one != other for one, other in zip(left, right, strict=True)]
+    solver.add(z3.Not(z3.Or(left_open)), z3.Or(*differs, *right_open))
+    return bool(solver.check() == z3.unsat)
+
+
+def _kind(node: TargetNode) -> TensorType:
+    if not isinstance(node.type, TensorType):
+        raise KeyError(node.op)
+    return node.type
+
+
+def _number(node: TargetNode) -> int:
+    return int(float_of(dict(node.attrs), "value"))
+
+
+def _bits(kind: TensorType) -> int:
+    return numpy_dtype(kind.dtype).itemsize * 8
+
+
+def _terms(side: Instance, variables: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the results as terms, and the conditions under which they are undefined."""
+    values, undefined = list(variables), []
+    for node in side.nodes:
+        given = [values[child] for child in node.children]
+        if node.op == "div":
+            undefined.append(_open_quotient(node, *given))
+        values.append(_TERMS[node.op](node, *given))
+    return [values[root] for root in side.roots], undefined
+
+
+def _signed(kind: Any) -> bool:
+    return bool(kind.dtype.startswith("i"))
+
+
+def _open_quotient(node: TargetNode, a: Any, b: Any) -> Any:
+    import z3
+
+    kind = node.type
+    if not _signed(kind):
+        return b == 0
+    lowest = z3.BitVecVal(1 << (a.size() - 1), a.size())
+    return z3.Or(b == 0, z3.And(a == lowest, b == -1))
+
+
+def _quotient(node: TargetNode, a: Any, b: Any) -> Any:
+    import z3
+
+    return a / b if _signed(node.type) else z3.UDiv(a, b)
+
+
+def _relu(node: TargetNode, a: Any) -> Any:
+    import z3
+
+    return z3.If(a < 0, z3.BitVecVal(0, a.size()), a) if _signed(node.type) else a
+
+
+def _abs(node: TargetNode, a: Any) -> Any:
+    import z3
+
+    return z3.If(a < 0, -a, a) if _signed(node.type) else a
+
+
+def _cast(node: TargetNode, a: Any) -> Any:
+    import z3
+
+    (source,), target = node.operand_types, node.type
+    if not isinstance(source, TensorType) or not isinstance(target, TensorType):
+        raise KeyError(node.op)
+    if target.dtype == "bool":
+        return a if source.dtype == "bool" else a != 0
+    bits = _bits(target)
+    if source.dtype == "bool":
+        return z3.If(a, z3.BitVecVal(1, bits), z3.BitVecVal(0, bits))
+    if bits <= a.size():
+        return z3.Extract(bits - 1, 0, a)
+    more = bits - a.size()
+    return z3.SignExt(more, a) if _signed(source) else z3.ZeroExt(more, a)
+
+
+def _fill(node: TargetNode) -> Any:
+    import z3
+
+    kind = _kind(node)
+    if kind.dtype == "bool":
+        return z3.BoolVal(_number(node) != 0)
+    return z3.BitVecVal(_number(node), _bits(kind))
+
+
+_TERMS: dict[str, Callable[..., Any]] = {
+    "add": lambda node, a, b: a + b,
+    "sub": lambda node, a, b: a - b,
+    "mul": lambda node, a, b: a * b,
+    "div": _quotient,
+    "neg": lambda node, a: -a,
+    "abs": _abs,
+    "relu": _relu,
+    "cast": _cast,
+    "identity": lambda node, a: a,
+    "dropout": lambda node, a: a,
+    "fill": _fill,
+}

@@ -1,0 +1,106 @@
+"""Far configurations: high ranks, long dimensions, many groups, large attributes, thresholds of a rule.
+
+Most laws that fail somewhere fail on small operands. What a rule compares with a number is tried at
+that number, next to it and beyond; the rest of the room is entered at a few places that are large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule
+from relational_tensat.tensor.choices import Choices
+from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.operators import Attr
+from relational_tensat.tensor.types import DTYPE_BYTES, AttrValue
+
+_RANKS = (6, 7, 8, 7, 4, 3, 2, 1)
+_LONG = (7, 8, 9, 12, 16, 17, 33, 64, 65, 100, 129, 200, 201, 255, 257, 300)
+_LARGE = (3, 4, 5, 4, 7, 9)
+#: Numbers that elements are multiplied with, or that are elements: the ends of what is moderate, and
+#: what some type cannot hold.
+_NUMBERS = (300.0, 1e-4, 4000.0, 30.0, -15.0, 1e-30, 1e30, 1e8, 127.0, 128.0, -128.0, 60.0, 20.0)
+
+
+class Landmarks:
+    """What a rule compares with, or computes with.
+
+    Attributes:
+        sizes: numbers above 1 in its expressions, the next ones and the double.
+        dtypes: element types that it names.
+    """
+
+    def __init__(self, rule: Rule) -> None:
+        sizes: dict[int, None] = {}
+        dtypes: dict[str, None] = {}
+        for value in _literals(rule):
+            if isinstance(value, str) and value in DTYPE_BYTES:
+                dtypes[value] = None
+            for number in value if isinstance(value, tuple) else (value,):
+                if isinstance(number, int) and not isinstance(number, bool) and 1 < number <= 512:
+                    sizes.update(dict.fromkeys((number, number + 1, 2 * number)))
+        self.sizes = tuple(sizes)
+        self.dtypes = tuple(dtypes)
+
+
+class FarHints(Hints):
+    """Choices for one far configuration."""
+
+    def __init__(self, choices: Choices, landmarks: Landmarks) -> None:
+        super().__init__(choices)
+        own = landmarks.sizes
+        low_ranks = tuple(size for size in own if size <= 9)
+        self.large = (*_LARGE, *low_ranks, *low_ranks)
+        self.rank = choices.choice((*_RANKS, *low_ranks))
+        long = choices.choice((*_LONG, *own, *own, *own))
+        few = long if self.rank <= 4 else min(long, 9)
+        self.sizes = [few, 1, choices.choice((1, 2, 3))]
+        if self.rank > 5:
+            self.sizes.append(1)
+        if choices.below(2):
+            self.kernel = [choices.choice((1, *self.large)) for _ in range(3)]
+            self.image = [choices.between(1, 12) for _ in range(3)]
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the next attribute is to be a large one."""
+        return self.choices.below(2) == 1
+
+
+def further(attr: Attr, value: AttrValue, hints: FarHints) -> AttrValue:
+    """Return a value of an attribute beyond what is drawn commonly, or the one that was drawn."""
+    choices = hints.choices
+    if attr.name in ("stride", "kernel", "dilation") and hints.is_changed:
+        count = len(value) if isinstance(value, tuple) and value else hints.spatial
+        return (choices.choice(hints.large),) * count
+    if attr.name in ("count", "groups") and hints.is_changed:
+        return choices.choice((*hints.large, 8, 16))
+    if attr.name == "value" and attr.kind == "float" and hints.is_changed:
+        return choices.choice(_NUMBERS)
+    return value
+
+
+def _literals(rule: Rule) -> Iterator[AttrValue]:
+    for condition in rule.conditions:
+        yield from _of_expression(condition)
+    for term in (*rule.sources, *rule.targets):
+        yield from _of_term(term)
+
+
+def _of_term(term: object) -> Iterator[AttrValue]:
+    if isinstance(term, Apply):
+        yield from _of_all([value for _, value in term.attrs])
+        for child in term.children:
+            yield from _of_term(child)
+
+
+def _of_all(expressions: Sequence[Expr]) -> Iterator[AttrValue]:
+    for each in expressions:
+        yield from _of_expression(each)
+
+
+def _of_expression(expression: Expr) -> Iterator[AttrValue]:
+    if isinstance(expression, Literal):
+        yield expression.value
+    elif isinstance(expression, Call):
+        yield from _of_all(expression.args)

@@ -1,0 +1,154 @@
+"""Whether a law holds on a machine: in the element types that its operands have, on given numbers.
+
+Integers have to agree wherever the left side is defined: no division by 0, none whose quotient the type
+lacks, no float turned into an integer that it does not fit. Floats have to agree up to rounding, and
+where one side has no finite value, the other must have none: a law that is about finite numbers may make
+NaN of an infinity, no number of either, and neither of a number. What no operator rounds has to agree as
+it is. Zeros are equal whatever their sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.rules.instance import Instance, TargetNode
+from relational_tensat.rules.soundness.judging import Element, Outcome
+from relational_tensat.rules.soundness.sides import Sides, evaluate, has_floats, parts
+from relational_tensat.tensor.field import Undefined
+from relational_tensat.tensor.floats import FLOAT_FORMATS, integer_range
+from relational_tensat.tensor.machine import computed
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import TensorType, tensors_of
+
+#: Roundings to the nearest that a law may be off by, of the largest number on the way.
+_ROUNDINGS = 16
+
+
+def on_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
+    """Compute a node in machine arithmetic.
+
+    Raises:
+        Undefined: hardware, or ONNX, leaves open what comes out.
+    """
+    if node.op == "div" and not has_floats(node.type):
+        _check_quotient(*operands)
+    if node.op == "cast" and has_floats(node.operand_types[0]) and not has_floats(node.type):
+        _check_fits(operands[0], node.type)
+    return computed(node.op, operands, node.operand_types, dict(node.attrs), node.type)
+
+
+def _check_quotient(a: Any, b: Any) -> None:
+    lowest = np.iinfo(a.dtype).min if a.dtype.kind == "i" else None
+    if not np.all(b) or (lowest is not None and np.any((a == lowest) & (b == -1))):
+        raise Undefined
+
+
+def _check_fits(values: Any, kind: Any) -> None:
+    if not isinstance(kind, TensorType) or kind.dtype == "bool":
+        return
+    low, high = integer_range(kind.dtype)
+    cut = np.trunc(values)
+    if not np.all((cut >= float(low)) & (cut <= float(high)) & (np.abs(cut) < 2.0**62)):
+        raise Undefined
+
+
+def compared(
+    both: Sides, operands: Sequence[Any], *, everywhere: bool = False
+) -> tuple[Outcome, Element | None]:
+    """Compare the two sides for given operands.
+
+    Args:
+        everywhere: the operands are extreme: elements are compared one by one, relative to their own
+            size, where the left side is finite.
+
+    Returns:
+        What came out, and the first element that differs.
+    """
+    with np.errstate(all="ignore"):
+        try:
+            left = evaluate(both.left, operands, on_machine)
+        except Undefined:
+            return Outcome.UNDEFINED, None
+        try:
+            right = evaluate(both.right, operands, on_machine)
+        except Undefined:
+            return Outcome.FAILS, None
+        scale = 0.0 if everywhere else max(_largest(left), _largest(right))
+        outcome, element = _compared(both, left, right, scale, everywhere)
+        if outcome is Outcome.FAILS and not everywhere:
+            scale = max(scale, _largest_term(both.left, left), _largest_term(both.right, right))
+            outcome, element = _compared(both, left, right, scale, everywhere)
+        return outcome, element
+
+
+def _compared(
+    both: Sides, left: Sequence[Any], right: Sequence[Any], scale: float, everywhere: bool
+) -> tuple[Outcome, Element | None]:
+    exact = not any(map(_rounds, (both.left, both.right)))
+    for source, (a, b) in enumerate(zip(both.left.roots, both.right.roots, strict=True)):
+        kinds = tensors_of(both.types(both.left)[source])
+        for part, (one, other, kind) in enumerate(
+            zip(parts(left[a]), parts(right[b]), kinds, strict=True)
+        ):
+            if np.shape(one) != np.shape(other):
+                return Outcome.FAILS, None
+            wrong = np.argwhere(~_same(one, other, kind, None if exact else scale, everywhere))
+            if len(wrong):
+                at = tuple(wrong[0].tolist())
+                index = part if isinstance(left[a], tuple) else None
+                return Outcome.FAILS, Element(source, index, at, one[at].item(), other[at].item())
+    return Outcome.HOLDS, None
+
+
+def _same(one: Any, other: Any, kind: TensorType, scale: float | None, everywhere: bool) -> Any:
+    """Return where two results agree.
+
+    Args:
+        scale: the size that rounding relates to, beside that of the elements; None for no rounding.
+    """
+    same = one == other
+    if not kind.is_float:
+        return same
+    same |= np.isnan(one) & np.isnan(other)
+    if everywhere:
+        same |= ~np.isfinite(one)
+    if scale is None:
+        return same
+    same |= (np.isnan(one) & np.isinf(other)) | (np.isinf(one) & np.isnan(other))
+    format_ = FLOAT_FORMATS[kind.dtype]
+    sizes = np.maximum(np.abs(one), np.abs(other)) if everywhere else scale
+    allowed = _ROUNDINGS * (0.5 * format_.epsilon * sizes + format_.smallest_normal * everywhere)
+    allowed = np.maximum(allowed, _ROUNDINGS * format_.smallest)
+    close = np.abs(one - other) <= np.where(np.isfinite(allowed), allowed, 0.0)
+    return same | (np.isfinite(one) & np.isfinite(other) & close)
+
+
+def _rounds(side: Instance) -> bool:
+    return any(has_floats(node.type) and not get_operator(node.op).is_exact for node in side.nodes)
+
+
+def _largest(results: Sequence[Any]) -> float:
+    """Return the largest finite number among float results, the operands' included."""
+    return max((_size(part) for result in results for part in parts(result)), default=0.0)
+
+
+def _largest_term(side: Instance, results: Sequence[Any]) -> float:
+    """Return how large sums would be without cancellation: what their rounding relates to."""
+    largest = 0.0
+    for node in side.nodes:
+        operator = get_operator(node.op)
+        if operator.sums and has_floats(node.type):
+            sizes = [np.abs(results[child]) for child in node.children]
+            attrs = {key: "none" if key == "act" else value for key, value in node.attrs}
+            largest = max(largest, _size(operator.evaluate_typed(sizes, node.operand_types, attrs)))
+    return largest
+
+
+def _size(array: Any) -> float:
+    if array.dtype.kind != "f":
+        return 0.0
+    finite = np.abs(array[np.isfinite(array)])
+    return float(finite.max(initial=0.0))

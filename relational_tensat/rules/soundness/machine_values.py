@@ -1,0 +1,112 @@
+"""Operands for machine arithmetic: ordinary numbers, the ends of what is moderate, and extremes."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from relational_tensat.rules.instance import Instance
+from relational_tensat.rules.soundness.tensor_values import index_ranges
+from relational_tensat.tensor.floats import FLOAT_FORMATS, integer_range, rounded
+from relational_tensat.tensor.types import Array, TensorType, numpy_dtype
+
+#: Numbers at which functions and formats change: beside those of the type itself.
+_SPECIAL = (
+    0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0, 1e-3, -1e-5, 17.0, -17.0, 88.0, -88.0, 104.0, -104.0,
+    300.0, 1e4, -1e8, 12582912.0, 1e30, -1e-30,
+)  # fmt: skip
+
+
+class MachineValues:
+    """Draws the tensors of one configuration, in their own element types.
+
+    Args:
+        types: of the rule's variables.
+        left: the sources, which say what is an index.
+    """
+
+    def __init__(self, types: tuple[TensorType, ...], left: Instance, seed: int) -> None:
+        self._types = types
+        self._index_ranges = dict(index_ranges(left, len(types)))
+        self._rng = np.random.default_rng([seed, zlib.crc32(repr(types).encode())])
+
+    def moderate(self) -> Iterator[list[Array]]:
+        """Yield operands of which each is moderate: ordinary, and one at a time at an end of it."""
+        for how in ("ordinary", "positive", "whole", "small"):
+            yield [self._drawn(i, kind, how) for i, kind in enumerate(self._types)]
+        if not any(
+            kind.dtype == "float16" for kind in self._types
+        ):  # whose products would overflow
+            yield [self._drawn(i, kind, "wide") for i, kind in enumerate(self._types)]
+        for index, kind in enumerate(self._types):
+            how = "large" if kind.is_float else "ends"
+            yield [
+                self._drawn(i, other, how if i == index else "ordinary")
+                for i, other in enumerate(self._types)
+            ]
+
+    def extreme(self) -> list[Array]:
+        """Draw operands from the ends of their types: NaN and infinities among the floats."""
+        return [self._drawn(i, kind, "ends") for i, kind in enumerate(self._types)]
+
+    def _drawn(self, index: int, kind: TensorType, how: str) -> Array:
+        if kind.is_float:
+            return rounded(self._float(kind, how), kind.dtype)
+        if kind.dtype == "bool":
+            return self._rng.integers(0, 2, size=kind.shape).astype(bool)
+        held = numpy_dtype(kind.dtype)
+        if index in self._index_ranges:
+            size = self._index_ranges[index]
+            low = 0 if kind.dtype.startswith("u") else -size
+            return self._rng.integers(low, size, size=kind.shape).astype(held)
+        return self._integer(kind, how)
+
+    def _float(self, kind: TensorType, how: str) -> Array:
+        rng, format_ = self._rng, FLOAT_FORMATS[kind.dtype]
+        signs = rng.choice((-1.0, 1.0), size=kind.shape)
+        match how:
+            case "whole":
+                return np.asarray(rng.integers(-3, 4, size=kind.shape), np.float64)
+            case "ends":
+                own = (
+                    format_.smallest, format_.smallest_normal, format_.largest, -format_.largest,
+                    1 + format_.epsilon, 1 / format_.epsilon, np.inf, -np.inf, np.nan,
+                )  # fmt: skip
+                return np.asarray(rng.choice((*_SPECIAL, *own), size=kind.shape))
+            case "large":
+                return np.asarray(signs * format_.moderate[1] * rng.uniform(0, 1, size=kind.shape))
+            case "wide":
+                exponents = rng.uniform(-2, np.log2(format_.moderate[1]), size=kind.shape)
+                return np.asarray(signs * 2.0**exponents)
+            case "small":
+                return np.asarray(signs * format_.moderate[0] * rng.uniform(1, 2, size=kind.shape))
+            case "positive":
+                return np.asarray(2.0 ** rng.uniform(-2, 2, size=kind.shape))
+        return np.asarray(signs * 2.0 ** rng.uniform(-2, 2, size=kind.shape))
+
+    def _integer(self, kind: TensorType, how: str) -> Array:
+        """Draw from the whole range; 0 is left out where other operands may be divided by these."""
+        rng, held = self._rng, numpy_dtype(kind.dtype)
+        low, high = integer_range(kind.dtype)
+        signed = low < 0
+        if how == "whole":
+            return np.asarray(rng.integers(-3 if signed else 0, 4, size=kind.shape).astype(held))
+        if how in ("ordinary", "positive", "small", "wide"):
+            sizes = rng.integers(1, 6, size=kind.shape).astype(held)
+            return sizes * rng.choice((-1, 1), size=kind.shape).astype(held) if signed else sizes
+        half = 1 << (held.itemsize * 4)
+        ends = [
+            low,
+            high,
+            high - 1,
+            high // 2 + 1,
+            half % high,
+            1,
+            3,
+            *((-1, low + 1) if signed else ()),
+        ]
+        picked = rng.choice(np.array(ends, held), size=kind.shape)
+        any_ = rng.integers(low, high, size=kind.shape, dtype=held, endpoint=True)
+        return np.asarray(np.where(rng.integers(0, 2, size=kind.shape) == 1, picked, any_))

@@ -1,0 +1,122 @@
+"""Floating-point formats: what rounding to an element type makes of numbers, and what it can hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.tensor.types import FLOAT_DTYPES, Array
+
+
+@dataclass(frozen=True, slots=True)
+class FloatFormat:
+    """A binary floating-point format, IEEE 754's or bfloat16.
+
+    Attributes:
+        precision: bits of the fraction, the leading one included.
+        lowest: the smallest normal number is 2 to the power of this.
+        highest: all finite numbers are below 2 to the power of this.
+    """
+
+    precision: int
+    lowest: int
+    highest: int
+
+    @property
+    def epsilon(self) -> float:
+        """The distance from 1 to the next larger number."""
+        return math.ldexp(1.0, 1 - self.precision)
+
+    @property
+    def largest(self) -> float:
+        """The largest finite number."""
+        below_one = 1.0 - math.ldexp(1.0, -self.precision)
+        return math.ldexp(below_one, self.highest - 1) * 2.0
+
+    @property
+    def smallest_normal(self) -> float:
+        """The smallest number above zero that has the full precision."""
+        return math.ldexp(1.0, self.lowest)
+
+    @property
+    def smallest(self) -> float:
+        """The smallest number above zero."""
+        return math.ldexp(1.0, self.lowest + 1 - self.precision)
+
+    @property
+    def moderate(self) -> tuple[float, float]:
+        """What the largest element of a moderate tensor is between.
+
+        A sum with a number below the upper bound keeps half of the bits of a summand of size 1, and a
+        few products of such tensors neither overflow nor fall below the normal numbers.
+        """
+        return math.ldexp(1.0, self.lowest // 3), math.ldexp(1.0, self.precision // 2)
+
+
+FLOAT_FORMATS = {
+    "float64": FloatFormat(53, -1022, 1024),
+    "float32": FloatFormat(24, -126, 128),
+    "float16": FloatFormat(11, -14, 16),
+    "bfloat16": FloatFormat(8, -126, 128),
+}
+
+
+def is_extreme(values: Any, dtype: str) -> bool:
+    """Whether constants are so large, so small or so little finite that laws of the reals fail there.
+
+    Zero is not extreme, nor is what is no float: integers compute exactly, wrapping or not.
+    """
+    if dtype not in FLOAT_DTYPES:
+        return False
+    low, high = FLOAT_FORMATS[dtype].moderate
+    array = np.asarray(values)
+    largest = max(float(array.max()), -float(array.min())) if array.size else 0.0
+    return largest != 0.0 and not low <= largest <= high  # NaN where an element is
+
+
+def rounded(array: Any, dtype: str) -> Array:
+    """Return float64 numbers rounded to a float type, once, to the nearest (ties to even).
+
+    They stay float64, which has all numbers of the other types. A view of one number stays one.
+    """
+    values = np.asarray(array, np.float64)
+    if dtype == "float64":
+        return values
+    if values.size > 1 and not any(values.strides):
+        return np.broadcast_to(rounded(values[(0,) * values.ndim], dtype), values.shape)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if dtype != "bfloat16":
+            return np.asarray(values.astype(dtype).astype(np.float64))
+        kind = FLOAT_FORMATS[dtype]
+        _, exponents = np.frexp(values)
+        last_bit = np.maximum(exponents - kind.precision, kind.lowest + 1 - kind.precision)
+        nearest = np.ldexp(np.rint(np.ldexp(values, -last_bit)), last_bit)
+        beyond = np.where(np.abs(nearest) > kind.largest, np.copysign(np.inf, values), nearest)
+        return np.where(np.isfinite(values), beyond, values)
+
+
+def integer_range(dtype: str) -> tuple[int, int]:
+    """Return the smallest and the largest number of a type that is no float."""
+    if dtype == "bool":
+        return 0, 1
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
+
+
+def representable(value: float, dtype: str) -> bool:
+    """Whether an element type has a number, up to the rounding that all its numbers have.
+
+    A float type has what neither overflows nor falls below its smallest normal number; infinities it
+    has. Other types have the whole numbers of their range.
+    """
+    if dtype in FLOAT_DTYPES:
+        kind = FLOAT_FORMATS[dtype]
+        size = abs(value)
+        return size == 0.0 or size == math.inf or kind.smallest_normal <= size <= kind.largest
+    if not math.isfinite(value) or value != math.floor(value):
+        return False
+    low, high = integer_range(dtype)
+    return low <= value <= high

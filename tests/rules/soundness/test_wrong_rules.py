@@ -1,0 +1,47 @@
+"""Rules that hold over the real numbers, or on small operands, and not on every machine and size."""
+
+from __future__ import annotations
+
+from relational_tensat.rules.language import parse_rules
+from relational_tensat.rules.soundness import Verdict, verify_rule
+from tests.rules.soundness.wrong_rules import RIGHT, WRONG
+
+
+def _verdict(name: str, text: str) -> Verdict:
+    (rule,) = parse_rules(f'(rule {name} (law "l") {text})', "f")
+    return verify_rule(rule, trials=40, shrink=False)
+
+
+def test_every_wrong_rule_is_found_with_a_counterexample() -> None:
+    verdicts = [_verdict(name, text) for name, text in WRONG.items()]
+    passed = [verdict.rule for verdict in verdicts if verdict.status != "unsound"]
+    assert passed == []
+    assert all(verdict.counterexample is not None for verdict in verdicts)
+    assert len(WRONG) >= 26
+
+
+def test_rules_like_them_that_are_right_stay_right() -> None:
+    verdicts = [_verdict(name, text) for name, text in RIGHT.items()]
+    assert [(v.rule, v.reason) for v in verdicts if v.status != "sound"] == []
+
+
+def test_laws_on_integers_are_proved_for_every_width() -> None:
+    types = _verdict("factor-out", RIGHT["factor-out"]).types
+    assert {types[f"{sign}int{bits}"] for sign in ("", "u") for bits in (8, 16, 32, 64)} == {
+        "proved"
+    }
+    assert types["float32"] in ("everywhere", "moderate")
+
+
+def test_a_sum_undone_is_no_law_for_huge_floats() -> None:
+    types = _verdict("sum-undone", RIGHT["sum-undone"]).types
+    assert {types[dtype] for dtype in ("float16", "bfloat16", "float32", "float64")} == {"moderate"}
+
+
+def test_counterexamples_of_machine_arithmetic_run() -> None:
+    found = _verdict("relu-of-abs", WRONG["relu-of-abs"]).counterexample
+    assert found is not None and found.difference.index is not None
+    printed: list[str] = []
+    exec(found.text(), {"print": lambda *values: printed.append(" ".join(map(str, values)))})
+    assert printed[0].startswith("left: ") and printed[1].startswith("right: ")
+    assert printed[0].removeprefix("left: ") != printed[1].removeprefix("right: ")
