@@ -19,7 +19,9 @@ _LONG = (7, 8, 9, 12, 16, 17, 33, 64, 65, 100, 129, 200, 201, 255, 257, 300)
 _LARGE = (3, 4, 5, 4, 7, 9)
 #: Numbers that elements are multiplied with, or that are elements: the ends of what is moderate, and
 #: what some type cannot hold.
-_NUMBERS = (300.0, 1e-4, 4000.0, 30.0, -15.0, 1e-30, 1e30, 1e8, 127.0, 128.0, -128.0, 60.0, 20.0)
+_NUMBERS = (
+    300.0, 2.0**-13, 4000.0, 30.0, -15.0, 2.0**-100, 2.0**100, 1e8, 127.0, 128.0, -128.0, 60.0, 20.0,
+)  # fmt: skip
 
 
 class Landmarks:

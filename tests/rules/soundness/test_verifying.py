@@ -52,7 +52,7 @@ def test_true_laws_hold_exactly(source: str, target: str, where: str) -> None:
     ("source", "target"),
     [
         ("(relu (relu ?x))", "(relu ?x)"),
-        ("(log (exp ?x))", "?x"),
+        ("(abs (sigmoid ?x))", "(sigmoid ?x)"),
         ("(softmax (add ?x (fill :value ?v :dtype ?d :shape [])) :axis ?i)",
          "(softmax ?x :axis ?i)"),
         ("(reduce_max (neg ?x) :axes ?a :keepdims ?k)",
@@ -123,7 +123,7 @@ def test_too_few_operands_are_no_proof() -> None:
     assert found.status == "untested" and found.trials == 0
     assert "only 0 of 12000 random operands" in found.reason
     few = verify_rule(rule_of("(add ?x ?y)", "(add ?y ?x)"), trials=3)
-    assert (few.status, few.trials) == ("sound", 3)
+    assert (few.status, few.trials) == ("sound", 6)  # three of them far
 
 
 def test_heuristics_are_not_looked_at() -> None:
