@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore import Limits, explore
+from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.rules.library import load_rules
 from relational_tensat.tensor import Array, Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.verify.evaluate import evaluate_weight_only
@@ -84,7 +84,7 @@ _SPREAD = {
 
 def _explored(graph: Graph) -> EGraph:
     egraph = EGraph.create(graph)
-    explore(egraph, load_rules(), Limits(iterations=6, e_nodes=2000))
+    explore(egraph, load_rules(), ExplorationOptions(iterations=6, node_limit=2000))
     return egraph
 
 
