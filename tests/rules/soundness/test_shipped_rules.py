@@ -21,11 +21,12 @@ RULES = [rule.everywhere for rule in load_rules()]
 #: to rounding; all others hold exactly, whatever the functions in them are.
 ABOUT_REALS = {
     # what exponentials, sigmoids, GELU and softmax are
-    "complement-of-sigmoid", "drop-bias-before-softmax", "drop-log-of-exp",
+    "complement-of-sigmoid", "drop-bias-before-softmax",
     "drop-shift-before-softmax", "gelu-by-tanh-spelled-out", "gelu-of-erf", "gelu-of-tanh",
-    "gelu-spelled-out", "product-of-exponentials", "product-with-sigmoid-of-exp",
-    "quotient-of-exponentials", "reciprocal-of-exponential", "sigmoid-of-exp",
-    "sigmoid-of-positive-exponential", "sigmoid-written-out", "sigmoid-written-out-backwards",
+    "gelu-spelled-out", "product-with-sigmoid-of-exp",
+    "reciprocal-of-exponential", "sigmoid-of-exp",
+    "sigmoid-written-out", "sigmoid-written-out-backwards",
+    "softmax-of-quotient", "softmax-spelled-out",
     # which numbers functions give: signs, bounds, zeros
     "clip-of-relu", "difference-of-relus-of-both-signs", "drop-abs-of-positive",
     "drop-clip-of-bounded", "drop-clip-of-sigmoid", "drop-relu-of-positive", "drop-relu-of-root",
