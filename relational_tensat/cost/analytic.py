@@ -24,7 +24,7 @@ class AnalyticSource(CostSource):
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Ask the model for each."""
-        return {each: self._answer(each) for each in configurations}
+        return {configuration: self._answer(configuration) for configuration in configurations}
 
     def label(self, origin: str) -> str:
         """Return the model's name: all is from there."""

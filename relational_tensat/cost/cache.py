@@ -62,7 +62,9 @@ class CostCache:
         """Return what is known of a batch of configurations under exactly this key, in one query."""
         if not self.path.exists():
             return {}
-        by_text = {configuration_text(each): each for each in configurations}
+        by_text = {
+            configuration_text(configuration): configuration for configuration in configurations
+        }
         with self._opened() as connection:
             rows = connection.execute(
                 sql("cost_cache/find"), {**device_columns(key), "configurations": [*by_text]}
@@ -73,7 +75,7 @@ class CostCache:
         """Return of how many configurations there are times of this device under another key only."""
         if not self.path.exists():
             return 0
-        texts = [configuration_text(each) for each in configurations]
+        texts = [configuration_text(configuration) for configuration in configurations]
         with self._opened() as connection:
             ((count,),) = connection.execute(
                 sql("cost_cache/outdated"), {**device_columns(key), "configurations": texts}
@@ -167,12 +169,13 @@ class CostCache:
 
     def _check(self, engine: duckdb.DuckDBPyConnection) -> None:
         """Make the table in a new file; refuse databases of something else."""
-        found = {str(name) for (name,) in engine.execute("SHOW TABLES").fetchall()}
-        if found and "measured_cost" not in found:
+        tables = {str(name) for (name,) in engine.execute("SHOW TABLES").fetchall()}
+        if tables and "measured_cost" not in tables:
             raise InputError(
-                f"{self.path}: a database with the tables {', '.join(sorted(found))}, expected a cost cache"
+                f"{self.path}: a database with the tables {', '.join(sorted(tables))}, "
+                "expected a cost cache"
             )
-        if not found:
+        if not tables:
             engine.execute(sql("cost_cache/schema"))
 
 

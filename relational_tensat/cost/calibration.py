@@ -1,6 +1,6 @@
 """An analytic profile fitted to measured times, per family of operators.
 
-A family's time is the roofline's with three numbers of its own:
+A family's time is the roofline's with three factors of its own:
 
     time = launch + max(compute_factor · flops / peak, memory_factor · bytes / bandwidth)
 
@@ -29,12 +29,12 @@ from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.cost.roofline import roofline_us
 from relational_tensat.tensor.operators import get_operator
 
-#: Fewest times that a family's own fit takes: three per number that it finds.
+#: Fewest times that a family's own fit takes: three per factor.
 FEWEST_FAMILY = 9
 #: Fewest times that the fit over all families takes.
 FEWEST_GLOBAL = 3
-#: Estimates are held against times that their fit has not seen: each of so many parts in turn.
-_PARTS = 5
+#: Estimates are compared with times outside their fit (cross-validation): so many folds.
+_FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class FamilyFit:
     Attributes:
         times: how many there are.
         own: whether the factors are its own, not those of all families together.
-        median_error, p90_error: of |estimate / time - 1| on times that the fit had not seen.
+        median_error, p90_error: of |estimate / time - 1| on times outside the fit.
     """
 
     factors: Factors
@@ -75,8 +75,8 @@ class Calibration:
         if self.is_free(configuration):
             return 0.0
         compute_us, memory_us = _sides(self.profile, configuration)
-        found = self.families.get(get_operator(configuration.op).family)
-        factors = self.everything if found is None else found.factors
+        family_fit = self.families.get(get_operator(configuration.op).family)
+        factors = self.everything if family_fit is None else family_fit.factors
         return factors.time_us(compute_us, memory_us)
 
     def is_free(self, configuration: Configuration) -> bool:
@@ -100,7 +100,7 @@ def base_profile(key: DeviceKey) -> Profile:
     if key.kind == "cpu":
         return load_profile("cpu")
     name = key.name.lower()
-    return load_profile(next((each for each in ("h200", "a100", "t4") if each in name), "h200"))
+    return load_profile(next((model for model in ("h200", "a100", "t4") if model in name), "h200"))
 
 
 def calibrate(profile: Profile, times_us: Mapping[Configuration, float]) -> Calibration:
@@ -109,12 +109,12 @@ def calibrate(profile: Profile, times_us: Mapping[Configuration, float]) -> Cali
     Args:
         times_us: by configuration; those of 0 (no kernel runs) are left out.
     """
-    measured = {each: time for each, time in times_us.items() if time > 0}
+    measured = {configuration: time for configuration, time in times_us.items() if time > 0}
     if len(measured) < FEWEST_GLOBAL:
         return Calibration(profile, Factors(profile.launch_us, 1.0, 1.0))
-    sides = np.array([_sides(profile, each) for each in measured])
+    sides = np.array([_sides(profile, configuration) for configuration in measured])
     times = np.array([*measured.values()])
-    owners = np.array([get_operator(each.op).family for each in measured])
+    owners = np.array([get_operator(configuration.op).family for configuration in measured])
     everything = fit(sides, times)
     errors = np.empty(len(times))
     families = {}
@@ -137,18 +137,18 @@ def _unseen_errors(
 ) -> NDArray[np.float64]:
     """Return |estimate / time - 1| of a family's times, each estimated by a fit without it.
 
-    Where few times are left for a family, the fit over all others stands in, as it would in use.
+    Where few times are left for a family, the fit over all others is used, as for a new configuration.
     """
     members = np.flatnonzero(own)
     errors = np.empty(len(members))
-    for part in range(min(_PARTS, len(members))):
-        tested = np.arange(part, len(members), _PARTS)
-        seen = own.copy()
-        seen[members[tested]] = False
-        if int(seen.sum()) < FEWEST_FAMILY:
-            seen = np.ones(len(times), dtype=bool)
-            seen[members[tested]] = False
-        factors = fit(sides[seen], times[seen])
+    for part in range(min(_FOLDS, len(members))):
+        tested = np.arange(part, len(members), _FOLDS)
+        training = own.copy()
+        training[members[tested]] = False
+        if int(training.sum()) < FEWEST_FAMILY:
+            training = np.ones(len(times), dtype=bool)
+            training[members[tested]] = False
+        factors = fit(sides[training], times[training])
         for place in tested:
             row = members[place]
             errors[place] = abs(factors.time_us(*sides[row]) / times[row] - 1)

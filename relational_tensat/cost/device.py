@@ -104,7 +104,7 @@ class DeviceKey:
         driver: its version; for a CPU, the instruction sets that matter.
         libraries: the versions of what ran the kernels, by name; also the modes that change times
             (e.g. ``{"onnxruntime": "1.31.1", "optimizations": "off"}``).
-        protocol: how was measured; another number, and older times do not count.
+        protocol: how was measured; with another version, older times do not count.
     """
 
     kind: str
@@ -134,7 +134,7 @@ class Device(Protocol):
     def measure(
         self, configurations: Sequence[Configuration]
     ) -> Iterator[tuple[Configuration, Sample | Unmeasurable]]:
-        """Measure each configuration; hand each result over as soon as it is there.
+        """Measure each configuration; yield each result as soon as it is there.
 
         Whoever asks stores a result before asking for the next: killing it loses one at most.
         Operators whose kernel is free under the kind's protocol are never asked for.

@@ -1,6 +1,6 @@
 """Two graphs timed whole, one after the other in turn, and what that says: gain, tie or loss.
 
-The sum of single operators' times is a model; this is what it is held against.
+The sum of single operators' times is a model; this measurement checks it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 _Floats = NDArray[np.float64]
 
-#: Sides of the max, and weights, have settled long before.
+#: Sides of the max, and weights, converge long before.
 _MOST_ROUNDS = 20
 _MOST_REWEIGHTINGS = 50
 #: Below this relative error all times weigh the same: 1 % is what measuring is good for.
@@ -41,11 +41,11 @@ def fit(sides_us: _Floats, times_us: _Floats) -> Factors:
     """
     bound = sides_us[:, 0] >= sides_us[:, 1]
     best, least = Factors(0.0, 1.0, 1.0), np.inf
-    seen: set[bytes] = set()
+    previous_sides: set[bytes] = set()
     for _ in range(_MOST_ROUNDS):
-        if bound.tobytes() in seen:
+        if bound.tobytes() in previous_sides:
             break
-        seen.add(bound.tobytes())
+        previous_sides.add(bound.tobytes())
         factors = _fit_sides(sides_us, times_us, bound)
         error = _error(factors, sides_us, times_us)
         if error < least:
@@ -77,12 +77,12 @@ def _least_absolute(rows: _Floats) -> _Floats:
 
     All choices of columns that are not 0 are tried: there are seven.
     """
-    used = [k for k in range(rows.shape[1]) if rows[:, k].any()]
+    nonzero_columns = [k for k in range(rows.shape[1]) if rows[:, k].any()]
     best, least = np.zeros(rows.shape[1]), np.inf
-    for count in range(1, len(used) + 1):
-        for chosen in combinations(used, count):
+    for count in range(1, len(nonzero_columns) + 1):
+        for columns in combinations(nonzero_columns, count):
             x = np.zeros(rows.shape[1])
-            x[list(chosen)] = _reweighted(rows[:, chosen])
+            x[list(columns)] = _reweighted(rows[:, columns])
             error = float(np.abs(rows @ x - 1).sum())
             if (x >= 0).all() and error < least:
                 best, least = x, error
@@ -99,9 +99,9 @@ def _reweighted(rows: _Floats) -> _Floats:
         weighted = scaled.T * weights
         # the normal equations, at most three; by least squares, since columns may be parallel
         solution = np.linalg.lstsq(weighted @ scaled, weighted.sum(axis=1), rcond=None)[0] / scale
-        settled = np.allclose(solution, x, rtol=1e-9, atol=0.0)
+        converged = np.allclose(solution, x, rtol=1e-9, atol=0.0)
         x = solution
-        if settled:
+        if converged:
             break
         weights = 1 / np.maximum(np.abs(rows @ x - 1), _NOISE)
     return x

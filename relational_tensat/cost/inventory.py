@@ -68,35 +68,38 @@ class Holding:
         return times
 
 
-def holdings(records: Sequence[Record], here: Sequence[DeviceKey]) -> list[Holding]:
+def holdings(records: Sequence[Record], device_keys: Sequence[DeviceKey]) -> list[Holding]:
     """Return rows by device, what this machine can use first.
 
     Args:
-        here: the keys of this machine's devices, see ``devices_here``.
+        device_keys: the keys of this machine's devices, see ``devices_here``.
     """
     groups: dict[tuple[str | int, ...], list[Record]] = {}
     for record in records:
         groups.setdefault(tuple(device_columns(record.key).values()), []).append(record)
-    found = []
+    all_holdings = []
     for group in groups.values():
         key = group[0].key
-        status, why = _status(key, here)
-        found.append(Holding(key, group, status, why))
+        status, why = _status(key, device_keys)
+        all_holdings.append(Holding(key, group, status, why))
     order = (CURRENT, STALE, ELSEWHERE)
-    return sorted(found, key=lambda each: (order.index(each.status), each.key.kind, each.key.name))
+    return sorted(
+        all_holdings,
+        key=lambda holding: (order.index(holding.status), holding.key.kind, holding.key.name),
+    )
 
 
 def devices_here(kinds: Sequence[str]) -> list[DeviceKey]:
     """Return the keys of those devices of these kinds that this machine has, in all their modes."""
-    found = []
+    keys = []
     for name in DEVICES:
         if name.partition(":")[0] in kinds:
             try:
                 device = open_device(name)
             except MissingDependencyError:  # not here: its times are another machine's
                 continue
-            found += [device.key, device.suited(0).key]
-    return found
+            keys += [device.key, device.suited(0).key]
+    return keys
 
 
 def matching(all_holdings: Sequence[Holding], device: str) -> list[Holding]:
@@ -105,14 +108,20 @@ def matching(all_holdings: Sequence[Holding], device: str) -> list[Holding]:
     Raises:
         UsageError: there is none; names the nearest.
     """
-    found = [each for each in all_holdings if is_device(each.key, device)]
-    if not found:
-        names = [name for each in all_holdings for name in (each.key.kind, each.id, each.key.name)]
-        known = ", ".join(f"{each.id} ({each.key.name})" for each in all_holdings) or "none"
-        raise UsageError(
-            f"--device {device!r}: no such device in the cache, which has {known}{nearest(device, names)}"
+    matches = [holding for holding in all_holdings if is_device(holding.key, device)]
+    if not matches:
+        names = [
+            name
+            for holding in all_holdings
+            for name in (holding.key.kind, holding.id, holding.key.name)
+        ]
+        choices = (
+            ", ".join(f"{holding.id} ({holding.key.name})" for holding in all_holdings) or "none"
         )
-    return found
+        raise UsageError(
+            f"--device {device!r}: no such device in the cache, which has {choices}{nearest(device, names)}"
+        )
+    return matches
 
 
 def is_device(key: DeviceKey, text: str) -> bool:
@@ -120,20 +129,20 @@ def is_device(key: DeviceKey, text: str) -> bool:
     return text in (key.kind, device_id(key)) or text.lower() in key.name.lower()
 
 
-def only_one(found: Sequence[Holding]) -> Holding:
+def only_one(matches: Sequence[Holding]) -> Holding:
     """Return the one holding that is meant: the only one, or of one device the one that is current.
 
     Raises:
         UsageError: there are several; names them.
     """
-    one_device = len({(each.key.kind, each.key.name) for each in found}) == 1
-    current = [each for each in found if each.status == CURRENT and one_device]
-    for choice in (found, current):
+    one_device = len({(holding.key.kind, holding.key.name) for holding in matches}) == 1
+    current = [holding for holding in matches if holding.status == CURRENT and one_device]
+    for choice in (matches, current):
         if len(choice) == 1:
             return choice[0]
-    if not found:
+    if not matches:
         raise UsageError("the cost cache is empty: nothing has been measured")
-    listed = ", ".join(f"{each.id} ({describe_device(each.key)})" for each in found)
+    listed = ", ".join(f"{holding.id} ({describe_device(holding.key)})" for holding in matches)
     raise UsageError(f"which device? name one with --device: {listed}")
 
 
@@ -146,8 +155,15 @@ def operator_of(record: Record) -> str:
     return str(content.get("op", "")) if isinstance(content, dict) else ""
 
 
-def _status(key: DeviceKey, here: Sequence[DeviceKey]) -> tuple[str, tuple[str, ...]]:
-    same = next((each for each in here if (each.kind, each.name) == (key.kind, key.name)), None)
+def _status(key: DeviceKey, device_keys: Sequence[DeviceKey]) -> tuple[str, tuple[str, ...]]:
+    same = next(
+        (
+            device_key
+            for device_key in device_keys
+            if (device_key.kind, device_key.name) == (key.kind, key.name)
+        ),
+        None,
+    )
     if same is not None:
         why = differences(key, same)
         return (STALE, why) if why else (CURRENT, ())

@@ -16,7 +16,7 @@ from relational_tensat.cost.source import CACHED, ESTIMATED, MEASURED, Answer, C
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.inference import weight_bytes
 
-#: Is told how many of how many configurations have been measured.
+#: Is called with how many of how many configurations have been measured.
 Watch: TypeAlias = Callable[[int, int], None]
 
 
@@ -27,7 +27,7 @@ class MeasuredSource(CostSource):
 
     Args:
         name: how reports call it.
-        watch: is told before the first measurement and after each.
+        watch: is called before the first measurement and after each.
     """
 
     def __init__(
@@ -51,48 +51,52 @@ class MeasuredSource(CostSource):
     @property
     def notes(self) -> tuple[str, ...]:
         """What was estimated and why; how many times of before were not used."""
-        found = []
+        sentences = []
         if self._device.key != self._opened.key:
-            found.append(f"the model is small enough for costs of {self._device.key.name}")
+            sentences.append(f"the model is small enough for costs of {self._device.key.name}")
         if self._unmeasurable:
             count = len(self._unmeasurable)
             reason = next(iter(self._unmeasurable.values()))
-            found.append(
+            sentences.append(
                 f"{count} {_configurations(count)} cannot be measured (the first: {reason}); "
                 f"estimated by {self._calibrated().describe()}"
             )
         if self._outdated:
-            found.append(
+            sentences.append(
                 f"{self._outdated} {_configurations(self._outdated)} had times of another driver, "
                 "library or protocol, which were not used: see relational-tensat costs show"
             )
-        return tuple(found)
+        return tuple(sentences)
 
     def suit(self, graph: Graph) -> None:
         """Take the device as this graph finds it; what was asked of it in another state is forgotten."""
         suited = self._opened.suited(weight_bytes(graph))
         if suited.key != self._device.key:
             self._device, self._calibration = suited, None
-            for known in (self._answers, self._samples, self._unmeasurable):
-                known.clear()
+            for mapping in (self._answers, self._samples, self._unmeasurable):
+                mapping.clear()
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Look a batch up in one query; measure what is missing, and keep each result at once."""
         results = dict(self._cache.find(self._device.key, configurations))
         origins = dict.fromkeys(results, CACHED)
-        missing = [each for each in configurations if each not in results]
-        if missing:
-            self._outdated += self._cache.count_outdated(self._device.key, missing)
-            results |= self._measure(missing)
-        for each, result in results.items():
+        uncached = [
+            configuration for configuration in configurations if configuration not in results
+        ]
+        if uncached:
+            self._outdated += self._cache.count_outdated(self._device.key, uncached)
+            results |= self._measure(uncached)
+        for configuration, result in results.items():
             if isinstance(result, Sample):
-                self._samples[each] = result
+                self._samples[configuration] = result
             else:
-                self._unmeasurable[each] = result.reason
+                self._unmeasurable[configuration] = result.reason
         self._calibration = None
         return {
-            each: self._answer(each, results[each], origins.get(each, MEASURED))
-            for each in configurations
+            configuration: self._answer(
+                configuration, results[configuration], origins.get(configuration, MEASURED)
+            )
+            for configuration in configurations
         }
 
     def is_free(self, configuration: Configuration) -> bool:
@@ -111,7 +115,7 @@ class MeasuredSource(CostSource):
         return Answer(float(getattr(result, self._device.statistic)), origin)
 
     def _measure(
-        self, missing: Sequence[Configuration]
+        self, configurations: Sequence[Configuration]
     ) -> dict[Configuration, Sample | Unmeasurable]:
         """Measure configurations; each result is kept before the next is asked for.
 
@@ -120,21 +124,21 @@ class MeasuredSource(CostSource):
             KeyboardInterrupt: with a text that says what has been kept.
         """
         results: dict[Configuration, Sample | Unmeasurable] = {}
-        begun = time.perf_counter()
-        self._watch(0, len(missing))
+        start_s = time.perf_counter()
+        self._watch(0, len(configurations))
         try:
-            for configuration, result in self._device.measure(missing):
+            for configuration, result in self._device.measure(configurations):
                 self._check(configuration, result)
                 self._cache.keep(self._device.key, configuration, result)
                 results[configuration] = result
-                self._watch(len(results), len(missing))
+                self._watch(len(results), len(configurations))
         except KeyboardInterrupt:
-            kept = len(self._cache.find(self._device.key, missing))
+            cached_count = len(self._cache.find(self._device.key, configurations))
             raise KeyboardInterrupt(
-                f"interrupted while measuring: {kept} of {len(missing)} configurations "
-                f"are measured and kept in {self._cache.path}; another run goes on from there"
+                f"interrupted while measuring: {cached_count} of {len(configurations)} configurations "
+                f"are measured and kept in {self._cache.path}; another run resumes there"
             ) from None
-        self.measuring_s += time.perf_counter() - begun
+        self.measuring_s += time.perf_counter() - start_s
         return results
 
     def _check(self, configuration: Configuration, result: Sample | Unmeasurable) -> None:
@@ -146,15 +150,15 @@ class MeasuredSource(CostSource):
     def _calibrated(self) -> Calibration:
         if self._calibration is None:
             times = {
-                each: float(getattr(sample, self._device.statistic))
-                for each, sample in self._samples.items()
+                configuration: float(getattr(sample, self._device.statistic))
+                for configuration, sample in self._samples.items()
             }
             self._calibration = calibrate(base_profile(self._device.key), times)
         return self._calibration
 
 
 def _ignore(done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report to nobody."""
 
 
 def _configurations(count: int) -> str:

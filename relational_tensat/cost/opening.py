@@ -63,7 +63,7 @@ def open_source(
     Args:
         text: see the module.
         cache: the cost cache of ``cpu`` and ``cuda``; None for the user's own.
-        watch: is told how many of how many configurations have been measured.
+        watch: is called with how many of how many configurations have been measured.
 
     Raises:
         UsageError: there is no such source; names the nearest.
@@ -80,11 +80,11 @@ def open_source(
         return _recorded(text)
     if text in profile_names() or text.endswith(".toml") or "/" in text:
         return AnalyticSource(load_profile(text))
-    known = (*DEVICES, *profile_names(), *table_names())
+    choices = (*DEVICES, *profile_names(), *table_names())
     raise UsageError(
         f"unknown cost profile {text!r}, expected analytic:PROFILE, {', '.join(DEVICES)}, "
         f"table:TABLE or one of {', '.join((*profile_names(), *table_names()))}"
-        f"{nearest(text, known)}"
+        f"{nearest(text, choices)}"
     )
 
 
@@ -93,7 +93,7 @@ def load_table(name_or_path: str) -> RecordedTable:
 
     Raises:
         UsageError: no such table ships; names the nearest.
-        InputError: the file is missing or cannot be believed.
+        InputError: the file is missing or holds an impossible row.
     """
     from relational_tensat.cost.table import read_table
 
@@ -101,9 +101,9 @@ def load_table(name_or_path: str) -> RecordedTable:
         return read_table(TABLE_DIR / f"{name_or_path}.parquet", name_or_path)
     if name_or_path.endswith(".parquet") or "/" in name_or_path:
         return read_table(Path(name_or_path))
-    known = ", ".join((*table_names(), "a .parquet file"))
+    choices = ", ".join((*table_names(), "a .parquet file"))
     raise UsageError(
-        f"unknown table of costs {name_or_path!r}, expected {known}"
+        f"unknown table of costs {name_or_path!r}, expected {choices}"
         f"{nearest(name_or_path, table_names())}"
     )
 

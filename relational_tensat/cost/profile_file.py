@@ -33,9 +33,9 @@ def load_profile(name_or_path: str | Path) -> Profile:
     if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text:
         return _read(Path(text))
     if text not in profile_names():
-        known = ", ".join(profile_names())
+        choices = ", ".join(profile_names())
         raise UsageError(
-            f"unknown cost profile {text!r}, expected one of {known} or a .toml file"
+            f"unknown cost profile {text!r}, expected one of {choices} or a .toml file"
             f"{nearest(text, profile_names())}"
         )
     return _read(PROFILE_DIR / f"{text}.toml")
@@ -78,11 +78,11 @@ def _peak(value: object, path: Path) -> float | Mapping[str, float]:
     key = "peak_flops_per_s"
     if not isinstance(value, dict):
         return _positive(value, key, path)
-    known = (*DTYPE_BYTES, OTHER_DTYPES)
+    dtypes = (*DTYPE_BYTES, OTHER_DTYPES)
     for dtype in value:
-        if dtype not in known:
+        if dtype not in dtypes:
             raise InputError(
-                f"{path}: {key}: unknown element type {dtype!r}{nearest(dtype, known)}"
+                f"{path}: {key}: unknown element type {dtype!r}{nearest(dtype, dtypes)}"
             )
     if OTHER_DTYPES not in value:
         raise InputError(f"{path}: {key} has no {OTHER_DTYPES!r}, for the types it does not list")
@@ -107,8 +107,8 @@ def _positive(value: object, key: str, path: Path) -> float:
 def _operator_names(value: object, path: Path) -> frozenset[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise InputError(f"{path}: free = {value!r}, expected a list of operator names")
-    known = operators()
+    names = operators()
     for name in value:
-        if name not in known:
-            raise InputError(f"{path}: free: unknown operator {name!r}{nearest(name, known)}")
+        if name not in names:
+            raise InputError(f"{path}: free: unknown operator {name!r}{nearest(name, names)}")
     return frozenset(value)

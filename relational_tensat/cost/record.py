@@ -58,9 +58,9 @@ def describe_device(key: DeviceKey) -> str:
 
 def differences(old: DeviceKey, new: DeviceKey) -> tuple[str, ...]:
     """Return what differs between two keys of one device, each as ``what: old → new``."""
-    found = [
-        f"{what}: {before} → {after}"
-        for what, before, after in (
+    changes = [
+        f"{field}: {before} → {after}"
+        for field, before, after in (
             ("driver", old.driver, new.driver),
             ("protocol", old.protocol, new.protocol),
         )
@@ -69,8 +69,8 @@ def differences(old: DeviceKey, new: DeviceKey) -> tuple[str, ...]:
     for name in sorted({*old.libraries, *new.libraries}):
         before, after = _version(old.libraries, name), _version(new.libraries, name)
         if before != after:
-            found.append(f"{name}: {before} → {after}")
-    return tuple(found)
+            changes.append(f"{name}: {before} → {after}")
+    return tuple(changes)
 
 
 def sample_fault(sample: Sample) -> str:

@@ -25,9 +25,9 @@ class RecordedSource(CostSource):
         count = self.counts.estimated
         if not count:
             return ()
-        asked = count + self.counts.recorded
+        total = count + self.counts.recorded
         return (
-            f"{count} of {asked} configurations are not in {self.name}: estimated by "
+            f"{count} of {total} configurations are not in {self.name}: estimated by "
             f"{self.calibration.describe()}",
         )
 
@@ -38,7 +38,7 @@ class RecordedSource(CostSource):
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Join a batch with the table."""
-        return {each: self._answer(each) for each in configurations}
+        return {configuration: self._answer(configuration) for configuration in configurations}
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether the protocol of the table's kind of device says so."""

@@ -67,8 +67,8 @@ class CostSource(ABC):
     @property
     def counts(self) -> CostCounts:
         """How many configurations were asked for so far, by origin."""
-        found = [answer.origin for answer in self._answers.values()]
-        return CostCounts(*(found.count(origin) for origin in ORIGINS))
+        origins = [answer.origin for answer in self._answers.values()]
+        return CostCounts(*(origins.count(origin) for origin in ORIGINS))
 
     @property
     def device(self) -> Device | None:
@@ -90,17 +90,17 @@ class CostSource(ABC):
             InputError: the cache cannot be used.
             KeyboardInterrupt: measuring was interrupted; its text says what is kept.
         """
-        wanted = dict.fromkeys(configurations)
-        new = [each for each in wanted if each not in self._answers]
-        asked = []
-        for each in new:
-            if self.is_free(each):
-                self._answers[each] = Answer(0.0, FREE)
+        distinct = dict.fromkeys(configurations)
+        new = [configuration for configuration in distinct if configuration not in self._answers]
+        unanswered = []
+        for configuration in new:
+            if self.is_free(configuration):
+                self._answers[configuration] = Answer(0.0, FREE)
             else:
-                asked.append(each)
-        if asked:
-            self._answers.update(self.find(asked))
-        return {each: self._answers[each] for each in wanted}
+                unanswered.append(configuration)
+        if unanswered:
+            self._answers.update(self.find(unanswered))
+        return {configuration: self._answers[configuration] for configuration in distinct}
 
     def peek_us(self, configuration: Configuration) -> float:
         """Return a cost without asking for it: the known one, else an estimate.

@@ -1,6 +1,6 @@
 """Recorded tables: measured times of one device in a Parquet file; cost/tables/README.md has the columns.
 
-A table is refused as a whole, with the row and the reason: a wrong time would be believed silently.
+A table is refused as a whole, with the row and the reason: a wrong time would go unnoticed.
 """
 
 from __future__ import annotations
@@ -49,21 +49,24 @@ class RecordedTable:
     def times_us(self) -> dict[Configuration, float]:
         """Return what each configuration costs: the figure that its device's protocol names."""
         statistic = PROTOCOLS[self.key.kind].statistic
-        return {each: float(getattr(sample, statistic)) for each, sample in self.samples.items()}
+        return {
+            configuration: float(getattr(sample, statistic))
+            for configuration, sample in self.samples.items()
+        }
 
 
 def read_table(path: Path, name: str = "") -> RecordedTable:
     """Return a recorded table, every row checked.
 
     Raises:
-        InputError: it cannot be read, lacks columns or rows, or a row cannot be believed; names the row.
+        InputError: it cannot be read, lacks columns or rows, or a row is impossible; names the row.
     """
     rows = _read_rows(path)
     samples: dict[Configuration, Sample] = {}
     records = []
     first: DeviceKey | None = None
-    for number, row in enumerate(rows, start=1):
-        where = f"{path}: row {number}"
+    for index, row in enumerate(rows, start=1):
+        where = f"{path}: row {index}"
         key = _device(row, where)
         first = first or key
         if device_columns(key) != device_columns(first):
@@ -125,28 +128,28 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
     except (pa.ArrowException, OSError) as error:
         reason = first_line(error)
         raise InputError(f"{path}: cannot be read as a table of costs: {reason}") from error
-    found = table.column_names
-    missing = [name for name in COLUMNS if name not in found]
+    names = table.column_names
+    missing = [name for name in COLUMNS if name not in names]
     if missing:
-        hint = nearest(missing[0], found)
+        hint = nearest(missing[0], names)
         raise InputError(f"{path}: the column {missing[0]!r} is missing{hint}")
     for name, kind in COLUMNS.items():
         if str(table.schema.field(name).type) != kind:
-            given = table.schema.field(name).type
-            raise InputError(f"{path}: the column {name!r} is of type {given}, expected {kind}")
+            dtype = table.schema.field(name).type
+            raise InputError(f"{path}: the column {name!r} is of type {dtype}, expected {kind}")
     rows: list[dict[str, Any]] = table.select(list(COLUMNS)).to_pylist()
-    for number, row in enumerate(rows, start=1):
+    for index, row in enumerate(rows, start=1):
         empty = next((name for name, value in row.items() if value is None), None)
         if empty is not None:
-            raise InputError(f"{path}: row {number}: {empty} is NULL, expected a value")
+            raise InputError(f"{path}: row {index}: {empty} is NULL, expected a value")
     return rows
 
 
 def _device(row: Mapping[str, Any], where: str) -> DeviceKey:
     kind, protocol = str(row["kind"]), int(row["protocol"])
     if kind not in PROTOCOLS:
-        known = " or ".join(PROTOCOLS)
-        raise InputError(f"{where}: kind {kind!r}, expected {known}{nearest(kind, PROTOCOLS)}")
+        kinds = " or ".join(PROTOCOLS)
+        raise InputError(f"{where}: kind {kind!r}, expected {kinds}{nearest(kind, PROTOCOLS)}")
     expected = PROTOCOLS[kind].version
     if protocol != expected:
         raise InputError(

@@ -45,11 +45,11 @@ class Baseline:
         Raises:
             InputError: the file cannot be written, or is not what was written.
         """
-        known = self._read()
-        if best_us < (1 - _BETTER) * known.get(self._name, math.inf):
+        times_us = self._read()
+        if best_us < (1 - _BETTER) * times_us.get(self._name, math.inf):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with write_aside(self._path) as folder:
-                text = json.dumps({**known, self._name: best_us}, indent=1)
+                text = json.dumps({**times_us, self._name: best_us}, indent=1)
                 (folder / self._path.name).write_text(text, encoding="utf-8")
 
     def _read(self) -> dict[str, float]:

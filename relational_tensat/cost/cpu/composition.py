@@ -31,8 +31,8 @@ def nodes_of(configuration: Configuration) -> list[Configuration]:
 def total(samples: list[Sample]) -> Sample:
     """Return the sum of times; as many samples as the fewest."""
     return Sample(
-        median_us=sum(each.median_us for each in samples),
-        p10_us=sum(each.p10_us for each in samples),
-        p90_us=sum(each.p90_us for each in samples),
-        samples=min(each.samples for each in samples),
+        median_us=sum(sample.median_us for sample in samples),
+        p10_us=sum(sample.p10_us for sample in samples),
+        p90_us=sum(sample.p90_us for sample in samples),
+        samples=min(sample.samples for sample in samples),
     )

@@ -47,9 +47,9 @@ def repeated(run: Callable[[], None]) -> Repeated:
     """Warm a function up; return it repeated often enough for a sample."""
     spent_s, runs = 0.0, 0
     while runs == 0 or (runs < _WARM_UP_RUNS and spent_s < _WARM_UP_S):
-        begun = time.perf_counter()
+        start_s = time.perf_counter()
         took_us = thread_us(run)
-        wall_s = time.perf_counter() - begun
+        wall_s = time.perf_counter() - start_s
         spent_s, runs = spent_s + wall_s, runs + 1
     times = max(1, round(_SAMPLE_US / max(took_us, 1.0)))
 
@@ -121,15 +121,15 @@ def time_in_turn(runs: tuple[Repeated, Repeated], rounds: int, seconds: float) -
     """
     watch = processor_watch()
     pairs: list[Round] = []
-    begun = time.perf_counter()
+    start_s = time.perf_counter()
 
-    def sample(each: Repeated) -> Taken:
-        is_quiet(watch, begun + seconds / 2)
-        one = take(each.run, leave_caches, watch)
-        return replace(one, time_us=one.time_us / each.times)
+    def sample(repetition: Repeated) -> Taken:
+        is_quiet(watch, start_s + seconds / 2)
+        taken = take(repetition.run, leave_caches, watch)
+        return replace(taken, time_us=taken.time_us / repetition.times)
 
     while len(steady(pairs)) < rounds:
-        if len(pairs) >= ENOUGH_ROUNDS and time.perf_counter() > begun + seconds:
+        if len(pairs) >= ENOUGH_ROUNDS and time.perf_counter() > start_s + seconds:
             break
         pairs.append((sample(runs[0]), sample(runs[1])))
     return timing(pairs)
@@ -141,11 +141,14 @@ def timing(pairs: Sequence[Round]) -> WholeTiming:
     A round in which the processor became more or less disturbed during a sample does not count, unless
     too few others would be left.
     """
-    found = steady(pairs)
-    counted = found if len(found) >= ENOUGH_ROUNDS else pairs
-    before, after = percentiles_us(*zip(*counted, strict=True))
+    steady_pairs = steady(pairs)
+    valid_pairs = steady_pairs if len(steady_pairs) >= ENOUGH_ROUNDS else pairs
+    before, after = percentiles_us(*zip(*valid_pairs, strict=True))
     return WholeTiming.of_rounds(
         float(before[0]),
         float(after[0]),
-        [one.corrected_us / other.corrected_us for one, other in counted],
+        [
+            before_sample.corrected_us / after_sample.corrected_us
+            for before_sample, after_sample in valid_pairs
+        ],
     )

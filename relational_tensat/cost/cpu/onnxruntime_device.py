@@ -163,7 +163,7 @@ def _obstacle(configuration: Configuration) -> str:
             return f"{configuration.op}: no random values of type {kind}"
         if kind.dtype == "bfloat16":
             return f"{configuration.op}: NumPy has no {kind.dtype} to feed onnxruntime with"
-    needed = operand_bytes(configuration)
-    if needed > MOST_BYTES:
-        return f"{configuration.op}: {needed:,} bytes of operands, more than {MOST_BYTES:,}"
+    needed_bytes = operand_bytes(configuration)
+    if needed_bytes > MOST_BYTES:
+        return f"{configuration.op}: {needed_bytes:,} bytes of operands, more than {MOST_BYTES:,}"
     return ""

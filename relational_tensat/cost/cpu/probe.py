@@ -100,8 +100,8 @@ class _Builder:
         configuration = self._configuration
         produced: list[tuple[str, TensorType]] = []
         operands = tuple(
-            self._operand(number, kind, copy, produced)
-            for number, kind in enumerate(configuration.inputs)
+            self._operand(place, kind, copy, produced)
+            for place, kind in enumerate(configuration.inputs)
         )
         results = [
             (f"y_{index}_{copy}", part)
@@ -126,7 +126,7 @@ class _Builder:
         return build_graph(name, self._inputs, weights, [*nodes, trigger], [_OUTPUT])
 
     def _operand(
-        self, number: int, kind: ValueType, copy: int, produced: list[tuple[str, TensorType]]
+        self, index: int, kind: ValueType, copy: int, produced: list[tuple[str, TensorType]]
     ) -> str:
         """Return the name of one copy's operand: a weight, or what a node has just produced.
 
@@ -134,45 +134,45 @@ class _Builder:
             produced: the latter are added.
         """
         names = []
-        for part, each in enumerate(tensors_of(kind)):
-            if number in self._weight_operands:
-                names.append(f"w{number}_{part}_{copy}")
-                self._weights[names[-1]] = Weight(each, self._draw(number, each))
+        for part, tensor_type in enumerate(tensors_of(kind)):
+            if index in self._weight_operands:
+                names.append(f"w{index}_{part}_{copy}")
+                self._weights[names[-1]] = Weight(tensor_type, self._draw(index, tensor_type))
             else:
-                names.append(self._produced(number, part, each, copy))
-                produced.append((names[-1], each))
+                names.append(self._produced(index, part, tensor_type, copy))
+                produced.append((names[-1], tensor_type))
         if not isinstance(kind, tuple):
             return names[0]
-        self._nodes.append(Node("noop", tuple(names), (f"t{number}_{copy}",)))
-        return f"t{number}_{copy}"
+        self._nodes.append(Node("noop", tuple(names), (f"t{index}_{copy}",)))
+        return f"t{index}_{copy}"
 
-    def _produced(self, number: int, part: int, kind: TensorType, copy: int) -> str:
+    def _produced(self, index: int, part: int, kind: TensorType, copy: int) -> str:
         """Return the name of a value that a node computes from an input of its own."""
-        given, made = f"x{number}_{part}_{copy}", f"p{number}_{part}_{copy}"
-        first = f"x{number}_{part}_0"
-        self._inputs[given] = kind
-        self.feeds[given] = self.feeds[first] if copy else self._draw(number, kind)
+        input_name, output_name = f"x{index}_{part}_{copy}", f"p{index}_{part}_{copy}"
+        first = f"x{index}_{part}_0"
+        self._inputs[input_name] = kind
+        self.feeds[input_name] = self.feeds[first] if copy else self._draw(index, kind)
         op = "abs" if kind.dtype in _HAVE_ABS else "identity"
-        self._producers.append(Node(op, (given,), (made,)))
+        self._producers.append(Node(op, (input_name,), (output_name,)))
         self._nodes.append(self._producers[-1])
-        return made
+        return output_name
 
-    def _draw(self, number: int, kind: TensorType) -> Array:
+    def _draw(self, index: int, kind: TensorType) -> Array:
         """Return random numbers: floats in 0.5 to 1.5, which no operator overflows or dislikes."""
         shape = kind.shape
-        if _TAKE_SHAPE.get(str(dict(self._configuration.attrs).get("op_type"))) == number:
+        if _TAKE_SHAPE.get(str(dict(self._configuration.attrs).get("op_type"))) == index:
             (output,) = tensors_of(self._configuration.output)
             return np.array(output.shape, numpy_dtype(kind.dtype))
-        if self._operator.use_of(number) is Use.EXPONENT:
+        if self._operator.use_of(index) is Use.EXPONENT:
             return np.full(shape, _EXPONENT, numpy_dtype(kind.dtype))
         if kind.is_float:
             block = self._rng.random(min(kind.size, _BLOCK), dtype=np.float32) + np.float32(0.5)
             return np.resize(block.astype(numpy_dtype(kind.dtype)), shape)
-        return self._rng.integers(0, self._integers_below(number), shape).astype(kind.dtype)
+        return self._rng.integers(0, self._integers_below(index), shape).astype(kind.dtype)
 
-    def _integers_below(self, number: int) -> int:
+    def _integers_below(self, index: int) -> int:
         """Return how many values integers may have: an axis's length where they index it."""
-        if self._operator.use_of(number) is not Use.INDEX:
+        if self._operator.use_of(index) is not Use.INDEX:
             return 2
         configuration = self._configuration
         return self._operator.index_range(configuration.inputs, dict(configuration.attrs))
@@ -185,7 +185,7 @@ def _read(values: list[tuple[str, TensorType]], readers: int, copy: int) -> list
         for name, kind in values
     ]
     nodes += [
-        Node("reshape", (_SMALL,), (f"read_{_SMALL}_{number}_{copy}",), {"shape": (1, 1)})
-        for number in range(readers - len(values))
+        Node("reshape", (_SMALL,), (f"read_{_SMALL}_{index}_{copy}",), {"shape": (1, 1)})
+        for index in range(readers - len(values))
     ]
     return nodes

@@ -28,14 +28,14 @@ def processor_name(cpu_info: Path = _CPU_INFO) -> str:
 def instruction_sets(cpu_info: Path = _CPU_INFO) -> str:
     """Return those of ``INSTRUCTION_SETS`` that the processor has, else the architecture."""
     flags = (_field(cpu_info, "flags") or _field(cpu_info, "Features")).split()
-    return " ".join(each for each in INSTRUCTION_SETS if each in flags) or platform.machine()
+    return " ".join(name for name in INSTRUCTION_SETS if name in flags) or platform.machine()
 
 
 def l2_bytes(size_file: Path = _L2_SIZE) -> int:
     """Return the bytes of a core's L2 cache."""
     text = size_file.read_text(encoding="ascii").strip() if size_file.is_file() else ""
-    found = re.fullmatch(r"(\d+)([KM]?)", text)
-    return int(found[1]) * _UNITS[found[2]] if found else _L2_BYTES
+    match = re.fullmatch(r"(\d+)([KM]?)", text)
+    return int(match[1]) * _UNITS[match[2]] if match else _L2_BYTES
 
 
 def _field(cpu_info: Path, name: str) -> str:

@@ -52,7 +52,7 @@ class Taken:
 
     @property
     def is_undisturbed(self) -> bool:
-        """Whether nobody disturbed it, as far as can be told."""
+        """Whether nobody disturbed it, as far as can be known."""
         return max(self.before, self.after) <= DISTURBED
 
     @property
@@ -107,8 +107,8 @@ class Quiet:
         self._readings: deque[float] = deque(maxlen=_READINGS)
         self._best_us = memory.best_us()
         self._new = 0
-        begun = time.perf_counter()
-        while time.perf_counter() - begun < _LEARNING_S or not self._readings:
+        start_s = time.perf_counter()
+        while time.perf_counter() - start_s < _LEARNING_S or not self._readings:
             self._readings.append(thread_us(reference))
         self._renew()
 

@@ -78,8 +78,8 @@ def difference(pair: Pair, copies: int, watch: Watch, patience_s: float) -> Samp
 
     while not _is_enough(rounds, give_up):
         rounds.append((sample(pair.longer), sample(pair.shorter)))
-    found, count = differences_us(rounds)
-    p10, median, p90 = np.maximum.accumulate(np.maximum(found, 0.0) / copies).tolist()
+    percentiles, count = differences_us(rounds)
+    p10, median, p90 = np.maximum.accumulate(np.maximum(percentiles, 0.0) / copies).tolist()
     return Sample(median, p10, p90, count)
 
 
@@ -97,10 +97,10 @@ def differences_us(rounds: Sequence[Round]) -> tuple[NDArray[np.float64], int]:
     if have_undisturbed(longer, shorter):
         more, less = percentiles_us(longer, shorter)
         return more - less, min(map(len, counted_us(longer, shorter)))
-    found_steady = steady(rounds)
-    counted = found_steady if len(found_steady) >= _ENOUGH_ROUNDS else rounds
-    found = [more.corrected_us - less.corrected_us for more, less in counted]
-    return np.percentile(found, (50, 50, 90)), len(found)
+    steady_rounds = steady(rounds)
+    valid_rounds = steady_rounds if len(steady_rounds) >= _ENOUGH_ROUNDS else rounds
+    gaps_us = [more.corrected_us - less.corrected_us for more, less in valid_rounds]
+    return np.percentile(gaps_us, (50, 50, 90)), len(gaps_us)
 
 
 def warm(function: Callable[[], None], before: Callable[[], None]) -> None:
@@ -115,11 +115,13 @@ def counted_us(*functions: Sequence[Taken]) -> list[list[float]]:
     All are treated alike: corrected samples of one less undisturbed ones of another would be anything.
     """
     if have_undisturbed(*functions):
-        return [[each.time_us for each in taken if each.is_undisturbed] for taken in functions]
+        return [
+            [sample.time_us for sample in samples if sample.is_undisturbed] for samples in functions
+        ]
     return [
-        [each.corrected_us for each in taken if each.is_steady]
-        or [each.corrected_us for each in taken]
-        for taken in functions
+        [sample.corrected_us for sample in samples if sample.is_steady]
+        or [sample.corrected_us for sample in samples]
+        for samples in functions
     ]
 
 
@@ -130,17 +132,17 @@ def percentiles_us(*functions: Sequence[Taken]) -> list[NDArray[np.float64]]:
     stands in for the 10th percentile.
     """
     lowest = 10 if have_undisturbed(*functions) else 50
-    return [np.percentile(counted, (lowest, 50, 90)) for counted in counted_us(*functions)]
+    return [np.percentile(samples_us, (lowest, 50, 90)) for samples_us in counted_us(*functions)]
 
 
 def have_undisturbed(*functions: Sequence[Taken], least: int = _ENOUGH) -> bool:
     """Whether each function has so many undisturbed samples, by default as make the others not count."""
-    return all(sum(each.is_undisturbed for each in taken) >= least for taken in functions)
+    return all(sum(sample.is_undisturbed for sample in samples) >= least for samples in functions)
 
 
 def steady(rounds: Sequence[Round]) -> list[Round]:
     """Return the rounds in whose samples the processor was as disturbed after as before."""
-    return [pair for pair in rounds if all(each.is_steady for each in pair)]
+    return [pair for pair in rounds if all(sample.is_steady for sample in pair)]
 
 
 def _is_enough(rounds: Sequence[Round], give_up: float) -> bool:

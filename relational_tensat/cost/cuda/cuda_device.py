@@ -57,7 +57,7 @@ class CudaDevice:
         self._settings = settings or Settings()
         self._timer: Timer | None = None
         self._clock = Clock()
-        self.seen: dict[Configuration, Timed] = {}
+        self.timings: dict[Configuration, Timed] = {}
         self.key = DeviceKey(
             kind=KIND,
             name=library.gpu.name + _NAME_SUFFIX[math],
@@ -89,11 +89,11 @@ class CudaDevice:
         try:
             if not subject.first:
                 return _NO_KERNEL
-            (seen,) = observe([subject], stopwatch, self._settings, self._clock)
-            if isinstance(seen, Unmeasurable):
-                return seen
-            self.seen[configuration] = Timed(seen, subject.implementations)
-            return seen.samples[WARM]
+            (observation,) = observe([subject], stopwatch, self._settings, self._clock)
+            if isinstance(observation, Unmeasurable):
+                return observation
+            self.timings[configuration] = Timed(observation, subject.implementations)
+            return observation.samples[WARM]
         finally:
             stopwatch.close()
             subject.close()

@@ -99,14 +99,14 @@ def verify_on_device(library: KernelLibrary, prepared: Prepared, math: str) -> l
     results = []
     for graph in prepared.graphs:
         with Executor(plan_graph(graph, math), library) as executor:
-            found = executor.run(prepared.inputs)
-            used = executor.implementations()
-        results.append(OnDevice(*_judge(prepared, graph, found, math), used))
+            outputs = executor.run(prepared.inputs)
+            implementations = executor.implementations()
+        results.append(OnDevice(*_judge(prepared, graph, outputs, math), implementations))
     return results
 
 
 def _judge(
-    prepared: Prepared, graph: Graph, found: Sequence[Array], math: str
+    prepared: Prepared, graph: Graph, outputs: Sequence[Array], math: str
 ) -> tuple[float, float]:
     """Return the worst error and its tolerance.
 
@@ -116,10 +116,10 @@ def _judge(
     worst, limit = 0.0, 0.0
     original = prepared.graphs[0]
     names, kinds = output_names(original), original.output_types()
-    for name, kind, got, want in zip(names, kinds, found, prepared.exact, strict=True):
+    for name, kind, output, exact in zip(names, kinds, outputs, prepared.exact, strict=True):
         tf32 = kind.dtype == "float32" and math == "tf32"
         tolerance = _DEPTH * TOLERANCES["tf32" if tf32 else kind.dtype] if kind.is_float else 0.0
-        error = norm_error(np.asarray(got, np.float64), np.asarray(want, np.float64))
+        error = norm_error(np.asarray(output, np.float64), np.asarray(exact, np.float64))
         if not error <= tolerance:
             raise VerificationError(
                 f"{graph.name} on the device: output {name!r} is off by {error:.1e} relative to "

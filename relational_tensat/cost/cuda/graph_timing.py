@@ -104,7 +104,7 @@ def compare_pair(
     pair: tuple[Subject, Subject], stopwatch: Stopwatch[Subject], seconds: float
 ) -> WholeTiming | Unmeasurable:
     """Return how long two subjects take, as far as can be known in so many seconds."""
-    times_us = [stopwatch.time_us(each, WARM, 1) for each in pair]
+    times_us = [stopwatch.time_us(plan, WARM, 1) for plan in pair]
     if not all(times_us):
         return Unmeasurable("a graph takes no time: it launches no kernel")
     round_s = 2e-6 * sum(times_us)  # as much again is run and not timed
@@ -154,16 +154,18 @@ def _loaded(
     record: Record | None = None,
 ) -> Iterator[list[_Whole]]:
     """Hold graphs in memory, ready to be started, while the block runs."""
-    wholes: list[_Whole] = []
+    loaded_graphs: list[_Whole] = []
     try:
-        for graph in graphs:  # one by one: those that are loaded are given back
-            whole = _load(library, plan_graph(graph, math), inputs, record or record_launches)
-            wholes += [whole]
-        yield wholes
+        for graph in graphs:  # one by one: those that are loaded are released
+            loaded_graph = _load(
+                library, plan_graph(graph, math), inputs, record or record_launches
+            )
+            loaded_graphs += [loaded_graph]
+        yield loaded_graphs
     finally:
-        for whole in wholes:
-            whole.recorded.close()
-            whole.executor.close()
+        for loaded_graph in loaded_graphs:
+            loaded_graph.recorded.close()
+            loaded_graph.executor.close()
 
 
 def _load(

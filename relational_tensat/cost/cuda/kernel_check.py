@@ -16,37 +16,36 @@ TOLERANCES = {
 
 
 def fault(
-    found: Sequence[Array], exact: Sequence[Array], kinds: Sequence[TensorType], math: str
+    results: Sequence[Array], exact: Sequence[Array], kinds: Sequence[TensorType], math: str
 ) -> str:
     """Return what is wrong with a kernel's results, in one line; "" where nothing is.
 
     Args:
-        found: what the device computed.
+        results: what the device computed.
         exact: the same in float64.
         math: how float32 was multiplied.
     """
-    for number, (got, want, kind) in enumerate(zip(found, exact, kinds, strict=True)):
-        what = f"result {number}" if len(kinds) > 1 else "the result"
+    for index, (result, exact_result, kind) in enumerate(zip(results, exact, kinds, strict=True)):
+        label = f"result {index}" if len(kinds) > 1 else "the result"
         if not kind.is_float:
-            if not np.array_equal(got, want):
-                return (
-                    f"{what} differs from the exact one in {np.count_nonzero(got != want)} elements"
-                )
+            if not np.array_equal(result, exact_result):
+                bad = int(np.count_nonzero(result != exact_result))
+                return f"{label} differs from the exact one in {bad} elements"
             continue
-        if not np.isfinite(got).all() and np.isfinite(want).all():
-            bad = int(np.count_nonzero(~np.isfinite(got)))
-            return f"{what} has {bad} elements that are not finite: not written, or wrong"
-        error = norm_error(got, want)
+        if not np.isfinite(result).all() and np.isfinite(exact_result).all():
+            bad = int(np.count_nonzero(~np.isfinite(result)))
+            return f"{label} has {bad} elements that are not finite: not written, or wrong"
+        error = norm_error(result, exact_result)
         limit = TOLERANCES["tf32" if kind.dtype == "float32" and math == "tf32" else kind.dtype]
         if not error <= limit:
-            return f"{what} is off by {error:.1e} relative to float64, more than {limit:.0e}"
+            return f"{label} is off by {error:.1e} relative to float64, more than {limit:.0e}"
     return ""
 
 
 def norm_error(got: Array, want: Array) -> float:
     """Return ‖got - want‖ / ‖want‖ over what is finite in ``want``; NaN where ``got`` is."""
-    counted = np.isfinite(want)
-    exact = np.asarray(want, np.float64)[counted]
-    found = np.asarray(got, np.float64)[counted]
+    finite = np.isfinite(want)
+    exact = np.asarray(want, np.float64)[finite]
+    computed = np.asarray(got, np.float64)[finite]
     scale = float(np.linalg.norm(exact)) or 1.0
-    return float(np.linalg.norm(found - exact)) / scale
+    return float(np.linalg.norm(computed - exact)) / scale

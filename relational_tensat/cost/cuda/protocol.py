@@ -8,7 +8,7 @@ Everything here is arithmetic over a ``Stopwatch``: it runs against a simulated 
 4. A fixed product is timed before and after each window; windows in which it moved are dropped.
 5. Sampling ends when 50 samples are kept and their median is known to 1 %, or with 200.
 
-Graphs that are held against each other are subjects of one call. A kernel is a subject alone, between
+Graphs that are compared are subjects of one call. A kernel is a subject alone, between
 looks at the fixed product, so that its time can be kept as soon as it is known: kernels share a
 ``Clock``, and a window counts where the product took what it does among all of them.
 """
@@ -141,16 +141,18 @@ def observe(
     Returns:
         One per subject; ``Unmeasurable`` where the clock moved in too many windows.
     """
-    chosen = settings or Settings()
-    batches = [_prepare(subject, stopwatch, chosen) for subject in subjects]
-    windows: _Windows[Subject] = _Windows(clock or Clock(), chosen.tolerance)
-    while len(windows.times_us) < chosen.most_windows and not _enough(
-        windows, len(subjects), chosen
+    chosen_settings = settings or Settings()
+    batches = [_prepare(subject, stopwatch, chosen_settings) for subject in subjects]
+    windows: _Windows[Subject] = _Windows(clock or Clock(), chosen_settings.tolerance)
+    while len(windows.times_us) < chosen_settings.most_windows and not _enough(
+        windows, len(subjects), chosen_settings
     ):
         before_us = stopwatch.reference_us()
-        times = _sample(subjects, batches, stopwatch, chosen)
+        times = _sample(subjects, batches, stopwatch, chosen_settings)
         windows.add((before_us, stopwatch.reference_us()), times)
-    return [_conclude(windows, number, batches[number], chosen) for number in range(len(subjects))]
+    return [
+        _conclude(windows, index, batches[index], chosen_settings) for index in range(len(subjects))
+    ]
 
 
 def _prepare(subject: Subject, stopwatch: Stopwatch[Subject], settings: Settings) -> int:
@@ -164,8 +166,8 @@ def _prepare(subject: Subject, stopwatch: Stopwatch[Subject], settings: Settings
     each_us = took_us / settings.fewest_batch
     if each_us >= settings.short_us:
         return 1
-    wanted = int(settings.batch_us / max(each_us, 1e-3))
-    return min(max(wanted, settings.fewest_batch), settings.most_batch)
+    batch = int(settings.batch_us / max(each_us, 1e-3))
+    return min(max(batch, settings.fewest_batch), settings.most_batch)
 
 
 def _sample(
@@ -176,21 +178,21 @@ def _sample(
 ) -> dict[tuple[int, str], list[float]]:
     """Take one window: every subject in every mode, in turn, several times."""
     times: dict[tuple[int, str], list[float]] = {
-        (number, mode): [] for number in range(len(subjects)) for mode in settings.modes
+        (index, mode): [] for index in range(len(subjects)) for mode in settings.modes
     }
     for _ in range(settings.window):
-        for number, mode in times:
-            batch = batches[number]
-            taken_us = stopwatch.time_us(subjects[number], mode, batch)
-            times[number, mode].append(taken_us / batch)
+        for index, mode in times:
+            batch = batches[index]
+            taken_us = stopwatch.time_us(subjects[index], mode, batch)
+            times[index, mode].append(taken_us / batch)
     return times
 
 
 def _enough(windows: _Windows[Subject], count: int, settings: Settings) -> bool:
     """Whether all subjects have samples enough in all modes."""
-    for number in range(count):
+    for index in range(count):
         for mode in settings.modes:
-            times = _flat(windows.kept((number, mode)))
+            times = _flat(windows.kept((index, mode)))
             if len(times) < settings.fewest:
                 return False
             if len(times) < settings.most and uncertainty(times) > settings.precision:
@@ -199,10 +201,10 @@ def _enough(windows: _Windows[Subject], count: int, settings: Settings) -> bool:
 
 
 def _conclude(
-    windows: _Windows[Subject], number: int, batch: int, settings: Settings
+    windows: _Windows[Subject], index: int, batch: int, settings: Settings
 ) -> Observation | Unmeasurable:
-    kept = {mode: windows.kept((number, mode)) for mode in settings.modes}
-    first = kept[settings.modes[0]]
+    samples_us = {mode: windows.kept((index, mode)) for mode in settings.modes}
+    first = samples_us[settings.modes[0]]
     total = len(windows.times_us)
     dropped = total - len(first)
     if len(_flat(first)) < settings.fewest:
@@ -215,8 +217,8 @@ def _conclude(
         for time_us in window
     ]
     return Observation(
-        samples={mode: summarize(_flat(times)) for mode, times in kept.items()},
-        times_us={mode: tuple(_flat(times)) for mode, times in kept.items()},
+        samples={mode: summarize(_flat(times)) for mode, times in samples_us.items()},
+        times_us={mode: tuple(_flat(times)) for mode, times in samples_us.items()},
         batch=batch,
         noise=noise_floor(_flat(first[::2]), _flat(first[1::2])),
         windows=total,

@@ -31,7 +31,7 @@ def graph_of(configuration: Configuration) -> Graph:
     inputs: dict[str, TensorType] = {}
     nodes: list[Node] = []
     operands: list[str] = []
-    for number, kind in enumerate(configuration.inputs):
+    for index, kind in enumerate(configuration.inputs):
         names = []
         for part in tensors_of(kind):
             if part.dtype not in DTYPE_BYTES:
@@ -41,8 +41,8 @@ def graph_of(configuration: Configuration) -> Graph:
         if isinstance(kind, TensorType):
             operands += names
         else:
-            nodes.append(Node("noop", tuple(names), (f"tuple{number}",)))
-            operands.append(f"tuple{number}")
+            nodes.append(Node("noop", tuple(names), (f"tuple{index}",)))
+            operands.append(f"tuple{index}")
     multiple = get_operator(configuration.op).multi_output
     count = len(tensors_of(configuration.output)) if multiple else 1
     outputs = tuple(f"y{i}" for i in range(count))
@@ -56,9 +56,9 @@ def weight_inputs(configuration: Configuration) -> frozenset[str]:
     weights = get_operator(configuration.op).weight_operands(configuration.inputs)
     names: set[str] = set()
     first = 0
-    for number, kind in enumerate(configuration.inputs):
+    for index, kind in enumerate(configuration.inputs):
         count = len(tensors_of(kind))
-        if number in weights:
+        if index in weights:
             names.update(f"x{i}" for i in range(first, first + count))
         first += count
     return frozenset(names)

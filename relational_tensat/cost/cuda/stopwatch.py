@@ -32,8 +32,8 @@ class SubjectStopwatch:
             return self._timer.time_us(before, lambda: subject.start(launches[0]))
 
         def all_of_them() -> None:
-            for number in range(batch):
-                subject.start(launches[number % len(launches)])
+            for index in range(batch):
+                subject.start(launches[index % len(launches)])
 
         key = (id(subject), mode, batch)
         if key not in self._recorded:

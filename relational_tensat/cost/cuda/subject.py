@@ -110,25 +110,25 @@ def _check(subject: Subject, graph: Graph, math: str) -> None:
         choice, bound = library.choose(step.call, _resolver(plan, lambda _: address))
         subject.choices.append(choice)
         subject.first.append(bound)
-    needed = max(call.workspace_bytes for call in subject.first)
-    subject.workspace = library.allocate(needed) if needed else 0
+    workspace_bytes = max(call.workspace_bytes for call in subject.first)
+    subject.workspace = library.allocate(workspace_bytes) if workspace_bytes else 0
     library.poison(address, plan.total_bytes)
     library.synchronize()
     for name, tensor in plan.inputs.items():
         place = address + plan.offsets[tensor.ref.buffer]
         library.write(place, encode(inputs[name], tensor.type.dtype))
     subject.start(subject.first)
-    found = [_read(library, plan, address, number) for number in range(len(plan.outputs))]
+    results = [_read(library, plan, address, index) for index in range(len(plan.outputs))]
     has_products = get_operator(graph.nodes[-1].op).family.has_products
     rounding = math if has_products else "fp32"  # nothing else uses tensor cores
-    wrong = fault(found, exact, graph.output_types(), rounding)
+    wrong = fault(results, exact, graph.output_types(), rounding)
     if wrong:
         names = "+".join(subject.implementations)
         raise InputError(f"{graph.name} on {names}: {wrong}")
 
 
-def _read(library: CudaLibrary, plan: Plan, address: int, number: int) -> Array:
-    tensor = plan.outputs[number]
+def _read(library: CudaLibrary, plan: Plan, address: int, index: int) -> Array:
+    tensor = plan.outputs[index]
     place = address + plan.offsets[tensor.ref.buffer] + tensor.ref.offset_bytes
     return decode(library.read(place, tensor.type.nbytes), tensor.type)
 
@@ -137,11 +137,13 @@ def _copy(subject: Subject, count: int) -> None:
     """Copy the memory, inputs and all, and bind the calls to each copy."""
     library, plan, first = subject.library, subject.plan, subject.copies[0]
     while len(subject.copies) < count:
-        here = _allocate(subject)
-        library.gpu.driver.memcpy_dtod(here, first, plan.total_bytes)
+        copy_address = _allocate(subject)
+        library.gpu.driver.memcpy_dtod(copy_address, first, plan.total_bytes)
         bases = {
-            "warm": lambda buffer, here=here: here if buffer in subject.weights else first,
-            "cold": lambda buffer, here=here: here,
+            "warm": lambda buffer, copy_address=copy_address: (
+                copy_address if buffer in subject.weights else first
+            ),
+            "cold": lambda buffer, copy_address=copy_address: copy_address,
         }
         subject.warm.append(_bind_again(subject, bases["warm"]))
         subject.cold.append(_bind_again(subject, bases["cold"]))

@@ -46,7 +46,7 @@ def test_configurations_are_measured(library: CudaDouble) -> None:
     ((found, sample),) = device.measure([each])
     assert found is each
     assert sample == Sample(7.5, 7.5, 7.5, 2)  # four launches a batch, 30 µs together
-    timed = device.seen[each]
+    timed = device.timings[each]
     assert timed.implementations == ("kernels",)
     assert timed.observation.samples["cold"].median_us == 7.5
     assert device.key.libraries == {"kernels": "double", "math": "fp32"}
@@ -59,7 +59,7 @@ def test_results_come_in_the_order_asked_for_one_by_one(library: CudaDouble) -> 
     results = device.measure(given)
     for number, each in enumerate(given, start=1):
         assert next(results)[0] is each
-        assert len(device.seen) == number  # the others have not been touched
+        assert len(device.timings) == number  # the others have not been touched
 
 
 class _Killed(BaseException):
