@@ -35,6 +35,10 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
     """
     if result.untrusted_rules:
         console.print(Text(untrusted_line(result), style="bold red"))
+    for rejection in result.rejections:
+        console.print(Text(rejection.why, style="bold red"))
+        for line in rejection.reproduction:
+            console.print(f"  {line}")
     console.print(Text(f"{result.model}", style="bold"))
     console.print(cost_line(result))
     if any((result.costs.measured, result.costs.cached, result.costs.recorded)):
@@ -47,7 +51,8 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
     if profile:
         print_time_spent(result, console)
     _print_verification(result, console)
-    for note in result.notes:
+    headlines = [rejection.why for rejection in result.rejections]
+    for note in (note for note in result.notes if note not in headlines):
         console.print(f"note: {note}")
     if result.output is not None:
         console.print(f"written to {result.output}")
@@ -101,13 +106,23 @@ def untrusted_line(result: Result) -> str:
 def summary_line(result: Result) -> str:
     """Return the whole result in one line."""
     where = f" → {result.output}" if result.output else ""
-    error = f"{result.verification.max_relative_error:.1e}"
     warning = f"{untrusted_line(result)}; " if result.untrusted_rules else ""
     whole = f"{whole_line(result.whole, result.cost_profile)}; " if result.whole else ""
     return (
         f"{warning}{result.model}{where}: {cost_line(result)}; {whole}{_confidence(result)}; "
-        f"{result.stop_reason}; verified, worst relative error {error}"
+        f"{result.stop_reason}; {_verdict(result)}{_rejected(result)}"
     )
+
+
+def _verdict(result: Result) -> str:
+    """Return in a few words what was compared; "verified" only where something was."""
+    if result.verification.ok:
+        return f"verified, worst relative error {result.verification.max_relative_error:.1e}"
+    return "the original, unchanged" if result.unchanged else "not compared"
+
+
+def _rejected(result: Result) -> str:
+    return "".join(f"; {rejection.why}" for rejection in result.rejections)
 
 
 def _print_operators(result: Result, console: Console) -> None:
@@ -168,7 +183,9 @@ def _print_search(result: Result, console: Console) -> None:
 def _confidence(result: Result) -> str:
     """Return how good the extracted graph is known to be; "optimal" only where it was proven."""
     if result.keeps_original:
-        return f"the original, as what is cheaper by the sums is slower whole; {_proven(result)}"
+        slower = result.whole is not None and result.whole.keeps_original
+        reason = "slower whole" if slower else "not known to be right"
+        return f"the original, as what is cheaper by the sums is {reason}; {_proven(result)}"
     return _proven(result)
 
 
@@ -183,10 +200,13 @@ def _proven(result: Result) -> str:
 
 def _print_verification(result: Result, console: Console) -> None:
     verification = result.verification
-    console.print(
-        f"verified: {verification.runs} comparisons, "
-        f"worst relative error {verification.max_relative_error:.2e}"
-    )
+    if verification.ok:
+        console.print(
+            f"verified: {verification.runs} comparisons, "
+            f"worst relative error {verification.max_relative_error:.2e}"
+        )
+    else:
+        console.print(f"nothing compared: {_verdict(result)}")
     for sentence in verification.checked:
         checks = [c for c in verification.outputs if c.check == sentence.partition(":")[0]]
         worst = max(checks, key=lambda check: check.max_relative_error)

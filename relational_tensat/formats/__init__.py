@@ -11,12 +11,13 @@ from relational_tensat.base.errors import MissingDependencyError, UsageError
 from relational_tensat.base.paths import model_suffix
 from relational_tensat.formats.json_read import read_json
 from relational_tensat.formats.json_write import write_json
+from relational_tensat.formats.same_file import copy_model
 from relational_tensat.tensor import Graph
 
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["from_onnx_model", "load_model", "save_model", "to_onnx_model"]
+__all__ = ["copy_model", "from_onnx_model", "load_model", "save_model", "to_onnx_model"]
 
 
 def load_model(path: Path, dims: Mapping[str, int] | None = None) -> Graph:

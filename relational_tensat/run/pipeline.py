@@ -19,8 +19,9 @@ from relational_tensat.run.options import Options
 from relational_tensat.run.progress import Progress, Silent
 from relational_tensat.run.result import ExtractionSummary, Result
 from relational_tensat.run.stages.loading import load, share
-from relational_tensat.run.stages.returning import choose, time, verify, write
+from relational_tensat.run.stages.returning import choose, time, write
 from relational_tensat.run.stages.searching import explore, extract
+from relational_tensat.run.stages.verifying import verify
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 
@@ -58,12 +59,14 @@ def optimize(
     Returns:
         The graph, its cost before and after, and how it was found. It never costs more than the
         original: where nothing cheaper is found, or what was found is slower whole on the device that
-        costs are measured on, the original is returned.
+        costs are measured on, computes something else, or could not be compared, the original is
+        returned.
 
     Raises:
         UsageError: a rule, profile, dimension or input does not exist, or a path is unusable.
         InputError: the model, a rule file, a profile or an input file cannot be used.
-        VerificationError: the optimized graph computes something else; nothing is written.
+        VerificationError: with the option ``strict``, the optimized graph computes something else;
+            nothing is written.
         NoSolutionError: no graph could be extracted within the limits.
         UnsoundRuleError: a rule united two classes of different types.
         MissingDependencyError: the device that costs are to be measured on is not here.
@@ -124,7 +127,8 @@ def carry_out(state: RunState, stages: Sequence[Stage]) -> Result:
 
 def _result(state: RunState) -> Result:
     cost, extraction, exploration = state.cost, state.extraction, state.exploration
-    before, after = graph_cost_us(state.graph, cost), graph_cost_us(state.chosen, cost)
+    before = graph_cost_us(state.graph, cost)
+    after = before if state.copies_file else graph_cost_us(state.chosen, cost)
     bound = min(extraction.bound_us, after)
     return Result(
         model=state.source.name if isinstance(state.source, Graph) else str(state.source),
@@ -143,7 +147,7 @@ def _result(state: RunState) -> Result:
         statements=exploration.statements,
         stop_reason=exploration.stop_reason,
         rules=exploration.rules,
-        rules_used={} if state.chosen is state.original else state.rules_used,
+        rules_used={} if state.is_unchanged else state.rules_used,
         log=exploration.log,
         extraction=ExtractionSummary.of(extraction),
         extractions=state.extractions,
@@ -157,4 +161,6 @@ def _result(state: RunState) -> Result:
         untrusted_rules=state.untrusted,
         costs=cost.counts,
         whole=state.whole,
+        unchanged=state.is_unchanged,
+        rejections=state.rejections,
     )

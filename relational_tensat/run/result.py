@@ -87,13 +87,29 @@ class WholeRun:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a graph that was extracted is not returned.
+
+    Attributes:
+        why: one sentence.
+        rule: the rule whose application made the graph wrong; "" where none is known.
+        reproduction: lines that show it.
+    """
+
+    why: str
+    rule: str = ""
+    reproduction: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Result:
     """An optimized graph and how it was found.
 
     Attributes:
         model: the model's path as given, or the graph's name.
-        graph: the optimized graph as written: what depends on weights only is folded.
+        graph: the optimized graph as written: what depends on weights only is folded. Where nothing was
+            saved, it is the original as it was read.
         original: the graph that was given.
         cost_profile: the name of the cost model.
         costs: how many configurations were measured, cached, recorded and estimated.
@@ -117,7 +133,10 @@ class Result:
         seconds: per phase: load (the model, the rules), explore, extract, verify, whole (running
             both graphs), write, and total; measure is a part of these.
         time_spent: where the seconds of explore and extract went.
-        verification: what was compared, and the errors found.
+        verification: what was compared, and the errors found; nothing where the original's file is
+            what is returned.
+        unchanged: whether the original is returned; its file is copied where the format is the same.
+        rejections: why graphs that were extracted are not returned.
         output: the file written; None if none was asked for.
         notes: what the reader should know beside the figures, one sentence each.
         blocks: what was explored once and reused; None if nothing was.
@@ -156,6 +175,8 @@ class Result:
     resumed_after: int | None = None
     time_spent: TimeSpent = field(default_factory=TimeSpent)
     whole: WholeRun | None = None
+    unchanged: bool = False
+    rejections: tuple[Rejection, ...] = ()
 
     @property
     def saturated(self) -> bool:
@@ -164,8 +185,10 @@ class Result:
 
     @property
     def keeps_original(self) -> bool:
-        """Whether the original is returned because what was extracted is slower whole."""
-        return self.whole is not None and self.whole.keeps_original
+        """Whether the original is returned although what was extracted is cheaper, as it is slower
+        whole or was rejected."""
+        is_slower = self.whole is not None and self.whole.keeps_original
+        return is_slower or (self.unchanged and bool(self.rejections))
 
     @property
     def ops_before(self) -> dict[str, int]:
@@ -242,6 +265,10 @@ class Result:
                 }
                 for name, stats in self.rules.items()
             },
+            "unchanged": self.unchanged,
+            "rejections": [asdict(rejection) for rejection in self.rejections],
+            "notes": list(self.notes),
+            "cautions": list(self.verification.warnings),
             "output": None if self.output is None else str(self.output),
             "resumed_after": self.resumed_after,
             "untrusted_rules": dict(self.untrusted_rules),

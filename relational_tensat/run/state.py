@@ -21,7 +21,7 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.run.options import Options
 from relational_tensat.run.phases import Phases
 from relational_tensat.run.progress import Progress
-from relational_tensat.run.result import WholeRun
+from relational_tensat.run.result import Rejection, WholeRun
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify import Verification
 
@@ -63,6 +63,7 @@ class RunState:
 
         chosen: (choose) the original or the extracted graph.
         folded, verification: (verify) the chosen graph as it is written, and how it compares.
+        rejections: why graphs that were extracted are not returned.
         whole: (time) how long both take end to end; None where that was not timed.
     """
 
@@ -102,6 +103,7 @@ class RunState:
     chosen: Graph = _LATER
     folded: Graph = _LATER
     verification: Verification = _LATER
+    rejections: tuple[Rejection, ...] = ()
     whole: WholeRun | None = None
 
     @classmethod
@@ -133,9 +135,25 @@ class RunState:
         return None if isinstance(self.source, Graph) else Path(self.source)
 
     @property
+    def is_unchanged(self) -> bool:
+        """Whether the original is what is returned."""
+        return self.chosen is self.original
+
+    @property
+    def copies_file(self) -> bool:
+        """Whether what is returned is the file that the model is from, as it is."""
+        if not self.is_unchanged or self.file is None:
+            return False
+        return self.target is None or self.target.suffix.lower() == self.file.suffix.lower()
+
+    @property
     def keeps_original(self) -> bool:
-        """Whether the original is returned because what was extracted is slower end to end."""
-        return self.whole is not None and self.whole.keeps_original
+        """Whether the original is returned although what was extracted is cheaper.
+
+        That is so where it is slower end to end, or was rejected.
+        """
+        is_slower = self.whole is not None and self.whole.keeps_original
+        return is_slower or (self.is_unchanged and bool(self.rejections))
 
     def noting(self, *notes: str) -> RunState:
         """Return the same state with further notes; empty ones are left out."""

@@ -59,6 +59,10 @@ class Verification:
         )
 
 
+#: Of a graph that is the original: there is nothing to compare.
+UNCHANGED = Verification(runs=0, outputs=(), checked=())
+
+
 def not_compared(why: str) -> Verification:
     """Return a verification in which nothing could be compared, and the reason."""
     return Verification(runs=0, outputs=(), checked=(), warnings=(why,))

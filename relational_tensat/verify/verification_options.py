@@ -21,3 +21,7 @@ class VerificationOptions(OptionGroup):
         None, "random inputs per set of weights", name="verify_runs", metavar="N", minimum=1,
         default_text="2, or 1 over 5 Gflop",
     )  # fmt: skip
+    strict: bool = option(
+        False, "end with exit code 4 where the optimized graph computes something else, instead of "
+        "returning another or the original",
+    )  # fmt: skip

@@ -36,6 +36,10 @@ SCHEMA: dict[str, Any] = {
     "time_spent": {"phases": None, "statements": list},  # seconds per phase; STATEMENT
     "verified": {"ok": bool, "max_relative_error": NUMBER, "runs": int},
     "rules": None,  # one RULE per name
+    "unchanged": bool,
+    "rejections": list,  # why, rule, reproduction
+    "notes": list,
+    "cautions": list,
     "output": (str, type(None)),
     "resumed_after": (int, type(None)),  # the last complete iteration before a run was taken up
     "untrusted_rules": None,  # why, per name

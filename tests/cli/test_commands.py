@@ -105,7 +105,7 @@ def test_a_mismatch_is_exit_code_4_and_no_file(
     argv = ["run", str(model), "--rules", str(rules), "--quiet"]
     assert main(argv) == 3
     assert "unsound" in capsys.readouterr().err
-    assert main([*argv, "--allow-unsound"]) == 4
+    assert main([*argv, "--allow-unsound", "--strict"]) == 4
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1

@@ -15,7 +15,8 @@ from relational_tensat.cli.run_text import print_report, summary_line
 from relational_tensat.cli.run_watch import ConsoleProgress
 from relational_tensat.explore import IterationReport
 from relational_tensat.extract.anytime import ExtractionEntry
-from relational_tensat.run.result import ExtractionSummary, Result
+from relational_tensat.run.result import ExtractionSummary, Rejection, Result
+from relational_tensat.verify.verification import UNCHANGED
 from tests.cli.results import example_result
 from tests.cli.schema import check_schema
 
@@ -79,6 +80,36 @@ def test_the_summary_is_one_line() -> None:
     assert "\n" not in line
     assert "40.00 µs → 30.00 µs" in line
     assert "gap 10.00%" in line
+
+
+def test_verified_is_said_only_where_something_was_compared() -> None:
+    compared = example_result()
+    assert "verified, worst relative error 1.5e-15" in summary_line(compared)
+    same = replace(compared, unchanged=True, verification=UNCHANGED)
+    assert "the original, unchanged" in summary_line(same)
+    assert "nothing compared: the original, unchanged" in printed(same)
+    for text in (summary_line(same), printed(same)):
+        assert "verified" not in text
+    assert not json.loads(json_report(same))["verified"]["ok"]
+
+
+def test_a_rejected_graph_is_the_first_that_is_said() -> None:
+    rejection = Rejection("step 3 is wrong: the original is kept", "some-rule", ("a = b",))
+    result = replace(
+        example_result(), unchanged=True, rejections=(rejection,), notes=(rejection.why, "more")
+    )
+    lines = printed(result).splitlines()
+    assert lines[:2] == [rejection.why, "  a = b"]
+    assert printed(result).count(rejection.why) == 1
+    assert "note: more" in lines
+    assert rejection.why in summary_line(result)
+    found = json.loads(json_report(result))
+    check_schema(found)
+    assert found["rejections"] == [
+        {"why": rejection.why, "rule": "some-rule", "reproduction": ["a = b"]}
+    ]
+    assert found["notes"] == [rejection.why, "more"]
+    assert found["cautions"] == list(result.verification.warnings)
 
 
 def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_a_loss_keeps_the_original(device: FakeDevice, options: Options, tmp_pat
     assert not result.optimal  # a graph of 6 µs by the sums was found
     assert (result.bound_us, result.gap) == (6.0, pytest.approx(0.4))
     assert result.rules_used == {}
-    assert result.verification.ok and result.verification.runs > 0
+    assert result.unchanged and result.verification.ok and result.verification.runs > 0
     (note,) = [each for each in result.notes if "run whole" in each]
     assert note == (
         "the extracted graph should take 6.00 µs under cpu, the original 10.00, but run whole it takes "

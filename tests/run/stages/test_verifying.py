@@ -1,0 +1,97 @@
+"""Nothing changed is returned that was not compared; the worst outcome is the file one had."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from relational_tensat import Options, optimize
+from relational_tensat.cli.main import main
+from relational_tensat.formats import load_model, save_model
+from relational_tensat.tensor import Node, build_graph
+from tests.graphs import f32
+
+onnx = pytest.importorskip("onnx")
+
+FLOAT = onnx.TensorProto.FLOAT
+
+
+def saved(path: Path, nodes: list[object], inputs: dict[str, tuple[int, list[int]]]) -> Path:
+    """Write a model that returns "y", [2, 3], and may have operators of a domain "mine"."""
+    helper = onnx.helper
+    infos = [helper.make_tensor_value_info(name, *kind) for name, kind in inputs.items()]
+    graph = helper.make_graph(
+        nodes,
+        "m",
+        infos,
+        [helper.make_tensor_value_info("y", FLOAT, [2, 3])],
+        value_info=[helper.make_tensor_value_info(n, FLOAT, [2, 3]) for n in ("a", "b", "t")],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
+    onnx.save_model(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    return path
+
+
+def with_strings(path: Path) -> Path:
+    """A model with something to save, and an input that cannot be drawn."""
+    node = onnx.helper.make_node
+    nodes = [
+        node("Relu", ["x"], ["a"]),
+        node("Relu", ["a"], ["b"]),
+        node("StringNormalizer", ["s"], ["upper"], case_change_action="UPPER"),
+        node("Add", ["b", "x"], ["y"]),
+    ]
+    path = saved(path, nodes, {"x": (FLOAT, [2, 3]), "s": (onnx.TensorProto.STRING, [1])})
+    model = onnx.load(path)
+    upper = onnx.helper.make_tensor_value_info("upper", onnx.TensorProto.STRING, [1])
+    model.graph.output.append(upper)
+    onnx.save_model(model, path)
+    return path
+
+
+def test_nothing_that_was_not_compared_is_returned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = with_strings(tmp_path / "m.onnx"), tmp_path / "out.onnx"
+    argv = ["run", str(source), "-o", str(target), "--iterations", "2"]
+    assert main([*argv, "--quiet"]) == 0
+    line = capsys.readouterr().out
+    assert line.count("\n") == 1
+    assert "verified" not in line
+    assert "nothing could be compared" in line and "cannot be drawn" in line
+    assert target.read_bytes() == source.read_bytes()
+    assert main([*argv, "--json", "--quiet"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["unchanged"] and not found["verified"]["ok"]
+    assert found["cost_after_us"] == found["cost_before_us"]
+    assert not found["optimal"]
+    assert "nothing could be compared" in found["rejections"][0]["why"]
+    assert main(argv) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("nothing could be compared")
+    assert "byte for byte" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("suffix", ["json", "onnx"])
+def test_where_nothing_is_saved_the_file_is_the_original(suffix: str, tmp_path: Path) -> None:
+    graph = build_graph("m", {"x": f32(2, 3)}, {}, [Node("relu", ("x",), ("y",))], ["y"])
+    source, target = tmp_path / f"m.{suffix}", tmp_path / f"out.{suffix}"
+    save_model(graph, source)
+    if suffix == "json":
+        source.write_text(source.read_text() + "\n\n")  # as nobody else would write it
+    result = optimize(source, Options.of(iterations=1), output=target)
+    assert target.read_bytes() == source.read_bytes()
+    assert result.unchanged and not result.keeps_original
+    assert not result.verification.ok and result.verification.runs == 0
+    assert "the written file is the original, byte for byte" in result.notes
+
+
+def test_another_format_is_converted_and_compared(tmp_path: Path) -> None:
+    graph = build_graph("m", {"x": f32(2, 3)}, {}, [Node("relu", ("x",), ("y",))], ["y"])
+    save_model(graph, tmp_path / "m.json")
+    target = tmp_path / "out.onnx"
+    result = optimize(tmp_path / "m.json", Options.of(iterations=1), output=target)
+    assert result.unchanged and result.verification.ok
+    assert load_model(target).count_ops() == graph.count_ops()
