@@ -9,6 +9,7 @@ from rich.console import Console
 
 from relational_tensat.cli.console import table
 from relational_tensat.rules.soundness.parallel import Verified
+from relational_tensat.tensor.types import FLOAT_DTYPES
 
 
 def print_verdicts(results: Sequence[Verified], seconds: float, console: Console) -> None:
@@ -84,6 +85,31 @@ def _print_counts(results: Sequence[Verified], seconds: float, console: Console)
             f"{len(approximate)} of them about real numbers, so compared in float64:"
             f" {', '.join(approximate)}"
         )
+    console.print(
+        f"in machine arithmetic: {len(proved(results))} proved on integers of every width,"
+        f" {len(moderate(results))} on moderate floats only"
+    )
+
+
+def proved(results: Sequence[Verified]) -> list[str]:
+    """Return the names of the rules that are proved in every integer type that they are met in."""
+    return [
+        result.verdict.rule
+        for result in results
+        if any(dtype not in FLOAT_DTYPES for dtype in result.verdict.types)
+        and all(
+            evidence == "proved"
+            for dtype, evidence in result.verdict.types.items()
+            if dtype not in FLOAT_DTYPES
+        )
+    ]
+
+
+def moderate(results: Sequence[Verified]) -> list[str]:
+    """Return the names of the rules that hold for moderate floats only, in some element type."""
+    return [
+        result.verdict.rule for result in results if "moderate" in result.verdict.types.values()
+    ]
 
 
 def _print_failure(result: Verified, console: Console) -> None:
