@@ -77,9 +77,9 @@ class _Builder:
         for name, class_id in self._outputs:
             self._emit_output(name, class_id)
         original = self._original
-        used = {name for node in self._nodes for name in node.inputs}
-        used.update(name for name, _ in self._outputs)
-        weights = {name: w for name, w in original.weights.items() if name in used}
+        used_names = {name for node in self._nodes for name in node.inputs}
+        used_names.update(name for name, _ in self._outputs)
+        weights = {name: w for name, w in original.weights.items() if name in used_names}
         return build_graph(
             original.name,
             original.inputs,
@@ -92,16 +92,16 @@ class _Builder:
 
     def _topological(self) -> list[int]:
         order: list[int] = []
-        done: set[int] = set()
+        emitted: set[int] = set()
         for _, output in self._outputs:
             stack = [output]
             while stack:
                 class_id = stack[-1]
-                waiting = [c for c in self._chosen[class_id].children if c not in done]
-                if class_id in done or not waiting:
+                waiting = [c for c in self._chosen[class_id].children if c not in emitted]
+                if class_id in emitted or not waiting:
                     stack.pop()
-                    if class_id not in done:
-                        done.add(class_id)
+                    if class_id not in emitted:
+                        emitted.add(class_id)
                         order.append(class_id)
                     continue
                 stack.extend(reversed(waiting))
@@ -150,10 +150,10 @@ class _Builder:
                 return name
         return self._fresh(f"{op}_{class_id}")
 
-    def _fresh(self, wanted: str) -> str:
-        name, number = wanted, 1
+    def _fresh(self, base: str) -> str:
+        name, index = base, 1
         while name in self._taken:
-            name, number = f"{wanted}_{number}", number + 1
+            name, index = f"{base}_{index}", index + 1
         self._taken.add(name)
         return name
 

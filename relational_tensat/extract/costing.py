@@ -22,23 +22,31 @@ def fill_costs(egraph: EGraph, cost: CostModel) -> None:
     rows = egraph.database.run("cost/uncosted", provisional=provisional)
     if not rows:
         return
-    signatures = {int(number): _configuration(egraph, int(number)) for number, _ in rows}
-    matter = {
-        int(number)
-        for number, matters in rows
-        if matters or source.is_instant or source.is_free(signatures[int(number)])
+    configurations = {
+        int(signature): _configuration(egraph, int(signature)) for signature, _ in rows
     }
-    answers = source.ask(signatures[number] for number in signatures if number in matter)
+    matter = {
+        int(signature)
+        for signature, matters in rows
+        if matters or source.is_instant or source.is_free(configurations[int(signature)])
+    }
+    answers = source.ask(
+        configurations[signature] for signature in configurations if signature in matter
+    )
     costs, labels = [], []
-    for number, configuration in signatures.items():
-        if number in matter:
+    for signature, configuration in configurations.items():
+        if signature in matter:
             costs.append(answers[configuration].cost_us)
             labels.append(source.label(answers[configuration].origin))
         else:
             costs.append(source.peek_us(configuration))
             labels.append(provisional)
-    egraph.database.run("cost/drop_provisional", provisional=provisional, signatures=[*signatures])
-    egraph.database.insert("cost", {"signature": [*signatures], "cost_us": costs, "source": labels})
+    egraph.database.run(
+        "cost/drop_provisional", provisional=provisional, signatures=[*configurations]
+    )
+    egraph.database.insert(
+        "cost", {"signature": [*configurations], "cost_us": costs, "source": labels}
+    )
 
 
 def forget_costs(egraph: EGraph) -> None:

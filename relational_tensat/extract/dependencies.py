@@ -62,13 +62,13 @@ def cyclic_sets(problem: ExtractionProblem, choice: Ints) -> list[list[int]]:
 
     A class that needs itself is a cycle of one.
     """
-    seen = {problem.root}
+    reached = {problem.root}
     order = [problem.root]
     for klass in order:
         node = int(choice[klass])
         for child in problem.children(node).tolist() if node != UNUSED else ():
-            if child not in seen:
-                seen.add(child)
+            if child not in reached:
+                reached.add(child)
                 order.append(child)
     place = {klass: position for position, klass in enumerate(order)}
     successors = [

@@ -68,16 +68,18 @@ def extract(
     limits = SolverOptions(step, process.threads, process.seed, techniques)
     with step.watching(), no_garbage_collection():  # it took 40 % of large searches
         search = search_ilp(problem, options.ilp_cycles, limits, progress, start)
-    found = _result(problem, search.best, search.bound_us, method, begin, "; ".join(search.notes))
-    if found.cost_us > search.baseline_us * (1 + EQUAL):
+    extraction = _result(
+        problem, search.best, search.bound_us, method, begin, "; ".join(search.notes)
+    )
+    if extraction.cost_us > search.baseline_us * (1 + EQUAL):
         raise RelationalTensatError(
-            f"the extracted graph costs {found.cost_us} µs, a plainer method's {search.baseline_us}"
+            f"the extracted graph costs {extraction.cost_us} µs, a plainer method's {search.baseline_us}"
         )
     return replace(
-        found,
+        extraction,
         interrupted=step.happened,
         reductions=dict(techniques.dropped),
-        reduced_size=techniques.left,
+        reduced_size=techniques.size_after,
         simplex_iterations=limits.work.simplex_iterations,
         branch_nodes=limits.work.branch_nodes,
     )
@@ -97,12 +99,12 @@ def _greedy(
 
 def _over_after(seconds: float) -> Callable[[], bool]:
     """Return a question whether so many seconds have passed since it was asked first."""
-    asked: list[float] = []
+    times_s: list[float] = []
 
     def is_over() -> bool:
-        asked.append(now_s())
-        del asked[1:-1]
-        return asked[-1] - asked[0] > seconds or seconds <= 0
+        times_s.append(now_s())
+        del times_s[1:-1]
+        return times_s[-1] - times_s[0] > seconds or seconds <= 0
 
     return is_over
 

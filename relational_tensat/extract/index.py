@@ -24,13 +24,13 @@ Adjacency: TypeAlias = Sequence[Sequence[int]]
 def _made_once(
     make: Callable[[ExtractionProblem], Adjacency],
 ) -> Callable[[ExtractionProblem], Adjacency]:
-    made: WeakKeyDictionary[ExtractionProblem, Adjacency] = WeakKeyDictionary()
+    cached: WeakKeyDictionary[ExtractionProblem, Adjacency] = WeakKeyDictionary()
 
     @wraps(make)
     def remembered(problem: ExtractionProblem) -> Adjacency:
-        lists = made.get(problem)
+        lists = cached.get(problem)
         if lists is None:
-            lists = made[problem] = make(problem)
+            lists = cached[problem] = make(problem)
         return lists
 
     return remembered
@@ -78,12 +78,14 @@ def derivations(
         problem: the e-graph.
         usable: per e-node, whether it may be used; by default all may.
     """
-    missing = np.diff(problem.child_ptr).tolist()
+    missing_count = np.diff(problem.child_ptr).tolist()
     is_usable = [True] * problem.n_nodes if usable is None else usable.tolist()
     node_class = problem.node_class.tolist()
     users = parents_by_class(problem)
     derived: dict[int, int] = {}
-    ready = deque(node for node, count in enumerate(missing) if count == 0 and is_usable[node])
+    ready = deque(
+        node for node, count in enumerate(missing_count) if count == 0 and is_usable[node]
+    )
     while ready:
         node = ready.popleft()
         klass = node_class[node]
@@ -91,7 +93,7 @@ def derivations(
             continue
         derived[klass] = node
         for user in users[klass]:
-            missing[user] -= 1
-            if missing[user] == 0 and is_usable[user]:
+            missing_count[user] -= 1
+            if missing_count[user] == 0 and is_usable[user]:
                 ready.append(user)
     return derived

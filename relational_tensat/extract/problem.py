@@ -165,8 +165,8 @@ def reachable(problem: ExtractionProblem, choice: Ints) -> Ints:
         RelationalTensatError: as for :func:`topological_order`.
     """
     pruned = np.full(problem.n_classes, UNUSED, dtype=np.int32)
-    used = topological_order(problem, choice)
-    pruned[used] = choice[used]
+    classes = topological_order(problem, choice)
+    pruned[classes] = choice[classes]
     return pruned
 
 

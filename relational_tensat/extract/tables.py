@@ -148,16 +148,16 @@ def _settle_constants(
         original: changed in place.
         nodes: the e-nodes of weight-only classes; every such class can be derived from them.
     """
-    settled: set[int] = set()
+    derived: set[int] = set()
     waiting = nodes.tolist()
     while waiting:
         blocked = []
         for node in waiting:
             owner = int(node_class[node])
-            if owner in settled:
+            if owner in derived:
                 continue
-            if settled.issuperset(child_idx[pointer[node] : pointer[node + 1]].tolist()):
-                settled.add(owner)
+            if derived.issuperset(child_idx[pointer[node] : pointer[node + 1]].tolist()):
+                derived.add(owner)
                 original[owner] = node
             else:
                 blocked.append(node)

@@ -97,57 +97,57 @@ def declare(technique: Technique) -> str:
 
 @dataclass
 class Techniques:
-    """Which techniques are used, and what the reductions among them took away.
+    """Which techniques are used, and what the reductions among them dropped.
 
     Attributes:
-        without: the names of those left out.
-        dropped: e-nodes that each reduction took away, by its name.
-        whole, left: counts of e-nodes, e-classes and edges before any reduction, and in all
+        disabled: the names of those left out.
+        dropped: e-nodes that each reduction dropped, by its name.
+        size_before, size_after: counts of e-nodes, e-classes and edges before any reduction, and in all
             components together that the first rounds of reductions left.
-        in_vain: the names of the reductions that dropped nothing of an e-graph, as long as it lives.
+        ineffective: the names of the reductions that dropped nothing of an e-graph, as long as it lives.
     """
 
-    without: frozenset[str] = frozenset()
+    disabled: frozenset[str] = frozenset()
     dropped: Counter[str] = field(default_factory=Counter)
-    whole: tuple[int, int, int] = (0, 0, 0)
-    left: tuple[int, int, int] = (0, 0, 0)
-    in_vain: WeakKeyDictionary[Reduced, set[str]] = field(default_factory=WeakKeyDictionary)
+    size_before: tuple[int, int, int] = (0, 0, 0)
+    size_after: tuple[int, int, int] = (0, 0, 0)
+    ineffective: WeakKeyDictionary[Reduced, set[str]] = field(default_factory=WeakKeyDictionary)
 
     def uses(self, name: str) -> bool:
         """Whether a technique is used."""
-        return name not in self.without
+        return name not in self.disabled
 
     def apply(
         self, name: str, reduction: Callable[[Reduced], Reduced], reduced: Reduced
     ) -> Reduced:
-        """Carry out a reduction unless it is left out, and count what it took away.
+        """Run a reduction unless it is left out, and count what it dropped.
 
         One that has dropped nothing of an e-graph will drop nothing of it again.
         """
-        if not self.uses(name) or name in self.in_vain.get(reduced, ()):
+        if not self.uses(name) or name in self.ineffective.get(reduced, ()):
             return reduced
         after = reduction(reduced)
         if after is reduced:
-            self.in_vain.setdefault(reduced, set()).add(name)
-        gone = reduced.problem.n_nodes - after.problem.n_nodes
-        if gone > 0:
-            self.dropped[name] += gone
+            self.ineffective.setdefault(reduced, set()).add(name)
+        dropped_count = reduced.problem.n_nodes - after.problem.n_nodes
+        if dropped_count > 0:
+            self.dropped[name] += dropped_count
         return after
 
     def measure(self, whole: ExtractionProblem, components: Sequence[ExtractionProblem]) -> None:
-        """Remember the sizes before and after; only the first call counts."""
-        if self.whole == (0, 0, 0):
-            self.whole = size_of([whole])
-            self.left = size_of(components)
+        """Record the sizes before and after; only the first call counts."""
+        if self.size_before == (0, 0, 0):
+            self.size_before = size_of([whole])
+            self.size_after = size_of(components)
 
     def add_copies(self, other: Techniques, count: int) -> None:
         """Count what was done to one of so many isomorphic components for each of them."""
-        for name, gone in other.dropped.items():
-            self.dropped[name] += count * gone
+        for name, dropped_count in other.dropped.items():
+            self.dropped[name] += count * dropped_count
         e_nodes, classes, edges = (
-            own + count * size for own, size in zip(self.left, other.left, strict=True)
+            own + count * size for own, size in zip(self.size_after, other.size_after, strict=True)
         )
-        self.left = (e_nodes, classes, edges)
+        self.size_after = (e_nodes, classes, edges)
 
 
 def size_of(problems: Sequence[ExtractionProblem]) -> tuple[int, int, int]:

@@ -133,7 +133,7 @@ def test_an_ascent_is_a_bound_and_its_rest_comes_on_top(seed: int) -> None:
     for point in acyclic_points(problem):
         cost = problem.cost_us @ point[: problem.n_nodes]
         for node in np.flatnonzero(point[: problem.n_nodes]).tolist():
-            assert ascent.bound + ascent.rest[node] <= cost + 1e-9
+            assert ascent.bound + ascent.excess[node] <= cost + 1e-9
 
 
 def test_the_ascent_on_merged_products_is_most_of_the_optimum() -> None:

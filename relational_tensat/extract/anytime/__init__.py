@@ -1,4 +1,4 @@
-"""Extraction while exploration goes on: the cheapest graph so far, which is never lost again."""
+"""Extraction while exploration runs: the cheapest graph so far, which is never lost."""
 
 from relational_tensat.extract.anytime.entry import ExtractionEntry
 from relational_tensat.extract.anytime.extractor import AnytimeExtractor

@@ -30,7 +30,7 @@ class ExtractionEntry:
 
 
 class ExtractionProgress(Protocol):
-    """Is called as extractions go on; a run's ``Progress`` is one."""
+    """Is called as extractions proceed; a run's ``Progress`` is one."""
 
     def extraction(self, incumbent_us: float, bound_us: float) -> None:
         """The solver has a better graph or a better bound; both in µs, infinite while unknown."""

@@ -62,7 +62,7 @@ class AnytimeExtractor:
         self._best_us = graph_cost_us(egraph.graph, cost)
         self._kept: KeptChoice | None = None
         self._last: tuple[TableProblem, Extraction] | None = None
-        self._in_vain = 0
+        self._stalled = 0
 
     def resume(self) -> None:
         """Begin from what the extractor of another process, which was killed, left in the tables."""
@@ -91,7 +91,7 @@ class AnytimeExtractor:
                 self._extract_between(iteration)
         if self.watch.happened:
             return "interrupted"
-        return "patience" if 0 < self._options.patience <= self._in_vain else None
+        return "patience" if 0 < self._options.patience <= self._stalled else None
 
     def finish(self, iteration: int) -> Extraction:
         """Extract from the explored e-graph and write the cheapest choice into ``chosen``.
@@ -105,45 +105,47 @@ class AnytimeExtractor:
             KeyboardInterrupt: Ctrl-C was pressed twice.
             NoSolutionError: the root has no acyclic derivation.
         """
-        begun = now_s()
+        start_s = now_s()
         with self.watch.watching():
             table = self._problem()
-            found = self._known(table)
-            if found is None:
-                found = self._search(table, self._options.time_limit_s)
+            extraction = self._known(table)
+            if extraction is None:
+                extraction = self._search(table, self._options.time_limit_s)
             else:
-                self._progress.extraction(found.cost_us, found.bound_us)
-            self._best_us = min(self._best_us, found.cost_us)
-            entry = _entry(iteration, found, self._best_us, begun, final=True)
-            if self._kept is None or found.cost_us <= self._kept.cost_us * (1 + COST_TOLERANCE):
-                choose(self._egraph, table, found.choice)
+                self._progress.extraction(extraction.cost_us, extraction.bound_us)
+            self._best_us = min(self._best_us, extraction.cost_us)
+            entry = _entry(iteration, extraction, self._best_us, start_s, final=True)
+            if self._kept is None or extraction.cost_us <= self._kept.cost_us * (
+                1 + COST_TOLERANCE
+            ):
+                choose(self._egraph, table, extraction.choice)
             else:
                 self._kept.restore()
-                found = _earlier(self._kept, found)
+                extraction = _earlier(self._kept, extraction)
             self._write(entry)
         self.log.append(entry)
-        return found
+        return extraction
 
     def _extract_between(self, iteration: int) -> None:
-        begun = now_s()
-        explored_s = begun - self._started - self.spent_s
+        start_s = now_s()
+        explored_s = start_s - self._started - self.spent_s
         limit_s = min(max(explored_s - self.spent_s, LEAST_S), self._options.time_limit_s)
         with self._egraph.transaction():
             self._egraph.catalogue.flush(self._egraph.database)
         table = self._problem()
-        found = self._known(table)
-        if found is None:
+        extraction = self._known(table)
+        if extraction is None:
             database = self._egraph.database
-            found = self._search(table, limit_s, lambda: database.is_interrupted)
-        self._last = table, found
-        kept, best_us = self._kept, self._best_us
+            extraction = self._search(table, limit_s, lambda: database.is_interrupted)
+        self._last = table, extraction
+        kept_choice, best_us = self._kept, self._best_us
         with self._egraph.transaction():  # what another process would resume from
-            if self._is_cheaper(found.cost_us):
-                kept = KeptChoice.keep(self._egraph, table, found, iteration)
-                best_us = found.cost_us
-            entry = _entry(iteration, found, best_us, begun, final=False)
+            if self._is_cheaper(extraction.cost_us):
+                kept_choice = KeptChoice.keep(self._egraph, table, extraction, iteration)
+                best_us = extraction.cost_us
+            entry = _entry(iteration, extraction, best_us, start_s, final=False)
             self._write(entry)
-        self._kept = kept
+        self._kept = kept_choice
         self._count(best_us)
         self.log.append(entry)
         self._progress.extracted(entry)
@@ -153,7 +155,7 @@ class AnytimeExtractor:
 
     def _count(self, best_us: float) -> None:
         """Note what the cheapest graph costs after an extraction."""
-        self._in_vain = 0 if self._is_cheaper(best_us) else self._in_vain + 1
+        self._stalled = 0 if self._is_cheaper(best_us) else self._stalled + 1
         self._best_us = best_us
 
     def _problem(self) -> TableProblem:
@@ -166,9 +168,9 @@ class AnytimeExtractor:
         """Return what the last extraction found if there is no more to find, or no time for it."""
         if self._last is None or not _same(self._last[0], table):
             return None
-        found = self._last[1]
-        ended = found.optimal or found.interrupted or self._options.extractor != "ilp"
-        return found if ended else None
+        extraction = self._last[1]
+        is_final = extraction.optimal or extraction.interrupted or self._options.extractor != "ilp"
+        return extraction if is_final else None
 
     def _search(
         self, table: TableProblem, limit_s: float, should_stop: ShouldStop | None = None
@@ -198,29 +200,35 @@ class AnytimeExtractor:
     @contextmanager
     def _counting(self) -> Iterator[None]:
         """Add the block's wall seconds to ``spent_s``."""
-        begun = now_s()
+        start_s = now_s()
         try:
             with self._egraph.database.stopwatch.phase("extract"):
                 yield
         finally:
-            self.spent_s += now_s() - begun
+            self.spent_s += now_s() - start_s
 
 
 def _entry(
-    iteration: int, found: Extraction, best_us: float, begun: float, *, final: bool
+    iteration: int, extraction: Extraction, best_us: float, start_s: float, *, final: bool
 ) -> ExtractionEntry:
-    seconds = now_s() - begun
+    seconds = now_s() - start_s
     return ExtractionEntry(
-        iteration, found.cost_us, best_us, found.bound_us, found.optimal, seconds, final
+        iteration,
+        extraction.cost_us,
+        best_us,
+        extraction.bound_us,
+        extraction.optimal,
+        seconds,
+        final,
     )
 
 
-def _same(one: TableProblem, other: TableProblem) -> bool:
+def _same(first: TableProblem, second: TableProblem) -> bool:
     """Whether two problems are equal, e-node by e-node."""
-    a, b = one.problem, other.problem
+    a, b = first.problem, second.problem
     return (
         a.root == b.root
-        and np.array_equal(one.enodes, other.enodes)
+        and np.array_equal(first.enodes, second.enodes)
         and np.array_equal(a.cost_us, b.cost_us)
         and np.array_equal(a.node_class, b.node_class)
         and np.array_equal(a.child_ptr, b.child_ptr)
@@ -228,21 +236,21 @@ def _same(one: TableProblem, other: TableProblem) -> bool:
     )
 
 
-def _earlier(kept: KeptChoice, found: Extraction) -> Extraction:
+def _earlier(kept_choice: KeptChoice, extraction: Extraction) -> Extraction:
     """Return the final extraction, but for what it chose: an earlier one was cheaper.
 
     A bound above that does not hold for the e-nodes that the cycle filter has taken since.
     """
-    bound_us = found.bound_us if found.bound_us <= kept.cost_us else 0.0
+    bound_us = extraction.bound_us if extraction.bound_us <= kept_choice.cost_us else 0.0
     reason = (
-        f"the graph is that found after iteration {kept.iteration}: "
-        f"the final extraction found none below {found.cost_us:.3f} µs"
+        f"the graph is that found after iteration {kept_choice.iteration}: "
+        f"the final extraction found none below {extraction.cost_us:.3f} µs"
     )
     return replace(
-        found,
-        cost_us=kept.cost_us,
+        extraction,
+        cost_us=kept_choice.cost_us,
         bound_us=bound_us,
-        gap=relative_gap(kept.cost_us, bound_us),
+        gap=relative_gap(kept_choice.cost_us, bound_us),
         optimal=False,
-        note="; ".join(filter(None, (found.note, reason))),
+        note="; ".join(filter(None, (extraction.note, reason))),
     )

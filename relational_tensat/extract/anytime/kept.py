@@ -33,13 +33,15 @@ class KeptChoice:
 
     @classmethod
     def keep(
-        cls, egraph: EGraph, table: TableProblem, found: Extraction, iteration: int
+        cls, egraph: EGraph, table: TableProblem, extraction: Extraction, iteration: int
     ) -> KeptChoice:
         """Keep what an extraction found, in place of what was kept before."""
-        order = topological_order(table.problem, found.choice)
+        order = topological_order(table.problem, extraction.choice)
         egraph.database.run("extract/forget_choice")
-        egraph.database.run("extract/keep_choice", ids=table.enodes[found.choice[order]].tolist())
-        return cls(egraph, found.cost_us, iteration)
+        egraph.database.run(
+            "extract/keep_choice", ids=table.enodes[extraction.choice[order]].tolist()
+        )
+        return cls(egraph, extraction.cost_us, iteration)
 
     def start(self, table: TableProblem) -> Ints:
         """Return an acyclic choice of the e-graph as it is now that holds to this one.
@@ -48,21 +50,21 @@ class KeptChoice:
         of the problem: then that is derived from others.
         """
         ids = [row[0] for row in self._egraph.database.run("extract/kept_choice")]
-        kept = np.isin(table.enodes, ids)
+        is_kept = np.isin(table.enodes, ids)
         problem = table.problem
-        return DagDeriver(problem).derive(np.where(kept, 0.0, problem.cost_us))
+        return DagDeriver(problem).derive(np.where(is_kept, 0.0, problem.cost_us))
 
     def restore(self) -> None:
         """Write the choice into the table ``chosen``, filtered e-nodes included."""
         nodes: dict[int, tuple[int, list[int]]] = {}
         for enode, klass, children in self._egraph.database.run("extract/kept_choice"):
             nodes.setdefault(klass, (enode, [child for child in children if child]))
-        chosen: dict[int, int] = {}
+        choice: dict[int, int] = {}
         stack = [self._egraph.find(self._egraph.root)]
         while stack:
             klass = stack.pop()
-            if klass not in chosen:
-                chosen[klass], children = nodes[klass]
+            if klass not in choice:
+                choice[klass], children = nodes[klass]
                 stack += children
         self._egraph.database.execute("DELETE FROM chosen", name="restore")
-        self._egraph.database.append("chosen", sorted(chosen.items()))
+        self._egraph.database.append("chosen", sorted(choice.items()))

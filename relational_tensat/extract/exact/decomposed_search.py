@@ -38,7 +38,7 @@ def search_decomposed(whole: Search, reduced: Reduced, options: SolverOptions) -
     """Search the components of an e-graph; exact if the time suffices.
 
     Args:
-        whole: begins from its best choice, and hears of every better choice and bound.
+        whole: begins from its best choice, and is updated with every better choice and bound.
         reduced: its e-graph, perhaps reduced; every e-node must be derivable.
         options: limits, threads, seed.
 
@@ -54,16 +54,16 @@ def search_decomposed(whole: Search, reduced: Reduced, options: SolverOptions) -
     if reduced.problem.n_classes > MOST_CLASSES:
         return False
     pinned = pin_required(reduced, check)
-    kept = pinned.within(whole.best)
+    is_kept = pinned.within(whole.best)
     start = DagDeriver(pinned.problem, check=check).derive(
-        np.where(kept, 0.0, pinned.problem.cost_us)
+        np.where(is_kept, 0.0, pinned.problem.cost_us)
     )
     assembly = Assembly(whole, pinned, start)
     largest = max((search.problem.n_nodes for search in assembly.searches), default=0)
     if largest > LARGEST_COMPONENT * pinned.problem.n_nodes:
         return False
     whole.offer(pinned.lift(start))
-    techniques.whole = size_of([whole.problem])
+    techniques.size_before = size_of([whole.problem])
     groups = assembly.groups(options)
     came_to = ReducedTo()
 
@@ -93,9 +93,9 @@ def _search_copies(search: Search, count: int, options: SolverOptions) -> Reduce
     """Search one of so many isomorphic components; what is counted counts for each of them."""
     if search.closed:
         return ReducedTo()
-    own = Techniques(options.techniques.without)
+    own = Techniques(options.techniques.disabled)
     came_to = ReducedTo(search.problem.n_nodes, 1, 1)
-    own.left = size_of([search.problem])
+    own.size_after = size_of([search.problem])
     with suppress(OutOfTimeError):
         reduced = unreduced(search.problem)
         came_to = search_reduced(search, reduced, replace(options, techniques=own))

@@ -47,7 +47,7 @@ def search_whole(whole: Search, reduced: Reduced, options: SolverOptions) -> Non
     """Improve the choice and the bound of a search; exact if the time suffices.
 
     Args:
-        whole: begins from its best choice, and hears of every better choice and bound.
+        whole: begins from its best choice, and is updated with every better choice and bound.
         reduced: its e-graph, perhaps reduced.
         options: limits, threads, seed.
     """
@@ -168,9 +168,9 @@ def _start(whole: Search, reduced: Reduced, options: SolverOptions) -> Ints:
     """Return a choice of the reduced e-graph: greedy, or what is left in it of the best one."""
     problem = reduced.problem
     deriver = DagDeriver(problem, check=options.check)
-    kept = reduced.within(whole.best)
+    is_kept = reduced.within(whole.best)
     choices = [
         deriver.derive(problem.cost_us),
-        deriver.derive(np.where(kept, 0.0, problem.cost_us)),
+        deriver.derive(np.where(is_kept, 0.0, problem.cost_us)),
     ]
     return min(choices, key=lambda choice: dag_cost_us(problem, choice))

@@ -78,15 +78,15 @@ class DagDeriver:
         """Settle classes up to ``target``, or all; return the choice and what each class weighs."""
         problem, node_class, children = self._problem, self._node_class, self._children
         weight = weights.tolist()
-        missing = list(self._arity)
+        missing_count = list(self._arity)
         union = _SetUnion(problem.n_classes, self._most_members)
         choice = np.full(problem.n_classes, UNUSED, dtype=np.int32)
         totals = np.full(problem.n_classes, np.inf)
-        settled = [False] * problem.n_classes
+        is_settled = [False] * problem.n_classes
         # An entry is (weight, rank * number of e-nodes + e-node); of a class, the best so far.
         size = problem.n_nodes
         best: list[tuple[float, int]] = [(np.inf, 0)] * problem.n_classes
-        queue = [(weight[node], node) for node, count in enumerate(missing) if count == 0]
+        queue = [(weight[node], node) for node, count in enumerate(missing_count) if count == 0]
         heapq.heapify(queue)
         turn = 0
         while queue:
@@ -96,9 +96,9 @@ class DagDeriver:
             total, place = heapq.heappop(queue)
             rank, node = divmod(place, size)
             klass = node_class[node]
-            if settled[klass]:
+            if is_settled[klass]:
                 continue
-            settled[klass] = True
+            is_settled[klass] = True
             choice[klass] = node
             union.settle(klass, children[node], weight[node], total)
             if not union.full:
@@ -106,9 +106,9 @@ class DagDeriver:
             if klass == target:
                 break
             for parent in self._parents[klass]:
-                missing[parent] -= 1
+                missing_count[parent] -= 1
                 owner = node_class[parent]
-                if missing[parent] or settled[owner]:
+                if missing_count[parent] or is_settled[owner]:
                     continue
                 # The class settled last is the dearest child, so this is a lower bound.
                 if total + weight[parent] > best[owner][0]:

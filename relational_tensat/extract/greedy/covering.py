@@ -67,53 +67,53 @@ class CoverGreedy:
         problem = self._problem
         factor = np.ones(problem.n_classes) if factors is None else factors
         state = _State(problem)
-        while state.wanted:
+        while state.open_classes:
             self._check()
             totals = self._lower_prices(state.price)
             at_once = [
                 klass
-                for klass in sorted(state.wanted)
+                for klass in sorted(state.open_classes)
                 if state.price[klass] == 0.0 or len(self._givers_of(klass)) == 1
             ]
             for klass in at_once or [self._next(state, factor)]:
                 self._take(state, klass, totals)
         # What was taken may depend on itself: derive from the leaves, preferring what was taken.
-        return self._deriver.derive(np.where(state.taken, 0.0, problem.cost_us))
+        return self._deriver.derive(np.where(state.is_taken, 0.0, problem.cost_us))
 
     def _next(self, state: _State, factor: Floats) -> int:
-        """Return the class to buy: a wanted one that must be bought alone, else a giver."""
-        wanted = sorted(state.wanted)
+        """Return the class to buy: an open one that must be bought alone, else a giver."""
+        classes = sorted(state.open_classes)
         served = np.zeros(self._problem.n_classes)
-        for klass in wanted:
+        for klass in classes:
             served[self._givers_of(klass)] += 1
-        alone = [klass for klass in wanted if served[self._givers_of(klass)].max() < 2]
+        alone = [klass for klass in classes if served[self._givers_of(klass)].max() < 2]
         if alone:
-            # From the top down, so that many are wanted at once when givers are compared.
+            # From the top down, so that many are open at once when givers are compared.
             return max(alone, key=lambda klass: (state.price[klass], klass))
         ratio = np.where(served > 0, state.price * factor / np.maximum(served, 1.0), np.inf)
         return int(np.argmin(ratio))
 
     def _take(self, state: _State, klass: int, totals: Floats) -> None:
-        """Buy a class by its cheapest e-node; what that needs is wanted."""
+        """Buy a class by its cheapest e-node; what that needs becomes open."""
         node = min(self._members[klass], key=totals.__getitem__)
-        state.taken[node] = True
-        state.paid[klass] = True
+        state.is_taken[node] = True
+        state.is_paid[klass] = True
         state.price[klass] = 0.0
-        state.wanted.discard(klass)
+        state.open_classes.discard(klass)
         needs = self._problem.children(node).tolist()
-        state.wanted.update(child for child in needs if not state.paid[child])
+        state.open_classes.update(child for child in needs if not state.is_paid[child])
 
     def _givers_of(self, klass: int) -> Ints:
         """Return the class itself and all classes from which free e-nodes lead to it."""
         if klass not in self._givers:
-            found = {klass}
+            givers = {klass}
             stack = [klass]
             while stack:
                 for giver in self._direct[stack.pop()]:
-                    if giver not in found:
-                        found.add(giver)
+                    if giver not in givers:
+                        givers.add(giver)
                         stack.append(giver)
-            self._givers[klass] = np.array(sorted(found), dtype=np.int32)
+            self._givers[klass] = np.array(sorted(givers), dtype=np.int32)
         return self._givers[klass]
 
     def _lower_prices(self, price: Floats) -> Floats:
@@ -130,13 +130,13 @@ class CoverGreedy:
 
 
 class _State:
-    """What has been bought so far, and what is wanted next."""
+    """What has been bought so far, and the classes still to derive."""
 
     def __init__(self, problem: ExtractionProblem) -> None:
         self.price: Floats = np.full(problem.n_classes, np.inf)
-        self.paid: Mask = np.zeros(problem.n_classes, dtype=np.bool_)
-        self.taken: Mask = np.zeros(problem.n_nodes, dtype=np.bool_)
-        self.wanted: set[int] = {problem.root}
+        self.is_paid: Mask = np.zeros(problem.n_classes, dtype=np.bool_)
+        self.is_taken: Mask = np.zeros(problem.n_nodes, dtype=np.bool_)
+        self.open_classes: set[int] = {problem.root}
 
 
 def _direct_givers(problem: ExtractionProblem, members: Adjacency) -> list[list[int]]:

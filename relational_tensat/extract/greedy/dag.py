@@ -108,12 +108,12 @@ def named_choices(
         yield name, choice
     # What was too large for a method that costs more than linear time is still improved in place.
     improver = Improver(problem, *by_tree_cost, exhausted)
-    for way in (IMPROVED, SPREAD):
+    for variant in (IMPROVED, SPREAD):
         if exhausted is not None and exhausted():
             return
         best = cheapest.choice
-        choice = improver.improve(best if way == IMPROVED else improver.spread(best))
-        name = f"{cheapest.name}, {way}"
+        choice = improver.improve(best if variant == IMPROVED else improver.spread(best))
+        name = f"{cheapest.name}, {variant}"
         cheapest.offer(name, choice)
         yield name, choice
 

@@ -7,7 +7,7 @@ begun from "area flow": Mishchenko, Chatterjee and Brayton, *Improvements to Tec
 LUT-Based FPGAs*, IEEE TCAD 26(2), 2007). Memory is linear in the e-graph.
 
 A choice stays acyclic because every class stands behind the children of its e-node in an order of
-all classes. Where another e-node has children that stand behind the class, these and what they rest
+all classes. Where another e-node has children that stand behind the class, these and what they depend
 on are moved before it, unless they depend on the class itself. The order is made anew before a pass.
 """
 
@@ -29,12 +29,12 @@ from relational_tensat.extract.problem import (
 
 _MOST_PASSES = 6
 _WORTHWHILE = 0.001
-"""Passes go on as long as each saves at least this fraction of the cost."""
+"""Passes continue as long as each saves at least this fraction of the cost."""
 
 _MOST_MOVED = 100
 """So many classes are moved in the order at most, for one class to have another e-node."""
 
-_LEAST_ROOM = 2.0**-20
+_LEAST_GAP = 2.0**-20
 """The order's positions are floats: classes do not come closer to each other than this."""
 
 _STEPS_PER_ENODE = 20
@@ -99,12 +99,12 @@ class Improver:
                 users[child] += 1
         flow = [0.0] * self._problem.n_classes
         for klass in order:
-            here = position[klass]
+            own_position = position[klass]
             best = np.inf
             for node in self._members[klass]:
                 total = self._cost[node]
                 for child in self._children[node]:
-                    if position[child] >= here:
+                    if position[child] >= own_position:
                         break
                     total += flow[child]
                 else:
@@ -145,8 +145,8 @@ class Improver:
         line = _Line(order, state.choice, self._children)
         state.steps_left = _STEPS_PER_ENODE * self._problem.n_nodes
         saved = 0.0
-        for number, klass in enumerate(order):
-            if state.steps_left < 0 or (number % _ASKED_EVERY == 0 and self._is_over()):
+        for index, klass in enumerate(order):
+            if state.steps_left < 0 or (index % _ASKED_EVERY == 0 and self._is_over()):
                 break
             if not state.users[klass] or len(self._members[klass]) < 2:
                 continue
@@ -187,29 +187,33 @@ class _Line:
 
         None if it cannot: they depend on the class themselves, have no derivation, or are too many.
         """
-        position, here = self.position, self.position[klass]
-        stack = [child for child in classes if position[child] >= here]
-        found = set(stack)
+        position, own_position = self.position, self.position[klass]
+        stack = [child for child in classes if position[child] >= own_position]
+        classes_behind = set(stack)
         while stack:
             lowest = stack.pop()
-            if lowest == klass or self._choice[lowest] == UNUSED or len(found) > _MOST_MOVED:
+            if (
+                lowest == klass
+                or self._choice[lowest] == UNUSED
+                or len(classes_behind) > _MOST_MOVED
+            ):
                 return None
             for child in self._children[self._choice[lowest]]:
-                if position[child] >= here and child not in found:
-                    found.add(child)
+                if position[child] >= own_position and child not in classes_behind:
+                    classes_behind.add(child)
                     stack.append(child)
-        room = here - self._free_from[klass]
-        if found and room / (len(found) + 1) < _LEAST_ROOM:
+        gap = own_position - self._free_from[klass]
+        if classes_behind and gap / (len(classes_behind) + 1) < _LEAST_GAP:
             return None
-        return sorted(found, key=position.__getitem__)
+        return sorted(classes_behind, key=position.__getitem__)
 
     def move(self, classes: Sequence[int], klass: int) -> None:
         """Put what ``behind`` returned before the class."""
-        start, here = self._free_from[klass], self.position[klass]
-        step = (here - start) / (len(classes) + 1)
-        for number, moved in enumerate(classes):
-            self._free_from[moved] = start + number * step
-            self.position[moved] = start + (number + 1) * step
+        start, own_position = self._free_from[klass], self.position[klass]
+        step = (own_position - start) / (len(classes) + 1)
+        for index, moved in enumerate(classes):
+            self._free_from[moved] = start + index * step
+            self.position[moved] = start + (index + 1) * step
             self._free_from[klass] = self.position[moved]
 
 

@@ -55,13 +55,13 @@ class InTables:
 
 
 def load_problems(database: Database, problems: Sequence[ExtractionProblem]) -> None:
-    """Make the input tables from arrays; e-graphs are numbered from 0."""
+    """Make the input tables from arrays; e-graphs have ids from 0."""
     database.script("greedy/tables")
     arities = [np.diff(problem.child_ptr) for problem in problems]
     _insert(
         database,
         "greedy_node",
-        _numbers([problem.n_nodes for problem in problems]),
+        _ids([problem.n_nodes for problem in problems]),
         np.concatenate([np.arange(problem.n_nodes) for problem in problems]),
         np.concatenate([problem.node_class for problem in problems]),
         np.concatenate([problem.cost_us for problem in problems]),
@@ -70,14 +70,14 @@ def load_problems(database: Database, problems: Sequence[ExtractionProblem]) -> 
     _insert(
         database,
         "greedy_edge",
-        _numbers([len(problem.child_idx) for problem in problems]),
+        _ids([len(problem.child_idx) for problem in problems]),
         np.concatenate([edge_owner(problem.child_ptr) for problem in problems]),
         np.concatenate([problem.child_idx for problem in problems]),
     )
 
 
 def load_own_tables(database: Database) -> None:
-    """Make the input tables from the e-graph of the same database, as number 0."""
+    """Make the input tables from the e-graph of the same database, with id 0."""
     database.script("greedy/tables")
     rows = sql("extract/extraction_nodes")
     database.execute(
@@ -94,7 +94,7 @@ def tree_greedy_sql(database: Database) -> None:
 
 
 def greedy_dag_sql(database: Database, most_members: int | None = None) -> int:
-    """Fill ``dag_choice``, likewise; return the number of waves.
+    """Fill ``dag_choice``, likewise; return the count of waves.
 
     Runs ``STATEMENTS`` and ``STATEMENTS_PER_WAVE`` times the number of waves.
 
@@ -133,15 +133,15 @@ def class_costs(
         method: ``tree`` or ``dag``.
         problems: those that were loaded.
     """
-    found = database.columns(f"greedy/{method}_chosen")
-    starts = np.searchsorted(found["egraph"], np.arange(len(problems) + 1))
+    columns = database.columns(f"greedy/{method}_chosen")
+    starts = np.searchsorted(columns["egraph"], np.arange(len(problems) + 1))
     answers = []
-    for number, problem in enumerate(problems):
-        rows = slice(starts[number], starts[number + 1])
+    for index, problem in enumerate(problems):
+        rows = slice(starts[index], starts[index + 1])
         choice = np.full(problem.n_classes, UNUSED, dtype=np.int32)
         costs = np.full(problem.n_classes, np.inf)
-        choice[found["class"][rows]] = found["enode"][rows]
-        costs[found["class"][rows]] = found["cost_us"][rows]
+        choice[columns["class"][rows]] = columns["enode"][rows]
+        costs[columns["class"][rows]] = columns["cost_us"][rows]
         answers.append((choice, costs))
     return answers
 
@@ -197,11 +197,11 @@ def _choices_in_sql(
             else:
                 load_own_tables(database)
             tree_greedy_sql(database)
-            found = {"tree-greedy": _choice(problem, tables, database, "tree")}
+            choices = {"tree-greedy": _choice(problem, tables, database, "tree")}
             if shared:
                 greedy_dag_sql(database)
-                found["bottom-up"] = _choice(problem, tables, database, "dag")
-            return found
+                choices["bottom-up"] = _choice(problem, tables, database, "dag")
+            return choices
     finally:
         if tables is None:
             database.close()
@@ -244,14 +244,14 @@ def _at_most(database: Database, seconds: float) -> Iterator[None]:
         database.resume()
 
 
-def _numbers(counts: list[int]) -> Ints:
+def _ids(counts: list[int]) -> Ints:
     return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
 
 
 def _insert(database: Database, table: str, *columns: NDArray[Any]) -> None:
     """Insert columns, in the order of the table's; arrays of many rows go into Arrow as they are."""
-    few = len(columns[0]) < MANY_ROWS
+    is_small = len(columns[0]) < MANY_ROWS
     values: dict[str, Any] = {
-        str(place): column.tolist() if few else column for place, column in enumerate(columns)
+        str(place): column.tolist() if is_small else column for place, column in enumerate(columns)
     }
     database.insert(table, values)

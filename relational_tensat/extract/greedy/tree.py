@@ -47,31 +47,31 @@ def settle_by_tree_cost(problem: ExtractionProblem, target: int | None) -> tuple
     """
     parents = parents_by_class(problem)
     node_class = problem.node_class.tolist()
-    missing = np.diff(problem.child_ptr).tolist()
+    missing_count = np.diff(problem.child_ptr).tolist()
     own = np.minimum(problem.cost_us, TREE_COST_CEILING).tolist()
     below = [0.0] * problem.n_nodes
     choice = np.full(problem.n_classes, UNUSED, dtype=np.int32)
     costs = np.full(problem.n_classes, np.inf)
-    settled = [False] * problem.n_classes
+    is_settled = [False] * problem.n_classes
     # An entry is (cost, rank * number of e-nodes + e-node).
     size = problem.n_nodes
-    queue = [(own[node], node) for node, count in enumerate(missing) if count == 0]
+    queue = [(own[node], node) for node, count in enumerate(missing_count) if count == 0]
     heapq.heapify(queue)
     while queue:
         cost, place = heapq.heappop(queue)
         rank, node = divmod(place, size)
         klass = node_class[node]
-        if settled[klass]:
+        if is_settled[klass]:
             continue
-        settled[klass] = True
+        is_settled[klass] = True
         choice[klass] = node
         costs[klass] = cost
         if klass == target:
             break
         for parent in parents[klass]:
             below[parent] += cost
-            missing[parent] -= 1
-            if missing[parent] == 0:
+            missing_count[parent] -= 1
+            if missing_count[parent] == 0:
                 total = min(below[parent] + own[parent], TREE_COST_CEILING)
                 # The child settled last has the highest (cost, rank) of all.
                 level = rank + 1 if total == cost else 0

@@ -44,10 +44,10 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
         (first, op), (second, children), (third, eclass), (fourth, cost) = pairs
         if (first, second, third, fourth) == _USUAL:
             return op, children, eclass, cost, False
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         return Repeated(_first_repeated(pairs))
-    return tuple(found.values()) if tuple(found) == NODE_FIELDS else found
+    return tuple(fields.values()) if tuple(fields) == NODE_FIELDS else fields
 
 
 _USUAL = NODE_FIELDS[:-1]
@@ -55,9 +55,9 @@ _USUAL = NODE_FIELDS[:-1]
 
 def _first_repeated(pairs: list[tuple[str, Any]]) -> str:
     """Return the first key that was there before; a million keys are no trouble."""
-    seen: set[str] = set()
+    keys: set[str] = set()
     for key, _ in pairs:
-        if key in seen:
+        if key in keys:
             break
-        seen.add(key)
+        keys.add(key)
     return key

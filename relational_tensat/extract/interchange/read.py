@@ -37,7 +37,7 @@ Nodes = dict[str, tuple[Any, ...]]
 
 @dataclass(frozen=True, eq=False)
 class SerializedEGraph:
-    """An e-graph of a file, by numbers and by the names that it has there.
+    """An e-graph of a file, by index and by the names that it has there.
 
     Attributes:
         problem: what to extract; its unit of cost is the file's. Of several roots, the root is one
@@ -69,8 +69,8 @@ class SerializedEGraph:
 
     def named(self, choice: Ints) -> dict[str, str]:
         """Return a choice by names: per e-class that is needed, the e-node."""
-        used = np.flatnonzero(choice[: len(self.classes)] != UNUSED).tolist()
-        return {self.classes[each]: self.nodes[int(choice[each])] for each in used}
+        classes = np.flatnonzero(choice[: len(self.classes)] != UNUSED).tolist()
+        return {self.classes[klass]: self.nodes[int(choice[klass])] for klass in classes}
 
 
 def read_egraph_json(path: Path) -> SerializedEGraph:
@@ -85,7 +85,7 @@ def read_egraph_json(path: Path) -> SerializedEGraph:
 
 
 class _Reader:
-    """Turns the content of one file into numbers; every complaint names the place."""
+    """Turns the content of one file into arrays; every error names the place."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -93,10 +93,10 @@ class _Reader:
     def read(self, content: Any) -> SerializedEGraph:
         nodes = self._nodes(content)
         classes = list(dict.fromkeys(node[_ECLASS] for node in nodes.values()))
-        number = {name: index for index, name in enumerate(classes)}
-        class_of = {name: number[node[_ECLASS]] for name, node in nodes.items()}
-        roots = self._roots(content, number)
-        self._check_class_data(content, number)
+        index_of = {name: index for index, name in enumerate(classes)}
+        class_of = {name: index_of[node[_ECLASS]] for name, node in nodes.items()}
+        roots = self._roots(content, index_of)
+        self._check_class_data(content, index_of)
         extracted = self._without_subsumed(nodes)
         names = list(extracted)
         node_class = np.array([class_of[name] for name in names], dtype=np.int32)
@@ -155,23 +155,23 @@ class _Reader:
         self._known_fields(place, node, NODE_FIELDS)
         return tuple(node.get(field, default) for field, default in _DEFAULTS.items())
 
-    def _roots(self, content: Mapping[str, Any], number: Mapping[str, int]) -> list[int]:
+    def _roots(self, content: Mapping[str, Any], index_of: Mapping[str, int]) -> list[int]:
         roots = content.get("root_eclasses")
         if not isinstance(roots, list) or not roots:
             self._fail("root_eclasses", "expected a list of e-classes, at least one")
         for index, name in enumerate(roots):
-            if not isinstance(name, str) or name not in number:
+            if not isinstance(name, str) or name not in index_of:
                 self._fail(f"root_eclasses[{index}]", f"no e-node is in the e-class {_short(name)}")
-        return list(dict.fromkeys(number[name] for name in roots))
+        return list(dict.fromkeys(index_of[name] for name in roots))
 
-    def _check_class_data(self, content: Mapping[str, Any], number: Mapping[str, int]) -> None:
+    def _check_class_data(self, content: Mapping[str, Any], index_of: Mapping[str, int]) -> None:
         data = content.get("class_data", {})
         if isinstance(data, Repeated):
             self._twice("class_data", "e-class", data)
         if not isinstance(data, dict):
             self._fail("class_data", "expected an object by e-class")
         for name in data:
-            if name not in number:
+            if name not in index_of:
                 self._fail(f"class_data[{name!r}]", "no e-node is in this e-class")
 
     def _without_subsumed(self, nodes: Nodes) -> Nodes:
@@ -195,11 +195,11 @@ class _Reader:
     def _costs(self, names: list[str], costs: list[Any]) -> Floats:
         if set(map(type, costs)) <= {int, float}:
             try:
-                numbers = np.array(costs, dtype=np.float64)
+                values = np.array(costs, dtype=np.float64)
             except OverflowError:  # a whole number beyond the range of floats
-                numbers = np.array([math.inf])
-            if bool(np.all(np.isfinite(numbers) & (numbers >= 0))):
-                return numbers
+                values = np.array([math.inf])
+            if bool(np.all(np.isfinite(values) & (values >= 0))):
+                return values
         bad = next(index for index, cost in enumerate(costs) if not _is_cost(cost))
         place = f"nodes[{names[bad]!r}].cost"
         raise self._refusal(place, f"{_short(costs[bad])}, expected a finite number, 0 or more")
@@ -209,7 +209,7 @@ class _Reader:
     ) -> tuple[Ints, Ints]:
         """Return (e-node, child class) pairs as two arrays; pairs may be there twice."""
         if not _all_of(children, list):
-            bad = next(index for index, each in enumerate(children) if not isinstance(each, list))
+            bad = next(index for index, part in enumerate(children) if not isinstance(part, list))
             self._fail(f"nodes[{names[bad]!r}].children", "expected a list of e-nodes")
         try:
             child = [class_of[name] for name in chain.from_iterable(children)]
@@ -230,13 +230,15 @@ class _Reader:
         )
         self._fail(f"nodes[{name!r}].children[{index}]", f"there is no e-node {_short(child)}")
 
-    def _known_fields(self, place: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
-        for field in found:
-            if field not in known:
-                self._fail(place, f"unknown field {field!r}{nearest(field, known)}")
+    def _known_fields(
+        self, place: str, content: Mapping[str, Any], field_names: tuple[str, ...]
+    ) -> None:
+        for field in content:
+            if field not in field_names:
+                self._fail(place, f"unknown field {field!r}{nearest(field, field_names)}")
 
-    def _twice(self, place: str, what: str, repeated: Repeated) -> NoReturn:
-        self._fail(place, f"the {what} {repeated.key!r} is given twice")
+    def _twice(self, place: str, kind: str, repeated: Repeated) -> NoReturn:
+        self._fail(place, f"the {kind} {repeated.key!r} is given twice")
 
     def _fail(self, place: str, reason: str) -> NoReturn:
         raise self._refusal(place, reason)

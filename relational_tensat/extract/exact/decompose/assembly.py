@@ -18,7 +18,7 @@ SearchOne = Callable[[Search, int, SolverOptions], None]
 
 
 class Assembly:
-    """The components' searches; the search of the whole hears of their choices and bounds.
+    """The components' searches; the search of the whole gets their choices and bounds.
 
     Args:
         whole: the search of the whole.

@@ -35,15 +35,15 @@ class Component:
 
     def restrict(self, choice: Ints) -> Ints:
         """Return what a choice of the whole takes in this component."""
-        taken = choice[self.classes]
-        inner = np.where(taken == UNUSED, UNUSED, np.searchsorted(self.nodes, taken))
+        chosen_nodes = choice[self.classes]
+        inner = np.where(chosen_nodes == UNUSED, UNUSED, np.searchsorted(self.nodes, chosen_nodes))
         return np.append(inner, self.problem.n_nodes - 1).astype(np.int32)
 
     def write(self, choice: Ints, whole: Ints) -> None:
         """Enter the choice of this component into a choice of the whole."""
         inner = choice[:-1]
-        used = np.flatnonzero(inner != UNUSED)
-        whole[self.classes[used]] = self.nodes[inner[used]]
+        used_classes = np.flatnonzero(inner != UNUSED)
+        whole[self.classes[used_classes]] = self.nodes[inner[used_classes]]
 
 
 def components(problem: ExtractionProblem) -> list[Component]:
@@ -96,10 +96,10 @@ def _component(
     problem: ExtractionProblem, index: Ints, classes: Ints, nodes: Ints, roots: Ints
 ) -> Component:
     """Cut out the e-graph of some classes, and the e-nodes of these, that need no others."""
-    begins = problem.child_ptr[nodes]
-    arity = problem.child_ptr[nodes + 1] - begins
+    starts = problem.child_ptr[nodes]
+    arity = problem.child_ptr[nodes + 1] - starts
     ends = np.cumsum(arity)
-    edges = np.arange(int(arity.sum())) + np.repeat(begins - (ends - arity), arity)
+    edges = np.arange(int(arity.sum())) + np.repeat(starts - (ends - arity), arity)
     part = ExtractionProblem(
         cost_us=np.append(problem.cost_us[nodes], 0.0),
         node_class=np.append(index[problem.node_class[nodes]], len(classes)).astype(np.int32),

@@ -59,8 +59,8 @@ class Isomorphism:
     def onto_second(self, choice: Ints) -> Ints:
         """Return the choice of the second component that a choice of the first is."""
         renamed = np.full(self.second.n_classes, UNUSED, dtype=np.int32)
-        used = np.flatnonzero(choice != UNUSED)
-        renamed[self.classes[used]] = self.nodes[choice[used]]
+        used_classes = np.flatnonzero(choice != UNUSED)
+        renamed[self.classes[used_classes]] = self.nodes[choice[used_classes]]
         return renamed
 
     def onto_first(self, choice: Ints) -> Ints:
@@ -86,18 +86,19 @@ def isomorphic_groups(components: Sequence[ExtractionProblem]) -> list[Group]:
     """Put isomorphic components together, in the order of their first."""
     groups: list[Group] = []
     firsts: dict[tuple[int, ...], list[tuple[int, _Coloured]]] = {}  # signature -> group, first
-    seen: dict[tuple[bytes, ...], tuple[int, Isomorphism | None]] = {}  # names and all -> group
+    # names and all -> group
+    group_by_names: dict[tuple[bytes, ...], tuple[int, Isomorphism | None]] = {}
     for index, component in enumerate(components):
         names = tuple(array.tobytes() for array in _arrays(component))
-        if names not in seen:  # cells that were explored alike have the same names, too
-            seen[names] = _add(index, component, groups, firsts)
+        if names not in group_by_names:  # cells that were explored alike have the same names, too
+            group_by_names[names] = _add(index, component, groups, firsts)
             continue
-        group, isomorphism = seen[names]
+        group, isomorphism = group_by_names[names]
         first = components[groups[group][0][0]]
-        known = isomorphism or Isomorphism(
+        from_first = isomorphism or Isomorphism(
             first, first, _same(first.n_classes), _same(first.n_nodes)
         )
-        groups[group].append((index, replace(known, second=component)))
+        groups[group].append((index, replace(from_first, second=component)))
     return groups
 
 

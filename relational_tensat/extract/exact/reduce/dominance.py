@@ -142,21 +142,21 @@ class _Domination:
         A user without others beside it, as the root often is, needs no look at its many children.
         """
         beside = [node for node in self._members[self._owner[user]] if node != user]
-        rest = self._children[user] - {klass} if beside else frozenset()
+        shared = self._children[user] - {klass} if beside else frozenset()
         for node in reversed(beside):
             if self._alive[node]:
-                needed = self._children[node] - rest
-                if len(needed) == 1:
-                    yield from needed
+                extra = self._children[node] - shared
+                if len(extra) == 1:
+                    yield from extra
 
     def _stands_in(self, other: int, klass: int, user: int) -> bool:
         """Whether an e-node beside a user needs another class in the place of a class."""
         owner = self._owner[user]
-        rest = self._children[user] - {klass}
+        shared = self._children[user] - {klass}
         return owner != other and any(
             self._alive[node]
             and self._cost[node] <= self._cost[user]
-            and self._children[node] - rest == {other}
+            and self._children[node] - shared == {other}
             for node in self._needing.get((owner, other), ())
         )
 

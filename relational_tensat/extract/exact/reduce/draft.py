@@ -10,7 +10,7 @@ from relational_tensat.extract.problem import UNUSED, ExtractionProblem
 
 
 class Draft:
-    """A :class:`Reduced` as lists that grow and shrink; e-node numbers stay while it is drafted.
+    """A :class:`Reduced` as lists that grow and shrink; e-node ids stay while it is drafted.
 
     Attributes:
         cost_us: per e-node, its cost.
@@ -53,10 +53,10 @@ class Draft:
         self.children.append((self.children[user] - {self.owner[node]}) | self.children[node])
         self._origin.append(self._joined(self._origin[user], self._origin[node]))
         self.alive.append(True)
-        number = len(self.owner) - 1
-        self.members[owner][number] = None
-        for child in self.children[number]:
-            self.users[child][number] = None
+        merged = len(self.owner) - 1
+        self.members[owner][merged] = None
+        for child in self.children[merged]:
+            self.users[child][merged] = None
 
     def finish(self) -> Reduced:
         """Return what is there now; classes that the root does not reach are dropped."""

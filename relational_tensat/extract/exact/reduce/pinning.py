@@ -65,8 +65,8 @@ def with_single_root(reduced: Reduced) -> Reduced:
     own; in the origins both are ``UNUSED``.
     """
     problem = reduced.problem
-    needed = bool(np.any(problem.child_idx == problem.root))
-    if not needed and len(nodes_by_class(problem)[problem.root]) == 1:
+    is_needed = bool(np.any(problem.child_idx == problem.root))
+    if not is_needed and len(nodes_by_class(problem)[problem.root]) == 1:
         return reduced
     top = problem.n_classes
     return Reduced(

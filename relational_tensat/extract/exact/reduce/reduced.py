@@ -59,12 +59,12 @@ class Reduced:
     def lift(self, choice: Ints) -> Ints:
         """Return a choice of the source that costs no more than this one of the smaller e-graph."""
         if self.chains:
-            needed = choice[topological_order(self.problem, choice)]  # others are not paid for
-            origins = self.node_origin[needed].tolist()
+            nodes = choice[topological_order(self.problem, choice)]  # others are not paid for
+            origins = self.node_origin[nodes].tolist()
             return reachable(self.source, derived(self.source, self._candidates(origins)))
         lifted = self.fixed.copy()
-        used = np.flatnonzero((choice != UNUSED) & (self.class_origin != UNUSED))
-        lifted[self.class_origin[used]] = self.node_origin[choice[used]]
+        used_classes = np.flatnonzero((choice != UNUSED) & (self.class_origin != UNUSED))
+        lifted[self.class_origin[used_classes]] = self.node_origin[choice[used_classes]]
         return reachable(self.source, lifted)
 
     def expanded(self, origin: int) -> tuple[int, ...]:
@@ -139,18 +139,18 @@ def keep(
     owner, child = edges or (edge_owner(problem.child_ptr), problem.child_idx)
     alive = nodes[owner]
     owner, child = owner[alive], child[alive]
-    needed = _reached(problem, owner, child)
-    nodes = nodes & needed[problem.node_class]
-    if is_as_before and needed.all():
+    reached = _reached(problem, owner, child)
+    nodes = nodes & reached[problem.node_class]
+    if is_as_before and reached.all():
         _reached_wholly.add(problem)
         return reduced
     alive = nodes[owner]
     owner, child = owner[alive], child[alive]
-    new_class = np.cumsum(needed) - 1
+    new_class = np.cumsum(reached) - 1
     new_node = np.cumsum(nodes) - 1
     order = np.lexsort((child, owner))
     counts = np.bincount(new_node[owner], minlength=int(nodes.sum()))
-    n_classes = int(needed.sum())
+    n_classes = int(reached.sum())
     smaller = ExtractionProblem(
         cost_us=problem.cost_us[nodes],
         node_class=new_class[problem.node_class[nodes]].astype(np.int32),
@@ -165,7 +165,7 @@ def keep(
         problem=smaller,
         source=reduced.source,
         node_origin=reduced.node_origin[nodes],
-        class_origin=reduced.class_origin[needed],
+        class_origin=reduced.class_origin[reached],
         fixed=reduced.fixed if fixed is None else fixed,
         chains=reduced.chains,
     )
@@ -178,23 +178,23 @@ def derived(problem: ExtractionProblem, candidates: list[list[int]]) -> Ints:
         problem: the e-graph.
         candidates: per class, the e-nodes that may be taken; earlier ones where several could.
     """
-    missing: dict[int, int] = {}
+    missing_count: dict[int, int] = {}
     parents: dict[int, list[int]] = {}
     ready: deque[int] = deque()
-    seen = {problem.root}
+    reached = {problem.root}
     stack = [problem.root]
     while stack:
         for node in candidates[stack.pop()]:
-            if node in missing:
+            if node in missing_count:
                 continue
             children = problem.children(node).tolist()
-            missing[node] = len(children)
+            missing_count[node] = len(children)
             if not children:
                 ready.append(node)
             for child in children:
                 parents.setdefault(child, []).append(node)
-                if child not in seen:
-                    seen.add(child)
+                if child not in reached:
+                    reached.add(child)
                     stack.append(child)
     choice = np.full(problem.n_classes, UNUSED, dtype=np.int32)
     while ready:
@@ -204,8 +204,8 @@ def derived(problem: ExtractionProblem, candidates: list[list[int]]) -> Ints:
             continue
         choice[klass] = node
         for parent in parents.get(klass, ()):
-            missing[parent] -= 1
-            if missing[parent] == 0:
+            missing_count[parent] -= 1
+            if missing_count[parent] == 0:
                 ready.append(parent)
     return choice
 
@@ -216,18 +216,18 @@ def _reached(problem: ExtractionProblem, owner: Ints, child: Ints) -> Mask:
     order = np.argsort(source, kind="stable")
     target = child[order]
     starts = np.searchsorted(source[order], np.arange(problem.n_classes + 1))
-    seen = np.zeros(problem.n_classes, dtype=np.bool_)
-    seen[problem.root] = True
+    reached = np.zeros(problem.n_classes, dtype=np.bool_)
+    reached[problem.root] = True
     last = np.empty(problem.n_classes, dtype=np.intp)
     layer = np.array([problem.root])
     while len(layer):
         counts = starts[layer + 1] - starts[layer]
         total = int(counts.sum())
         offsets = np.repeat(starts[layer] - (np.cumsum(counts) - counts), counts)
-        found = target[offsets + np.arange(total)]
-        found = found[~seen[found]]
-        place = np.arange(len(found))
-        last[found] = place
-        layer = found[last[found] == place]  # each once: unique() is slow on small layers
-        seen[layer] = True
-    return seen
+        frontier = target[offsets + np.arange(total)]
+        frontier = frontier[~reached[frontier]]
+        place = np.arange(len(frontier))
+        last[frontier] = place
+        layer = frontier[last[frontier] == place]  # each once: unique() is slow on small layers
+        reached[layer] = True
+    return reached

@@ -95,10 +95,10 @@ def _greatest_fixpoint(
         check()
         klass = queue.popleft()
         queued[klass] = False
-        others = common(klass, sets)
-        if others is None or others | (1 << klass) == sets[klass]:
+        common_bits = common(klass, sets)
+        if common_bits is None or common_bits | (1 << klass) == sets[klass]:
             continue
-        sets[klass] = others | (1 << klass)
+        sets[klass] = common_bits | (1 << klass)
         for dependent in dependents[klass]:
             if not queued[dependent]:
                 queued[dependent] = True

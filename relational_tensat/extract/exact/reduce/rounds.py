@@ -33,7 +33,7 @@ def reduce(
     Args:
         reduced: an e-graph whose root has an acyclic derivation; perhaps reduced before.
         check: asked often.
-        techniques: which reductions to use, and where to count what they take away.
+        techniques: which reductions to use, and where to count what they drop.
     """
     for smaller in steps(reduced, check, techniques or Techniques()):
         reduced = smaller

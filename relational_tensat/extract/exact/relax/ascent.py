@@ -46,12 +46,12 @@ class Ascent:
     Attributes:
         bound: no acyclic choice weighs less.
         landmarks: sets of e-nodes of which every choice takes one.
-        rest: per e-node, by how much more than the bound a choice with it weighs at least.
+        excess: per e-node, by how much more than the bound a choice with it weighs at least.
     """
 
     bound: float
     landmarks: list[list[int]]
-    rest: Floats
+    excess: Floats
 
 
 class LandmarkAscent:
@@ -101,27 +101,27 @@ class LandmarkAscent:
                 bound += least
                 landmarks.append(landmark)
                 for node in landmark:
-                    left = weight[node] - least
-                    weight[node] = left if left > tiny else 0.0
+                    remainder = weight[node] - least
+                    weight[node] = remainder if remainder > tiny else 0.0
                 self._lower(landmark, weight, dearest)
-        return Ascent(bound, landmarks, self._rest(weight, dearest))
+        return Ascent(bound, landmarks, self._excess(weight, dearest))
 
     def _dearest(self, weight: list[float]) -> list[float]:
         """Return ``h`` of every class (Dijkstra over e-nodes whose last child was settled)."""
-        found = [_INFINITE] * self._problem.n_classes
-        missing = [len(part) for part in self._children]
-        queue = [(weight[n], self._owner[n]) for n, count in enumerate(missing) if count == 0]
+        heights = [_INFINITE] * self._problem.n_classes
+        missing_count = [len(part) for part in self._children]
+        queue = [(weight[n], self._owner[n]) for n, count in enumerate(missing_count) if count == 0]
         heapq.heapify(queue)
         while queue:
             value, klass = heapq.heappop(queue)
-            if value >= found[klass]:
+            if value >= heights[klass]:
                 continue
-            found[klass] = value
+            heights[klass] = value
             for user in self._users[klass]:
-                missing[user] -= 1
-                if missing[user] == 0 and weight[user] + value < found[self._owner[user]]:
+                missing_count[user] -= 1
+                if missing_count[user] == 0 and weight[user] + value < heights[self._owner[user]]:
                     heapq.heappush(queue, (weight[user] + value, self._owner[user]))
-        return found
+        return heights
 
     def _landmark(self, target: int, weight: list[float], dearest: list[float]) -> list[int]:
         """Return the e-nodes that enter the zone which free e-nodes connect with a class."""
@@ -139,11 +139,11 @@ class LandmarkAscent:
                     stack.append(child)
         return [node for node in paid if zone.isdisjoint(self._children[node])]
 
-    def _lower(self, changed: list[int], weight: list[float], dearest: list[float]) -> None:
+    def _lower(self, nodes: list[int], weight: list[float], dearest: list[float]) -> None:
         """Lower ``h`` in place after the weights of some e-nodes fell."""
         children, owner = self._children, self._owner
         queue: list[tuple[float, int]] = []
-        for node in changed:
+        for node in nodes:
             value = weight[node] + max([dearest[child] for child in children[node]], default=0.0)
             if value < dearest[owner[node]]:
                 queue.append((value, owner[node]))
@@ -161,7 +161,7 @@ class LandmarkAscent:
                 if above < dearest[owner[user]]:
                     heapq.heappush(queue, (above, owner[user]))
 
-    def _rest(self, weight: list[float], dearest: list[float]) -> Floats:
+    def _excess(self, weight: list[float], dearest: list[float]) -> Floats:
         """Return, per e-node, its own weight and ``h`` of its dearest child: both are in addition."""
         return np.array(
             [

@@ -62,9 +62,9 @@ def two_cycle_rows(problem: ExtractionProblem) -> Rows:
     rows: list[tuple[list[int], list[float]]] = []
     for (klass, child), nodes in needing.items():
         if klass < child and (child, klass) in needing:
-            both = [*nodes, *needing[child, klass]]
+            cycle_nodes = [*nodes, *needing[child, klass]]
             rows.extend(
-                ([*both, problem.n_nodes + end], [*[1.0] * len(both), -1.0])
+                ([*cycle_nodes, problem.n_nodes + end], [*[1.0] * len(cycle_nodes), -1.0])
                 for end in (klass, child)
             )
     return rows_of_lists(rows, -np.inf, 0.0)

@@ -61,29 +61,29 @@ class LandmarkCuts:
         rows: list[tuple[list[int], list[float]]] = []
         for target in np.flatnonzero(y > _LEAST_TARGET).tolist():
             self._check()
-            wanted = float(y[target])
-            entering = self._cut(target, wanted, point, hardest)
+            demand = float(y[target])
+            entering = self._cut(target, demand, point, hardest)
             if entering is None and self._is_cyclic[target]:
-                entering = self._cut(target, wanted, point, point.hardest_children(target))
+                entering = self._cut(target, demand, point, point.hardest_children(target))
             if entering is not None:
                 column = self._problem.n_nodes + target
                 rows.append(([*entering, column], [*[1.0] * len(entering), -1.0]))
         return rows_of_lists(rows, 0.0, np.inf)
 
     def _cut(
-        self, target: int, wanted: float, point: _Point, hardest: dict[int, int]
+        self, target: int, demand: float, point: _Point, hardest: dict[int, int]
     ) -> list[int] | None:
         """Return the e-nodes that enter a zone around a class, if too little of them is chosen."""
         network = _Network(target, point, hardest)
         zone: set[int] | None = None
-        while zone is None and network.value < wanted - _VIOLATION:
+        while zone is None and network.value < demand - _VIOLATION:
             self._check()
-            zone = network.augment(wanted)
+            zone = network.augment(demand)
         if zone is None:
             return None
         entering = self._enlarged(zone, point)
-        chosen = sum(point.amount[node] for node in entering)
-        return entering if wanted - chosen > _VIOLATION else None
+        inflow = sum(point.amount[node] for node in entering)
+        return entering if demand - inflow > _VIOLATION else None
 
     def _enlarged(self, zone: set[int], point: _Point) -> list[int]:
         """Pull classes into the zone while that does not make it easier to enter.
@@ -143,17 +143,15 @@ class _Point:
         self._problem, self._children = problem, children
         self.amount: list[float] = x.tolist()
         self.support = [[node for node in part if self.amount[node] > _TINY] for part in nodes]
-        chosen = [node for node in np.flatnonzero(x > _TINY).tolist() if children[node]]
+        inner = [node for node in np.flatnonzero(x > _TINY).tolist() if children[node]]
         leaves = [node for node in np.flatnonzero(x > _TINY).tolist() if not children[node]]
         # What has children first, as reduceat wants it.
-        self._inner = chosen
-        both = np.array([*chosen, *leaves], dtype=np.int64)
-        self._x, self._owner = x[both], problem.node_class[both]
-        sizes = np.array([len(children[node]) for node in chosen], dtype=np.int64)
+        self._inner = inner
+        support_nodes = np.array([*inner, *leaves], dtype=np.int64)
+        self._x, self._owner = x[support_nodes], problem.node_class[support_nodes]
+        sizes = np.array([len(children[node]) for node in inner], dtype=np.int64)
         self._starts = np.cumsum(sizes) - sizes
-        self._flat = np.array(
-            [child for node in chosen for child in children[node]], dtype=np.int64
-        )
+        self._flat = np.array([child for node in inner for child in children[node]], dtype=np.int64)
 
     def hardest_children(self, target: int | None = None) -> dict[int, int]:
         """Return, per chosen e-node with children, the child that least can flow through to.
@@ -191,59 +189,63 @@ class _Network:
     def __init__(self, target: int, point: _Point, hardest: dict[int, int]) -> None:
         self.value = 0.0
         self._target = target
-        self._left: dict[int, float] = {}
-        self._used: dict[int, float] = {}
+        self._residual: dict[int, float] = {}
+        self._flow: dict[int, float] = {}
         self._arcs: dict[int, list[tuple[int, int]]] = {}
         self._users: dict[int, list[tuple[int, int]]] = {}
         stack = [target]
-        seen = {target}
+        reached = {target}
         while stack:
             klass = stack.pop()
             arcs = [(node, hardest.get(node, _SOURCE)) for node in point.support[klass]]
             self._arcs[klass] = arcs
             for node, child in arcs:
-                self._left[node], self._used[node] = point.amount[node], 0.0
+                self._residual[node], self._flow[node] = point.amount[node], 0.0
                 if child != _SOURCE:
                     self._users.setdefault(child, []).append((node, klass))
-                    if child not in seen:
-                        seen.add(child)
+                    if child not in reached:
+                        reached.add(child)
                         stack.append(child)
 
-    def augment(self, wanted: float) -> set[int] | None:
-        """Send more flow along one shortest way; where there is none, return what was reached.
+    def augment(self, demand: float) -> set[int] | None:
+        """Send more flow along one shortest path; where there is none, return what was reached.
 
-        The search goes from the target backwards. A way is a list of (e-node, direction).
+        The search goes from the target backwards. A path is a list of (e-node, direction).
         """
-        came: dict[int, tuple[int, int, int] | None] = {self._target: None}
+        predecessor: dict[int, tuple[int, int, int] | None] = {self._target: None}
         queue = deque([self._target])
         while queue:
             klass = queue.popleft()
             for node, child in self._arcs[klass]:
-                if self._left[node] <= _TINY:
+                if self._residual[node] <= _TINY:
                     continue
                 if child == _SOURCE:
-                    self._send(klass, node, came, wanted)
+                    self._send(klass, node, predecessor, demand)
                     return None
-                if child not in came:
-                    came[child] = (klass, node, 1)
+                if child not in predecessor:
+                    predecessor[child] = (klass, node, 1)
                     queue.append(child)
             for node, user in self._users.get(klass, ()):
-                if self._used[node] > _TINY and user not in came:
-                    came[user] = (klass, node, -1)
+                if self._flow[node] > _TINY and user not in predecessor:
+                    predecessor[user] = (klass, node, -1)
                     queue.append(user)
-        return set(came)
+        return set(predecessor)
 
     def _send(
-        self, klass: int, node: int, came: dict[int, tuple[int, int, int] | None], wanted: float
+        self,
+        klass: int,
+        node: int,
+        predecessor: dict[int, tuple[int, int, int] | None],
+        demand: float,
     ) -> None:
-        way = [(node, 1)]
-        step = came[klass]
+        path = [(node, 1)]
+        step = predecessor[klass]
         while step is not None:
-            way.append((step[1], step[2]))
-            step = came[step[0]]
-        amount = min(self._left[part] if sign > 0 else self._used[part] for part, sign in way)
-        amount = min(amount, wanted - self.value)
-        for part, sign in way:
-            self._left[part] -= sign * amount
-            self._used[part] += sign * amount
+            path.append((step[1], step[2]))
+            step = predecessor[step[0]]
+        amount = min(self._residual[part] if sign > 0 else self._flow[part] for part, sign in path)
+        amount = min(amount, demand - self.value)
+        for part, sign in path:
+            self._residual[part] -= sign * amount
+            self._flow[part] += sign * amount
         self.value += amount

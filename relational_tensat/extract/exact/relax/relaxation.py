@@ -70,7 +70,7 @@ def relax(
     """Solve and tighten the relaxation of a model, and round what it says on the way.
 
     Args:
-        search: of the model's e-graph; hears of every bound and choice at once, as what comes
+        search: of the model's e-graph; is updated with every bound and choice at once, as what comes
             after may be interrupted.
         model: columns and scale.
         rows: its rows, and others that every acyclic choice keeps to.
@@ -131,7 +131,7 @@ class _Cutting:
         reduced_us = np.maximum(solved.reduced_costs[:n], 0.0) / self._model.scale
         ascent = self._tightening.ascend(reduced_us)
         bound_us = solved.objective / self._model.scale + ascent.bound
-        self._last = (solved, bound_us, ascent.rest)
+        self._last = (solved, bound_us, ascent.excess)
         search.raise_bound(bound_us)
         self._tightening.round(search, np.clip(solved.values[:n], 0.0, 1.0))
         self._bounds.append(bound_us)
@@ -208,9 +208,9 @@ def without(columns: Columns, nodes: Mask) -> Columns:
 
 def _supporting(rows: Rows, n_model: int, point: LpResult) -> Rows:
     """Return the model's rows, and of the cuts those that the point meets without slack."""
-    known = len(point.row_values)
+    row_count = len(point.row_values)
     values = point.row_values
-    slack = np.minimum(rows.upper[:known] - values, values - rows.lower[:known])
-    kept = slack <= _TIGHT
-    kept[:n_model] = True
-    return rows.select(np.flatnonzero(kept))
+    slack = np.minimum(rows.upper[:row_count] - values, values - rows.lower[:row_count])
+    is_kept = slack <= _TIGHT
+    is_kept[:n_model] = True
+    return rows.select(np.flatnonzero(is_kept))

@@ -25,19 +25,19 @@ class Rows:
         """Number of rows."""
         return len(self.lower)
 
-    def select(self, chosen: NDArray[np.intp]) -> Rows:
+    def select(self, indices: NDArray[np.intp]) -> Rows:
         """Return some of the rows."""
-        sizes = np.diff(self.ptr)[chosen]
+        sizes = np.diff(self.ptr)[indices]
         ends = np.cumsum(sizes)
         entries = np.arange(int(sizes.sum())) + np.repeat(
-            self.ptr[:-1][chosen] - (ends - sizes), sizes
+            self.ptr[:-1][indices] - (ends - sizes), sizes
         )
         return Rows(
             ptr=np.concatenate([[0], ends]).astype(np.int32),
             idx=self.idx[entries],
             val=self.val[entries],
-            lower=self.lower[chosen],
-            upper=self.upper[chosen],
+            lower=self.lower[indices],
+            upper=self.upper[indices],
         )
 
 

@@ -60,12 +60,12 @@ class Formulation:
     def point(self, choice: Ints) -> Floats:
         """Return the values of all columns for an acyclic choice of the reduced e-graph."""
         problem = self.problem
-        used = np.array(topological_order(problem, choice))
+        used_classes = np.array(topological_order(problem, choice))
         values = np.zeros(len(self.columns.cost))
-        values[choice[used]] = 1.0
-        values[problem.n_nodes + used] = 1.0
+        values[choice[used_classes]] = 1.0
+        values[problem.n_nodes + used_classes] = 1.0
         if self.order is not None:
-            values[problem.n_nodes + problem.n_classes :] = _heights(used, self.order)
+            values[problem.n_nodes + problem.n_classes :] = _heights(used_classes, self.order)
         return values
 
     def chosen(self, values: Floats) -> Ints:
@@ -110,16 +110,16 @@ def formulate(problem: ExtractionProblem, cycles: str, scale: float) -> Formulat
     return Formulation(problem, columns, stack_rows(blocks), scale, order)
 
 
-def _heights(used: Ints, order: Order) -> Floats:
+def _heights(used_classes: Ints, order: Order) -> Floats:
     """Return the topological variables of classes used in this order, children first; else 0."""
-    place = {klass: number for number, klass in enumerate(order.classes.tolist())}
+    place = {klass: index for index, klass in enumerate(order.classes.tolist())}
     heights = np.zeros(len(order.classes))
     count: dict[int, int] = {}
-    for klass in used.tolist():
-        number = place.get(klass)
-        if number is not None:
-            group = int(order.group[number])
-            heights[number] = count.get(group, 0) * order.step
+    for klass in used_classes.tolist():
+        index = place.get(klass)
+        if index is not None:
+            group = int(order.group[index])
+            heights[index] = count.get(group, 0) * order.step
             count[group] = count.get(group, 0) + 1
     return heights
 

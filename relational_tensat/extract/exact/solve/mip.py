@@ -33,7 +33,7 @@ def cut_and_solve(
     """Improve the choice and the bound of a search by integer programming.
 
     Args:
-        search: begins from its best choice, and hears of every better choice and bound.
+        search: begins from its best choice, and is updated with every better choice and bound.
         model: the integer program of the search's e-graph.
         columns: those of the model, perhaps with e-nodes fixed at 0 that are in no cheaper choice.
         rows: those of the model, and cuts.

@@ -105,9 +105,9 @@ def _rising_rows(
     owner, above, below = owner[inside], above[inside], below[inside]
     pairs, row = np.unique(above * len(classes) + below, return_inverse=True)
     above, below = pairs // len(classes), pairs % len(classes)
-    number = np.arange(len(pairs))
+    row_index = np.arange(len(pairs))
     return rows_from_triples(
-        np.concatenate([row, number, number]),
+        np.concatenate([row, row_index, row_index]),
         np.concatenate([owner, first_column + above, first_column + below]),
         np.concatenate([-size[above[row]], np.ones(len(pairs)), -np.ones(len(pairs))]),
         1.0 - size[above],

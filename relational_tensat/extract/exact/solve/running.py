@@ -1,7 +1,7 @@
 """HiGHS beside its caller, so that Ctrl-C is answered whatever HiGHS is busy with.
 
 HiGHS asks whether to stop only at certain points, on a large program seconds apart. It runs in a
-thread; if it has not stopped within ``GRACE_S`` of a Ctrl-C, the caller goes on with what HiGHS
+thread; if it has not stopped within ``GRACE_S`` of a Ctrl-C, the caller continues with what HiGHS
 has reported so far. The thread ends at HiGHS's next question; the command line does not wait for it
 at its end.
 """

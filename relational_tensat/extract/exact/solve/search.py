@@ -1,4 +1,4 @@
-"""What a search knows at any time: the best choice and the best bound, and who hears of them."""
+"""What a search knows at any time: the best choice and the best bound, and who is notified of them."""
 
 from __future__ import annotations
 

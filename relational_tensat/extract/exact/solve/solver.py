@@ -70,9 +70,9 @@ def solve_mip(
     highs.cbMipImprovingSolution.subscribe(watch.on_event)
     highs.cbSimplexInterrupt.subscribe(watch.on_event)
     highs.cbIpmInterrupt.subscribe(watch.on_event)
-    ended = _run(highs, options)
+    has_ended = _run(highs, options)
     watch.reraise()
-    return _read_mip(highs, watch.stopped) if ended else watch.so_far()
+    return _read_mip(highs, watch.stopped) if has_ended else watch.so_far()
 
 
 class LinearProgram:
@@ -195,12 +195,12 @@ _MIP_EVENTS = (
 
 def _run(highs: highspy.Highs, options: SolverOptions) -> bool:
     """Run HiGHS and count its work; return whether it has ended."""
-    ended = run_highs(highs, options.watch)
-    if ended:  # else it may still be writing what is read here
+    has_ended = run_highs(highs, options.watch)
+    if has_ended:  # else it may still be writing what is read here
         info = highs.getInfo()
         options.work.simplex_iterations += max(0, info.simplex_iteration_count)
         options.work.branch_nodes += max(0, info.mip_node_count)
-    return ended
+    return has_ended
 
 
 def _loaded(columns: Columns, rows: Rows, options: SolverOptions) -> highspy.Highs:

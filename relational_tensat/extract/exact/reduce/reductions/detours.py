@@ -70,28 +70,30 @@ def drop_detours(reduced: Reduced, check: Check = unlimited) -> Reduced:
     The e-graph must have no underivable e-nodes.
     """
     problem = reduced.problem
-    must = required_classes(problem, check)
-    required = _worth_trying(problem, must, check)
+    required_of = required_classes(problem, check)
+    required = _worth_trying(problem, required_of, check)
     if not required:
         return reduced
-    search = _Detours(problem, must, dominators(problem, check), check)
-    in_vain = 0
+    search = _Detours(problem, required_of, dominators(problem, check), check)
+    without_gain = 0
     for klass in required:
-        in_vain = 0 if search.drop_beyond(klass) else in_vain + 1
-        if in_vain == _GIVEN_UP_AFTER:
+        without_gain = 0 if search.drop_beyond(klass) else without_gain + 1
+        if without_gain == _GIVEN_UP_AFTER:
             break
     return keep(reduced, search.nodes())
 
 
-def _worth_trying(problem: ExtractionProblem, must: list[int], check: Check) -> list[int]:
+def _worth_trying(problem: ExtractionProblem, required_of: list[int], check: Check) -> list[int]:
     """Return the classes of every choice that some e-nodes need and these e-nodes' classes do not.
 
     Those that most such e-nodes need come first.
     """
-    required = must[problem.root] & ~(1 << problem.root)
+    required = required_of[problem.root] & ~(1 << problem.root)
     count: Counter[int] = Counter()
-    for needs, klass in zip(node_needs(problem, must, check), problem.node_class, strict=True):
-        more = needs & required & ~must[klass]
+    for needs, klass in zip(
+        node_needs(problem, required_of, check), problem.node_class, strict=True
+    ):
+        more = needs & required & ~required_of[klass]
         if more:
             count.update(members_of(more))
     return sorted(count, key=lambda klass: (-count[klass], klass))
@@ -101,9 +103,18 @@ class _Detours:
     """Finds detours beyond one class after the other; e-nodes that are dropped are gone."""
 
     def __init__(
-        self, problem: ExtractionProblem, must: list[int], above: list[int], check: Check
+        self,
+        problem: ExtractionProblem,
+        required_of: list[int],
+        above: list[int],
+        check: Check,
     ) -> None:
-        self._problem, self._must, self._above, self._check = problem, must, above, check
+        self._problem, self._required_of, self._above, self._check = (
+            problem,
+            required_of,
+            above,
+            check,
+        )
         self._children = children_by_node(problem)
         self._members = nodes_by_class(problem)
         self._users = parents_by_class(problem)
@@ -135,10 +146,13 @@ class _Detours:
         """
         places = {}
         for klass in range(self._problem.n_classes):
-            if klass in (required, self._problem.root) or not self._must[klass] >> required & 1:
+            if (
+                klass in (required, self._problem.root)
+                or not self._required_of[klass] >> required & 1
+            ):
                 continue
-            given = [self._owner[node] for node in self._steps_from(klass)]
-            late = [other for other in given if self._must[other] >> required & 1]
+            target_classes = [self._owner[node] for node in self._steps_from(klass)]
+            late = [other for other in target_classes if self._required_of[other] >> required & 1]
             for place in late:
                 gives = {self._owner[node] for node in self._steps_from(place)} | {place}
                 if place not in (klass, self._problem.root) and gives.issuperset(late):
@@ -157,11 +171,11 @@ class _Detours:
     def _proof(self, required: int, places: dict[int, int]) -> _Proof:
         """Return what is left of some detours when all that breaks the conditions is taken out."""
         bit = 1 << required
-        below = self._must[required]  # those are below it in every choice, and so are these:
+        below = self._required_of[required]  # those are below it in every choice, and so are these:
         is_below = [bool(below >> k & 1 or part & bit) for k, part in enumerate(self._above)]
         needless = {
             klass
-            for klass, part in enumerate(self._must)
+            for klass, part in enumerate(self._required_of)
             if not part & bit and not is_below[klass] and klass != self._problem.root
         }
         proof = _Proof(places, needless)
@@ -191,30 +205,30 @@ class _Detours:
         The class of the e-node is not in N.
         """
         klass, part = self._owner[node], self._children[node]
-        there = proof.there(part)
+        available = proof.representatives(part)
         if klass in proof.places:
-            wanted, broken = proof.places[klass], [klass]
-            holds = wanted in there
+            target, broken = proof.places[klass], [klass]
+            holds = target in available
         else:
-            wanted = klass
+            target = klass
             broken = [child for child in part if child in proof.needless or child in proof.places]
             holds = not broken or any(proof.places.get(child) == klass for child in part)
         # From nothing at all, a whole derivation would have to be as cheap as the e-node alone.
-        if holds or (there and self._is_derived(wanted, there, proof, self._cost[node])):
+        if holds or (available and self._is_derived(target, available, proof, self._cost[node])):
             return []
-        for each in broken:
-            proof.needless.discard(each)
-            proof.places.pop(each, None)
+        for broken_class in broken:
+            proof.needless.discard(broken_class)
+            proof.places.pop(broken_class, None)
         return broken
 
-    def _is_derived(self, klass: int, there: set[int], proof: _Proof, cost_us: float) -> bool:
+    def _is_derived(self, klass: int, available: set[int], proof: _Proof, cost_us: float) -> bool:
         """Whether a class can be derived from others for no more than this."""
         self._left_to_try = _MOST_TRIED
         limit = cost_us * (1 + _RELATIVE_SLACK)
-        return self._derivation(klass, there, proof, limit, _DEEPEST) is not None
+        return self._derivation(klass, available, proof, limit, _DEEPEST) is not None
 
     def _derivation(
-        self, klass: int, there: set[int], proof: _Proof, limit: float, deepest: int
+        self, klass: int, available: set[int], proof: _Proof, limit: float, deepest: int
     ) -> float | None:
         """Return what it costs to derive a class from others, if no more than a limit."""
         for node in self._members[klass]:
@@ -222,13 +236,13 @@ class _Detours:
             total = self._cost[node]
             if self._left_to_try < 0 or not self._alive[node] or total > limit:
                 continue
-            missing = [child for child in self._children[node] if child not in there]
+            missing = [child for child in self._children[node] if child not in available]
             if missing and deepest == 1:
                 continue
             for child in missing:
                 below = None
                 if child not in proof.places:
-                    below = self._derivation(child, there, proof, limit - total, deepest - 1)
+                    below = self._derivation(child, available, proof, limit - total, deepest - 1)
                 if below is None:
                     break
                 total += below
@@ -244,6 +258,6 @@ class _Proof:
         self.places = places
         self.needless = needless
 
-    def there(self, classes: Sequence[int]) -> set[int]:
+    def representatives(self, classes: Sequence[int]) -> set[int]:
         """Return what stands for some classes: not those of N, and the places of those of J."""
         return {self.places.get(klass, klass) for klass in classes if klass not in self.needless}

@@ -63,10 +63,12 @@ def _pass_by(draft: Draft, klass: int) -> None:
     for node in [node for node in draft.members[klass] if _is_step(draft, node)]:
         (target,) = draft.children[node]
         if target != klass:
-            there = {draft.owner[user] for user in draft.users[target] if _is_step(draft, user)}
+            target_owners = {
+                draft.owner[user] for user in draft.users[target] if _is_step(draft, user)
+            }
             for user in users:
-                if draft.owner[user] not in there and draft.owner[user] != target:
-                    there.add(draft.owner[user])
+                if draft.owner[user] not in target_owners and draft.owner[user] != target:
+                    target_owners.add(draft.owner[user])
                     draft.merge(user, node)
         draft.drop(node)
     if not draft.members[klass]:
