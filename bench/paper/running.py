@@ -9,13 +9,13 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
-from bench.backtracking.search import search
 from bench.extract.methods import run_method
 from bench.paper.cells import BUDGETS, Cell
 from bench.tensat.measure import stopwatch
 from relational_tensat.cost import Profile, graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
+from relational_tensat.explore.strategies.backtracking import backtrack
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.extract.problem import ExtractionProblem
 from relational_tensat.extract.tables import extraction_problem
@@ -104,7 +104,7 @@ def _anytime(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> 
 
 def _sequential(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> Result:
     alpha = float(cell.variant.removeprefix("alpha"))
-    found = search(
+    found = backtrack(
         graph,
         rules_of(cell),
         profile,

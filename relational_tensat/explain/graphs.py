@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from relational_tensat.base.resources import sql
+from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.terms import Outputs, Terms
-from relational_tensat.extract.building import ChosenNode, build_chosen
 from relational_tensat.tensor.graph import Graph, Weight
 from relational_tensat.tensor.types import Array, TensorType, numpy_dtype
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.cost.cost_model import CostModel
+from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import CHILD_COLUMNS
-from relational_tensat.extract.building import ChosenNode, build_chosen
 from relational_tensat.extract.costing import fill_costs
 from relational_tensat.extract.greedy.in_sql import InTables
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem

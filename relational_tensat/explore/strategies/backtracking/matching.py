@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bench.backtracking.state import State
-from bench.backtracking.universe import Universe
+from relational_tensat.explore.strategies.backtracking.graph_state import State
+from relational_tensat.explore.strategies.backtracking.universe import Universe
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems
 
 
-class Found(NamedTuple):
+class SourceMatch(NamedTuple):
     """A match of one source.
 
     Attributes:
@@ -35,7 +35,7 @@ class _Step(NamedTuple):
     Attributes:
         parent, position: which operand of which node.
         symbols: of a node, those that fit; None for a variable.
-        known: number of the node or variable that this must equal; None where it is a new one.
+        known: index of the node or variable that this must equal; None where it is a new one.
     """
 
     parent: int
@@ -58,7 +58,7 @@ class Pattern:
         self._universe = universe
         self._root = self._node(source)
 
-    def matches(self, state: State) -> Iterator[Found]:
+    def matches(self, state: State) -> Iterator[SourceMatch]:
         """Yield the matches in a graph, in the order of its values."""
         entries, root_symbols, steps = state.entries, self._root, self._steps
         for root in state.by_op.get(self._op, ()):
@@ -81,24 +81,24 @@ class Pattern:
                     break
             else:
                 if len(set(nodes)) == len(nodes):
-                    yield Found(tuple(nodes), tuple(bound))
+                    yield SourceMatch(tuple(nodes), tuple(bound))
 
     def _node(self, term: Apply) -> set[int]:
         """Add a node and the steps below it; return the symbols that fit it."""
-        number = len(self._terms)
+        index = len(self._terms)
         self._terms.append(term)
         literals = _literals(term)
         symbols: set[int] = set()
 
         def consider(symbol: int) -> None:
             op, attrs = self._universe.symbols[symbol]
-            given = dict(attrs)
-            if op == term.op and all(given[key] == value for key, value in literals):
+            of_symbol = dict(attrs)
+            if op == term.op and all(of_symbol[key] == value for key, value in literals):
                 symbols.add(symbol)
 
         self._universe.watch(consider)
         for position, child in enumerate(term.children, start=1):
-            self._child(number, position, child)
+            self._child(index, position, child)
         return symbols
 
     def _child(self, parent: int, position: int, child: Term) -> None:
@@ -134,30 +134,30 @@ class Matcher:
 
     def __init__(self, universe: Universe) -> None:
         self._universe = universe
-        self._numbers: dict[Apply, int] = {}
+        self._pattern_ids: dict[Apply, int] = {}
         self._patterns: list[Pattern] = []
-        self._found: dict[int, list[Found]] = {}
+        self._matches: dict[int, list[SourceMatch]] = {}
 
     def prepare(self, rule: Rule) -> list[int]:
-        """Return, per source, the number of its pattern: the same for all that are alike."""
-        numbers = []
+        """Return, per source, the id of its pattern: the same for all that are alike."""
+        pattern_ids = []
         for source in rule.sources:
             alike = _renamed(source, {})
-            if alike not in self._numbers:
-                self._numbers[alike] = len(self._patterns)
+            if alike not in self._pattern_ids:
+                self._pattern_ids[alike] = len(self._patterns)
                 self._patterns.append(Pattern(self._universe, alike))
-            numbers.append(self._numbers[alike])
-        return numbers
+            pattern_ids.append(self._pattern_ids[alike])
+        return pattern_ids
 
     def forget(self) -> None:
-        """Forget what was found: another graph comes."""
-        self._found.clear()
+        """Forget the matches: another graph comes."""
+        self._matches.clear()
 
-    def found(self, number: int, state: State) -> list[Found]:
+    def source_matches(self, pattern: int, state: State) -> list[SourceMatch]:
         """Return the matches of a pattern in the graph."""
-        if number not in self._found:
-            self._found[number] = list(self._patterns[number].matches(state))
-        return self._found[number]
+        if pattern not in self._matches:
+            self._matches[pattern] = list(self._patterns[pattern].matches(state))
+        return self._matches[pattern]
 
 
 class RuleMatcher:
@@ -169,10 +169,10 @@ class RuleMatcher:
 
     def __init__(self, matcher: Matcher, rule: Rule) -> None:
         self._matcher = matcher
-        self._numbers = matcher.prepare(rule)
+        self._patterns = matcher.prepare(rule)
         terms = [distinct_nodes(source) for source in rule.sources]
-        self.terms = tuple(dict.fromkeys(term for each in terms for term in each))
-        self._places = [[self.terms.index(term) for term in each] for each in terms]
+        self.terms = tuple(dict.fromkeys(term for of_source in terms for term in of_source))
+        self._places = [[self.terms.index(term) for term in of_source] for of_source in terms]
         if len(rule.sources) > 1:
             first, second = (_variables(source) for source in rule.sources)
             self._shared = [(first.index(n), second.index(n)) for n in second if n in first]
@@ -180,17 +180,18 @@ class RuleMatcher:
 
     def matches(self, state: State) -> Iterator[Match]:
         """Yield the matches of the rule."""
-        if len(self._numbers) == 1:
-            for found in self._matcher.found(self._numbers[0], state):
-                yield Match(found.nodes[:1], found.nodes, found.bound)
+        if len(self._patterns) == 1:
+            for match in self._matcher.source_matches(self._patterns[0], state):
+                yield Match(match.nodes[:1], match.nodes, match.bound)
         else:
             yield from self._pairs(state)
 
     def _pairs(self, state: State) -> Iterator[Match]:
-        firsts, seconds = (self._matcher.found(n, state) for n in self._numbers)
-        by_shared: dict[tuple[int, ...], list[Found]] = {}
-        for found in seconds:
-            by_shared.setdefault(tuple(found.bound[j] for _, j in self._shared), []).append(found)
+        firsts, seconds = (self._matcher.source_matches(p, state) for p in self._patterns)
+        by_shared: dict[tuple[int, ...], list[SourceMatch]] = {}
+        for second in seconds:
+            key = tuple(second.bound[j] for _, j in self._shared)
+            by_shared.setdefault(key, []).append(second)
         total = len(self.terms)
         separate = total == len(self._places[0]) + len(self._places[1])
         for first in firsts:
@@ -207,11 +208,11 @@ class RuleMatcher:
                     bound = first.bound + tuple(second.bound[j] for j in self._extra)
                     yield Match((first.nodes[0], second.nodes[0]), nodes, bound)
 
-    def _joined(self, first: Found, second: Found) -> tuple[int, ...] | None:
+    def _joined(self, first: SourceMatch, second: SourceMatch) -> tuple[int, ...] | None:
         """Return the nodes of a pair with equal sub-terms; None where they are not the same."""
         values: dict[int, int] = {}
-        for places, found in zip(self._places, (first, second), strict=True):
-            for place, value in zip(places, found.nodes, strict=True):
+        for places, match in zip(self._places, (first, second), strict=True):
+            for place, value in zip(places, match.nodes, strict=True):
                 if values.setdefault(place, value) != value:
                     return None
         return tuple(values[place] for place in range(len(self.terms)))
@@ -219,20 +220,20 @@ class RuleMatcher:
 
 def distinct_nodes(term: Apply) -> list[Apply]:
     """Return the operator nodes of a term in pre-order, equal ones once."""
-    found = {term: None}
+    nodes = {term: None}
     for child in term.children:
         if isinstance(child, Apply):
-            found.update(dict.fromkeys(distinct_nodes(child)))
-    return list(found)
+            nodes.update(dict.fromkeys(distinct_nodes(child)))
+    return list(nodes)
 
 
 def _variables(term: Apply) -> list[str]:
     """Return the names of a term's tensor variables, by first occurrence."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for child in term.children:
-        names = [child.name] if isinstance(child, Var) else _variables(child)
-        found.update(dict.fromkeys(names))
-    return list(found)
+        below = [child.name] if isinstance(child, Var) else _variables(child)
+        names.update(dict.fromkeys(below))
+    return list(names)
 
 
 def _literals(term: Apply) -> AttrItems:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bench.backtracking.matching import Match, Matcher, RuleMatcher
-from bench.backtracking.state import State, counts_as_operator
-from bench.backtracking.universe import Entry, Universe
+from relational_tensat.explore.strategies.backtracking.graph_state import State, counts_as_operator
+from relational_tensat.explore.strategies.backtracking.matching import Match, Matcher, RuleMatcher
+from relational_tensat.explore.strategies.backtracking.universe import Entry, Universe
 from relational_tensat.rules.instance import Instance, compiled_rule, source_nodes
 from relational_tensat.rules.model import Rule
 
@@ -97,8 +97,8 @@ class Rewriter:
         universe = self._universe
         kinds = [universe.types[universe.type_of[value]] for value in match.bound]
         symbols = [universe.symbols[state.entries[value][0]] for value in match.nodes]
-        given = [(op, dict(attrs)) for op, attrs in (symbols[i] for i in self._node_of)]
-        instance = self._compiled.targets(given, tuple(kinds))
+        nodes = [(op, dict(attrs)) for op, attrs in (symbols[i] for i in self._node_of)]
+        instance = self._compiled.targets(nodes, tuple(kinds))
         if instance is None:
             return None
         types = [*kinds, *(node.type for node in instance.nodes)]
@@ -123,13 +123,13 @@ class Rewriter:
         values = list(bound)
         changed: dict[int, Entry] = {}
         there: set[int] = set()  # pieces that the graph computes already
-        for number, piece in enumerate(template.pieces, start=len(bound)):
+        for index, piece in enumerate(template.pieces, start=len(bound)):
             entry = (piece.symbol, *[values[child] for child in piece.children])
-            value = of_root.get(number)
+            value = of_root.get(index)
             if value is None:
                 value = universe.value(entry, piece.type)
                 if value in entries:
-                    there.add(number)
+                    there.add(index)
                 else:
                     changed[value] = entry
             elif entries[value] != entry:
@@ -146,26 +146,26 @@ class Rewriter:
 
 def _needs(instance: Instance, n_variables: int) -> tuple[frozenset[int], ...]:
     below: list[frozenset[int]] = [frozenset((i,)) for i in range(n_variables)]
-    for number, node in enumerate(instance.nodes, start=n_variables):
-        below.append(frozenset((number,)).union(*(below[child] for child in node.children)))
+    for index, node in enumerate(instance.nodes, start=n_variables):
+        below.append(frozenset((index,)).union(*(below[child] for child in node.children)))
     return tuple(below[root] for root in instance.roots)
 
 
 def _depends_on_itself(
     state: State, match: Match, template: _Template, values: list[int], there: set[int]
 ) -> bool:
-    """Whether the new entries of a match's roots would need one another in a circle.
+    """Whether the new entries of a match's roots would depend on one another in a cycle.
 
-    Everything else that is new is used by nothing old, so each circle leads through a root, and what
+    Everything else that is new is used by nothing old, so each cycle leads through a root, and what
     leads from there to a root is in the old graph.
     """
     n_variables = len(match.bound)
     reaches = []
     for needs in template.needs:
         below = 0
-        for number in needs:
-            if number < n_variables or number in there:
-                below |= state.below[values[number]]
+        for index in needs:
+            if index < n_variables or index in there:
+                below |= state.below[values[index]]
         reaches.append(below)
     bits = [state.bit[root] for root in match.roots]
     if any(below & bit for below, bit in zip(reaches, bits, strict=True)):

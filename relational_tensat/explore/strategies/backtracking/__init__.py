@@ -1,4 +1,4 @@
-"""TASO's cost-based backtracking search, on this project's graphs, rules and costs: a baseline.
+"""TASO's cost-based backtracking search, a strategy without an e-graph: the baseline of saturation.
 
 Jia et al., "TASO: Optimizing Deep Learning Computation with Automatic Generation of Graph
 Substitutions", SOSP 2019, section 5, and its ``Graph::optimize`` and ``GraphXfer::run``. A queue of
@@ -18,5 +18,9 @@ Other than in TASO, each time to its favour: equal graphs are told by what they 
 in which graphs may collide; what a rule adds and the graph computes already is not added again; what
 depends on weights only is free from the start and not only in the answer; a graph is put together
 when it is taken out of the queue, its cost being known before. A rule whose result has another type
-than what it replaces is refused.
+than what it replaces is rejected.
 """
+
+from relational_tensat.explore.strategies.backtracking.search import Moment, Outcome, backtrack
+
+__all__ = ["Moment", "Outcome", "backtrack"]

@@ -18,7 +18,7 @@ from relational_tensat.tensor.types import AttrItems, ValueType
 #: A symbol, then the values that it is applied to.
 Entry: TypeAlias = tuple[int, ...]
 
-#: Costs are whole picoseconds: sums of the same numbers are equal, whatever their order.
+#: Costs are whole picoseconds: sums of the same costs are equal, whatever their order.
 PS_PER_US = 1_000_000
 
 _BITS = 128
@@ -29,8 +29,8 @@ class Universe:
 
     Attributes:
         symbols: (operator, canonical attributes) by symbol.
-        types: by type's number.
-        type_of: per value, its type's number.
+        types: by type id.
+        type_of: per value, its type id.
     """
 
     def __init__(self, cost: CostModel) -> None:
@@ -53,22 +53,22 @@ class Universe:
         self._watchers.append(on_symbol)
 
     def symbol(self, op: str, attrs: AttrItems) -> int:
-        """Return the number of an operator with canonical attributes."""
-        found = self._symbol_ids.get((op, attrs))
-        if found is None:
-            found = self._symbol_ids[op, attrs] = len(self.symbols)
+        """Return the symbol of an operator with canonical attributes."""
+        symbol = self._symbol_ids.get((op, attrs))
+        if symbol is None:
+            symbol = self._symbol_ids[op, attrs] = len(self.symbols)
             self.symbols.append((op, attrs))
             for watcher in self._watchers:
-                watcher(found)
-        return found
+                watcher(symbol)
+        return symbol
 
     def type(self, kind: ValueType) -> int:
-        """Return the number of a type."""
-        found = self._type_ids.get(kind)
-        if found is None:
-            found = self._type_ids[kind] = len(self.types)
+        """Return the id of a type."""
+        type_id = self._type_ids.get(kind)
+        if type_id is None:
+            type_id = self._type_ids[kind] = len(self.types)
             self.types.append(kind)
-        return found
+        return type_id
 
     def new_value(self, entry: Entry, type_id: int) -> int:
         """Return a value of its own for an entry of the original graph."""
@@ -79,26 +79,26 @@ class Universe:
 
     def value(self, entry: Entry, type_id: int) -> int:
         """Return the value that an entry computes, the same for the same entry."""
-        found = self._values.get(entry)
-        return self.new_value(entry, type_id) if found is None else found
+        value = self._values.get(entry)
+        return self.new_value(entry, type_id) if value is None else value
 
     def cost_ps(self, value: int, entry: Entry) -> int:
         """Return what computing a value by an entry costs at inference, in picoseconds."""
         key = (self.type_of[value], entry[0], *[self.type_of[child] for child in entry[1:]])
-        found = self._costs.get(key)
-        if found is None:
+        cost_ps = self._costs.get(key)
+        if cost_ps is None:
             op, attrs = self.symbols[entry[0]]
             operands = tuple(self.types[kind] for kind in key[2:])
             us = self._cost.cost_us(op, operands, self.types[key[0]], dict(attrs))
-            found = self._costs[key] = round(us * PS_PER_US)
-        return found
+            cost_ps = self._costs[key] = round(us * PS_PER_US)
+        return cost_ps
 
     def mark(self, value: int, entry: Entry) -> int:
         """Return 128 random bits that stand for a value being computed by an entry.
 
         The exclusive or over a graph's values stands for the graph.
         """
-        found = self._marks.get((value, entry))
-        if found is None:
-            found = self._marks[value, entry] = self._random.getrandbits(_BITS)
-        return found
+        mark = self._marks.get((value, entry))
+        if mark is None:
+            mark = self._marks[value, entry] = self._random.getrandbits(_BITS)
+        return mark

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 
-from bench.backtracking.state import State
+from relational_tensat.explore.strategies.backtracking.graph_state import State
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
 from relational_tensat.tensor.operators import get_operator

@@ -4,19 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.backtracking.loading import Loaded
-from bench.backtracking.matching import Matcher
-from bench.backtracking.rewriting import Candidate, Rewriter
-from bench.backtracking.state import State
-from bench.backtracking.universe import PS_PER_US
 from relational_tensat.cost import graph_cost_us, load_profile
+from relational_tensat.explore.strategies.backtracking.conversion import Loaded
+from relational_tensat.explore.strategies.backtracking.graph_state import State
+from relational_tensat.explore.strategies.backtracking.matching import Matcher
+from relational_tensat.explore.strategies.backtracking.rewriting import Candidate, Rewriter
+from relational_tensat.explore.strategies.backtracking.universe import PS_PER_US
 from relational_tensat.models import GraphBuilder
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 from relational_tensat.verify import verify
-from tests.bench.backtracking.small_graphs import GRAPHS, chain, shared_left
+from tests.explore.strategies.backtracking.small_graphs import GRAPHS, chain, shared_left
 
 _PROFILE = load_profile("tensat_t4")
 
@@ -114,7 +114,7 @@ def test_two_joins_that_need_each_other_are_left_out() -> None:
     assert len(pairs) == 2  # of the four pairs, two have one on the way to the other
     for each in rewriting.of(start):
         for again in rewriting.of(each.state()):
-            again.state()  # a circle would never end
+            again.state()  # a cycle would never end
 
 
 def test_what_is_used_elsewhere_is_not_taken_apart() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bench.backtracking.universe import Entry, Universe
+from relational_tensat.explore.strategies.backtracking.universe import Entry, Universe
 
 #: Joins the outputs and names parts of tuples: no operators of the computation.
 _UNCOUNTED = frozenset({"part", "noop"})

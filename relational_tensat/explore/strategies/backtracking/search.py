@@ -7,12 +7,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.backtracking.loading import Loaded
-from bench.backtracking.matching import Matcher
-from bench.backtracking.rewriting import Candidate, Rewriter
-from bench.backtracking.state import State
-from bench.backtracking.universe import PS_PER_US
 from relational_tensat.cost.cost_model import CostModel
+from relational_tensat.explore.strategies.backtracking.conversion import Loaded
+from relational_tensat.explore.strategies.backtracking.graph_state import State
+from relational_tensat.explore.strategies.backtracking.matching import Matcher
+from relational_tensat.explore.strategies.backtracking.rewriting import Candidate, Rewriter
+from relational_tensat.explore.strategies.backtracking.universe import PS_PER_US
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 
@@ -60,7 +60,7 @@ class Outcome:
         A search of n graphs is the first part of one of more. It is known where this one had no more
         graphs, or noted how far it was then: ``rewritten`` is its budget, or one of ``moments_at``.
         """
-        exact = [each for each in self.moments if each.rewritten == rewritten]
+        exact = [moment for moment in self.moments if moment.rewritten == rewritten]
         if exact:
             return exact[-1]
         last = self.moments[-1]
@@ -68,12 +68,12 @@ class Outcome:
 
     def found_at(self, rewritten: int | None = None) -> Moment:
         """Return the moment at which the best was found, of all or of a shorter search."""
-        upto = [each for each in self.moments if rewritten is None or each.rewritten <= rewritten]
-        best_us = upto[-1].best_us
-        return next(each for each in upto if each.best_us == best_us)
+        shorter = [m for m in self.moments if rewritten is None or m.rewritten <= rewritten]
+        best_us = shorter[-1].best_us
+        return next(moment for moment in shorter if moment.best_us == best_us)
 
 
-def search(
+def backtrack(
     graph: Graph,
     rules: Sequence[Rule],
     cost: CostModel,
@@ -86,6 +86,9 @@ def search(
     """Search as TASO does.
 
     Args:
+        graph: the original.
+        rules: single- and multi-pattern, applied in both orders of a pair.
+        cost: what an operator costs, in µs.
         alpha: what costs alpha times the best so far, or more, is not looked at.
         budget: n, how many graphs are rewritten at most.
         time_limit_s: CPU seconds after which no further rule is tried; None for no limit.
@@ -144,8 +147,8 @@ class _Search:
         )
 
     def _take(self) -> State:
-        found = heapq.heappop(self._queue)[2]
-        return found if isinstance(found, State) else found.state()
+        cheapest = heapq.heappop(self._queue)[2]
+        return cheapest if isinstance(cheapest, State) else cheapest.state()
 
     def _rewrite(self, state: State) -> bool:
         """Queue what the rules make of a graph; return False where time is over before the end."""

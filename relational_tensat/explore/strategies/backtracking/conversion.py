@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bench.backtracking.state import State
-from bench.backtracking.universe import Entry, Universe
 from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.egraph.catalogue import Catalogue, Symbol
+from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
 from relational_tensat.egraph.loading import LoadedGraph, load_rows
-from relational_tensat.extract.building import ChosenNode, build_chosen
+from relational_tensat.explore.strategies.backtracking.graph_state import State
+from relational_tensat.explore.strategies.backtracking.universe import Entry, Universe
 from relational_tensat.tensor import Graph
 
 

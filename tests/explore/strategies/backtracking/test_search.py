@@ -2,20 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from bench.backtracking.search import Outcome, search
 from relational_tensat.cost import graph_cost_us, load_profile
+from relational_tensat.explore.strategies.backtracking import Outcome, backtrack
 from relational_tensat.models import GraphBuilder
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.tensor import Graph
 from relational_tensat.verify import verify
-from tests.bench.backtracking.small_graphs import GRAPHS, products, shared_left
+from tests.explore.strategies.backtracking.small_graphs import GRAPHS, products, shared_left
 
 _PROFILE = load_profile("tensat_t4")
 
 
 def _search(graph: Graph, **options: float) -> Outcome:
-    return search(graph, taso_rules(), _PROFILE, **options)  # type: ignore[arg-type]
+    return backtrack(graph, taso_rules(), _PROFILE, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -46,8 +46,8 @@ def test_alpha_lets_it_pass_through_dearer_graphs() -> None:
     for _ in range(3):
         value = build.op("relu", build.op("tanh", value))
     graph = build.build(value)
-    stuck = search(graph, rules, _PROFILE, alpha=1.0, budget=50)
-    through = search(graph, rules, _PROFILE, alpha=2.0, budget=50)
+    stuck = backtrack(graph, rules, _PROFILE, alpha=1.0, budget=50)
+    through = backtrack(graph, rules, _PROFILE, alpha=2.0, budget=50)
     assert stuck.cost_us == pytest.approx(graph_cost_us(graph, _PROFILE))
     assert through.cost_us < stuck.cost_us
     assert through.graph.count_ops() == {"sigmoid": 3}

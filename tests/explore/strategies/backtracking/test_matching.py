@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from bench.backtracking.loading import Loaded
-from bench.backtracking.matching import Matcher, RuleMatcher
-from bench.backtracking.state import State
 from relational_tensat.cost import load_profile
+from relational_tensat.explore.strategies.backtracking.conversion import Loaded
+from relational_tensat.explore.strategies.backtracking.graph_state import State
+from relational_tensat.explore.strategies.backtracking.matching import Matcher, RuleMatcher
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
-from tests.bench.backtracking.slow_matcher import slow_matches
-from tests.bench.backtracking.small_graphs import GRAPHS
+from tests.explore.strategies.backtracking.slow_matcher import slow_matches
+from tests.explore.strategies.backtracking.small_graphs import GRAPHS
 
 
 def _state(name: str) -> State:
