@@ -24,6 +24,7 @@ from relational_tensat.verify import verify
 from relational_tensat.verify.comparison import relative_error
 from relational_tensat.verify.equivalence import evaluation_tolerance
 from relational_tensat.verify.shrinking import RandomWeights, draw_inputs
+from relational_tensat.verify.unknown_operators import UnknownOperators
 
 #: The parts of a value: one array, or those of a tuple.
 Parts: TypeAlias = tuple[Array, ...]
@@ -61,8 +62,7 @@ def check_numerically(explanation: Explanation, seed: int = 0) -> NumericCheck:
     """Compute and compare what every step replaces, and the graphs at both ends.
 
     Raises:
-        InputError: an operator cannot be computed here.
-        MissingDependencyError: the graph has opaque operators, and onnxruntime is not installed.
+        InputError: an operator cannot be computed for these values.
     """
     first, last = (
         graph_of(outputs, explanation.terms, explanation.stored, explanation.names)
@@ -104,6 +104,7 @@ class _Values:
         self._first: dict[int, int] = {}  # of a term that replaced another, that other
         self._kept: OrderedDict[int, Parts] = OrderedDict()
         self._bytes = 0
+        self._unknown = UnknownOperators()
 
     def difference(self, rewrite: Rewrite, before: int, after: int, tolerance: float) -> float:
         """Return the relative error between a term and what replaces it; 0 for one that is rounding.
@@ -176,7 +177,11 @@ class _Values:
             parts if isinstance(kind, tuple) else parts[0]
             for parts, kind in zip(operands, stored.operands, strict=True)
         ]
-        result: Any = get_operator(symbol.op).evaluate_typed(operand_types, stored.operands, attrs)
+        result: Any
+        if symbol.op == "opaque":
+            result = self._unknown.compute(operand_types, stored.operands, attrs)
+        else:
+            result = get_operator(symbol.op).evaluate_typed(operand_types, stored.operands, attrs)
         parts = result if isinstance(stored.type, tuple) else (result,)
         return tuple(np.asarray(part) for part in parts)
 

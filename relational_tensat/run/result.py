@@ -256,6 +256,7 @@ class Result:
                 "ok": self.verification.ok,
                 "max_relative_error": self.verification.max_relative_error,
                 "runs": self.verification.runs,
+                "stand_ins": list(self.verification.stand_ins),
             },
             "rules": {
                 name: {

@@ -19,10 +19,10 @@ from relational_tensat.verify.outputs import (
     is_finite,
     output_names,
 )
-from relational_tensat.verify.randomness import random_positions
 from relational_tensat.verify.sensitivity import excuse_rounding
 from relational_tensat.verify.shrinking import LAST_STEP, RandomWeights, describe_step, draw_inputs
 from relational_tensat.verify.together import Together, put_together
+from relational_tensat.verify.unknown_operators import UnknownOperators
 from relational_tensat.verify.verification import Verification
 
 #: In float64 another order of operations costs about 1e-15 each; a wrong rule costs 1e-2.
@@ -64,8 +64,9 @@ def verify(
         inputs: real inputs, by name, instead of random ones; those missing are drawn.
 
     Returns:
-        What was compared and the errors found; no runs and a warning where the original has
-        operators that cannot be computed here.
+        What was compared and the errors found; no runs and a warning where the original cannot be
+        computed here. For opaque operators that nobody can compute, random functions of their
+        inputs stand.
 
     Raises:
         VerificationError: the two return different numbers of outputs, or of different types, or
@@ -138,7 +139,7 @@ class _Verifier:
         self.given = given
         self.varies = bool(set(original.inputs) - set(given))
         self.runs = runs if self.varies else 1
-        self.random = random_positions(original)
+        self.unknown = UnknownOperators()
         self.step = 0
         self._drawn: tuple[int, RandomWeights] | None = None
         self.results: list[OutputCheck] = []
@@ -153,12 +154,14 @@ class _Verifier:
         except InputError as error:
             self.warnings.append(f"the original cannot be computed here: {error}")
         self._warn_of_unproven()
+        self._warn_of_stand_ins()
         return Verification(
             runs=self.n_runs,
             outputs=tuple(self.results),
             checked=tuple(self.checked),
             warnings=tuple(self.warnings),
             shrink=self.step,
+            stand_ins=self.unknown.stand_ins,
         )
 
     def _trials(self) -> list[_Trial]:
@@ -180,11 +183,9 @@ class _Verifier:
         names, types = output_names(self.original), self.original.output_types()
         tolerance = rounded_tolerance(self.original)
         limit = evaluation_tolerance(self.original)
-        exact = Comparison(trial.what, names, types, limit, random=self.random, varies=self.varies)
+        exact = Comparison(trial.what, names, types, limit, varies=self.varies)
         as_folded = f"{trial.what} as folded"
-        written = Comparison(
-            as_folded, names, types, tolerance, random=self.random, varies=self.varies
-        )
+        written = Comparison(as_folded, names, types, tolerance, varies=self.varies)
         together = put_together(self.original, self.optimized, trial.folded)
         check_memory(together.graph)
         for run in range(self.runs):
@@ -195,7 +196,7 @@ class _Verifier:
             if run == 0 and not all(map(is_finite, reference)):
                 self._explain(trial.what, inputs, weights)
             if trial.folded is not None:
-                excuse_rounding(written, self.original, inputs, weights, self.seed)
+                excuse_rounding(written, self.original, inputs, weights, self.seed, self.unknown)
         smaller = describe_step(self.step, weights=not trial.has_own_weights)
         for comparison in (exact, written):
             if comparison.runs:
@@ -222,9 +223,9 @@ class _Verifier:
         self, together: Together, inputs: Mapping[str, Array], weights: Weights
     ) -> list[list[Array]]:
         try:
-            return together.compute(inputs, weights)
+            return together.compute(inputs, weights, self.unknown)
         except InputError as error:
-            compute_outputs(self.original, inputs, weights)  # its own fault?
+            compute_outputs(self.original, inputs, weights, self.unknown)  # its own fault?
             raise VerificationError(f"the optimized graph cannot be computed: {error}") from error
 
     def _random_weights(self) -> Weights:
@@ -235,7 +236,7 @@ class _Verifier:
         return self._drawn[1]
 
     def _explain(self, what: str, inputs: Mapping[str, Array], weights: Weights) -> None:
-        found = first_not_finite(self.original, inputs, weights)
+        found = first_not_finite(self.original, inputs, weights, self.unknown)
         if found is not None:
             self.warnings.append(
                 f"the original itself is not finite ({what}): first at {found[0]!r}, "
@@ -249,6 +250,14 @@ class _Verifier:
             if check.output not in proven:
                 self.warnings.append(f"output {check.output!r} is {check.note} ({check.check})")
                 proven.add(check.output)
+
+    def _warn_of_stand_ins(self) -> None:
+        """Say which operators nobody can compute, or draw numbers."""
+        if names := self.unknown.stand_ins:
+            self.warnings.append(
+                "compared with random functions in place of operators that cannot be computed here: "
+                f"{', '.join(names)}"
+            )
 
 
 def _all_lost(outputs: Sequence[Array]) -> bool:

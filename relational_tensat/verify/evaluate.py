@@ -24,6 +24,7 @@ from relational_tensat.tensor.machine import computed
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.drawing import random_inputs, seeded_weights
 from relational_tensat.verify.memory import memory_bytes, peak_bytes
+from relational_tensat.verify.unknown_operators import UnknownOperators
 
 __all__ = ["Weights", "evaluate_graph", "evaluate_weight_only", "random_inputs", "seeded_weights"]
 
@@ -31,13 +32,19 @@ __all__ = ["Weights", "evaluate_graph", "evaluate_weight_only", "random_inputs",
 Weights: TypeAlias = Mapping[str, Array] | Callable[[str, TensorType], Array]
 
 
-def evaluate_graph(graph: Graph, inputs: Mapping[str, Array], weights: Weights) -> dict[str, Any]:
+def evaluate_graph(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    weights: Weights,
+    unknown: UnknownOperators | None = None,
+) -> dict[str, Any]:
     """Compute all outputs of a graph, floats in float64 and integers in their own type.
 
     A weight is asked for when it is first used and dropped after its last use, as are all values.
 
     Args:
         inputs: by name; names that the graph does not know are not looked at.
+        unknown: computes opaque operators; without, they are computed in onnxruntime or not at all.
 
     Returns:
         An array for every output name; for an output that is a tuple, a tuple of arrays.
@@ -48,7 +55,7 @@ def evaluate_graph(graph: Graph, inputs: Mapping[str, Array], weights: Weights) 
         MissingDependencyError: the graph has opaque operators, and onnxruntime is not installed.
     """
     with np.errstate(all="ignore"):  # what overflows is infinite in the result
-        return _Run(graph, inputs, weights).run(graph.nodes, graph.outputs)
+        return _Run(graph, inputs, weights, unknown=unknown).run(graph.nodes, graph.outputs)
 
 
 def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
@@ -131,6 +138,7 @@ class _Run:
 
     Args:
         rounds: round every result to its element type; without, floats are computed in float64.
+        unknown: computes opaque operators.
     """
 
     def __init__(
@@ -140,11 +148,13 @@ class _Run:
         weights: Weights,
         *,
         rounds: bool = False,
+        unknown: UnknownOperators | None = None,
     ) -> None:
         self.graph = graph
         self.inputs = inputs
         self.weights = weights
         self.rounds = rounds
+        self.unknown = unknown
         self.values: dict[str, Any] = {}
 
     def run(self, nodes: Iterable[Node], outputs: Iterable[str]) -> dict[str, Any]:
@@ -167,7 +177,9 @@ class _Run:
         types = tuple(self.graph.types[name] for name in node.inputs)
         attrs = operator.normalize(node.attrs)
         try:
-            if self.rounds:
+            if self.unknown is not None and node.op == "opaque":
+                result = self.unknown.compute(operands, types, attrs)
+            elif self.rounds:
                 result = computed(node.op, operands, types, attrs, self._type(node))
             else:
                 result = operator.evaluate_typed(operands, types, attrs)

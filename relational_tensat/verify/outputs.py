@@ -10,6 +10,7 @@ import numpy as np
 from relational_tensat.tensor import Array, Graph, tensors_of
 from relational_tensat.verify.comparison import as_array
 from relational_tensat.verify.evaluate import Weights, evaluate_graph
+from relational_tensat.verify.unknown_operators import UnknownOperators
 
 
 def output_names(graph: Graph) -> tuple[str, ...]:
@@ -21,14 +22,22 @@ def output_names(graph: Graph) -> tuple[str, ...]:
     return tuple(names)
 
 
-def compute_outputs(graph: Graph, inputs: Mapping[str, Array], weights: Weights) -> list[Array]:
+def compute_outputs(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    weights: Weights,
+    unknown: UnknownOperators | None = None,
+) -> list[Array]:
     """Return the tensors that the graph returns in float64, in order; tuples as their parts.
+
+    Args:
+        unknown: computes opaque operators.
 
     Raises:
         InputError: an operator cannot be computed.
     """
     with np.errstate(all="ignore"):  # what overflows is looked for, and explained, afterwards
-        values = evaluate_graph(graph, inputs, weights)
+        values = evaluate_graph(graph, inputs, weights, unknown)
     flat: list[Any] = []
     for name in graph.outputs:
         flat += values[name] if isinstance(graph.types[name], tuple) else [values[name]]
@@ -36,7 +45,10 @@ def compute_outputs(graph: Graph, inputs: Mapping[str, Array], weights: Weights)
 
 
 def first_not_finite(
-    graph: Graph, inputs: Mapping[str, Array], weights: Weights
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    weights: Weights,
+    unknown: UnknownOperators | None = None,
 ) -> tuple[str, str] | None:
     """Return the first value, in topological order, that is NaN or infinite, and its operator."""
     producers = {name: node.op for node in graph.nodes for name in node.outputs}
@@ -44,7 +56,7 @@ def first_not_finite(
         graph.name, graph.inputs, graph.weights, graph.nodes, tuple(producers), graph.types
     )
     with np.errstate(all="ignore"):
-        values = evaluate_graph(everything, inputs, weights)
+        values = evaluate_graph(everything, inputs, weights, unknown)
     for name, op in producers.items():
         value = values[name]
         parts = value if isinstance(value, tuple | list) else (value,)

@@ -16,6 +16,7 @@ from relational_tensat.tensor import Array, Graph, TensorType
 from relational_tensat.verify.comparison import Comparison, relative_error
 from relational_tensat.verify.evaluate import Weights
 from relational_tensat.verify.outputs import compute_outputs
+from relational_tensat.verify.unknown_operators import UnknownOperators
 
 #: The relative error of rounding to an element type.
 _ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
@@ -27,23 +28,29 @@ def excuse_rounding(
     inputs: Mapping[str, Array],
     weights: Weights,
     seed: int,
+    unknown: UnknownOperators | None = None,
 ) -> None:
     """Take errors that rounding alone explains out of a comparison; these outputs prove nothing.
 
     Args:
         graph, inputs, weights: the original, and what it was compared on.
         seed: of the rounding errors.
+        unknown: computes opaque operators.
     """
     if all(check.ok for check in comparison.results()):
         return
     try:
-        comparison.excuse(_sensitivity(graph, inputs, weights, seed))
+        comparison.excuse(_sensitivity(graph, inputs, weights, seed, unknown))
     except InputError:
         return  # an operator cannot be computed here: nothing is known, nothing is excused
 
 
 def _sensitivity(
-    graph: Graph, inputs: Mapping[str, Array], weights: Weights, seed: int
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    weights: Weights,
+    seed: int,
+    unknown: UnknownOperators | None,
 ) -> Sequence[float]:
     """Return, per output, the relative change when inputs and weights are rounded differently."""
     rng = np.random.default_rng(seed)
@@ -55,8 +62,8 @@ def _sensitivity(
     moved_inputs = {
         name: _perturbed(inputs[name], kind, rng) for name, kind in graph.inputs.items()
     }
-    exact = compute_outputs(graph, inputs, weights)
-    moved = compute_outputs(graph, moved_inputs, value)
+    exact = compute_outputs(graph, inputs, weights, unknown)
+    moved = compute_outputs(graph, moved_inputs, value, unknown)
     return [relative_error(a, b) for a, b in zip(exact, moved, strict=True)]
 
 

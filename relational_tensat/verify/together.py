@@ -16,6 +16,7 @@ from relational_tensat.tensor import Array, Graph, Node, ValueType, Weight
 from relational_tensat.verify.evaluate import Weights
 from relational_tensat.verify.factors import apply_by_factors
 from relational_tensat.verify.outputs import compute_outputs
+from relational_tensat.verify.unknown_operators import UnknownOperators
 
 #: What makes a node's results what they are: operator, operands, attributes as text (1 is not 1.0).
 _Key: TypeAlias = tuple[str, tuple[str, ...], str]
@@ -36,13 +37,21 @@ class Together:
     counts: tuple[int, ...]
     taken_apart: int = 0
 
-    def compute(self, inputs: Mapping[str, Array], weights: Weights) -> list[list[Array]]:
+    def compute(
+        self,
+        inputs: Mapping[str, Array],
+        weights: Weights,
+        unknown: UnknownOperators | None = None,
+    ) -> list[list[Array]]:
         """Return the tensors that each graph returns, in float64.
+
+        Args:
+            unknown: computes opaque operators.
 
         Raises:
             InputError: an operator of one of them cannot be computed.
         """
-        tensors = iter(compute_outputs(self.graph, inputs, weights))
+        tensors = iter(compute_outputs(self.graph, inputs, weights, unknown))
         return [[next(tensors) for _ in range(count)] for count in self.counts]
 
 

@@ -17,6 +17,7 @@ class Verification:
         checked: what was compared, one sentence each.
         warnings: what the comparison does not prove, and why.
         shrink: how many steps smaller inputs were drawn, so that the original does not overflow.
+        stand_ins: operators for which random functions stood, as nobody can compute them.
     """
 
     runs: int
@@ -24,6 +25,7 @@ class Verification:
     checked: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     shrink: int = 0
+    stand_ins: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -44,6 +46,7 @@ class Verification:
             checked=self.checked + other.checked,
             warnings=self.warnings + other.warnings,
             shrink=self.shrink,
+            stand_ins=tuple(dict.fromkeys((*self.stand_ins, *other.stand_ins))),
         )
 
     def failure(self) -> str:

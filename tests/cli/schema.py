@@ -34,7 +34,7 @@ SCHEMA: dict[str, Any] = {
         ("load", "explore", "extract", "verify", "whole", "write", "measure", "total"), NUMBER
     ),
     "time_spent": {"phases": None, "statements": list},  # seconds per phase; STATEMENT
-    "verified": {"ok": bool, "max_relative_error": NUMBER, "runs": int},
+    "verified": {"ok": bool, "max_relative_error": NUMBER, "runs": int, "stand_ins": list},
     "rules": None,  # one RULE per name
     "unchanged": bool,
     "rejections": list,  # why, rule, reproduction

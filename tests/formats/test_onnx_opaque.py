@@ -243,7 +243,7 @@ def test_gradients_keep_what_they_name(tmp_path: Path) -> None:
     assert [node.op_type for node in written] == ["Add", "Add", "Gradient"]
     attributes = {item.name: helper.get_attribute_value(item) for item in written[2].attribute}
     assert attributes == {"xs": [b"x"], "y": b"b"}
-    assert result.verification.runs == 0
+    assert result.verification.stand_ins == (f"{domain}.Gradient",)
 
 
 _OLD: list[tuple[int, str, dict[str, Any], list[int], dict[str, list[float]]]] = [

@@ -277,13 +277,31 @@ def test_rounding_of_the_original_is_not_held_against_the_optimized(tmp_path: Pa
 
 
 def test_what_cannot_be_computed_is_not_called_verified() -> None:
-    pytest.importorskip("onnxruntime")
-    graph = small([Node("opaque", ("x",), ("y",), opaque("", ""))])
+    text = TensorType("string", (3, 4))
+    graph = build_graph(
+        "strings", {"x": f32(3, 4), "s": text}, {}, [Node("relu", ("x",), ("y",))], ["y", "s"]
+    )
     outcome = verify(graph, graph)
     assert not outcome.ok
     assert outcome.runs == 0
     assert outcome.failure() == ""
     assert any("cannot be computed here" in warning for warning in outcome.warnings)
+
+
+@pytest.mark.parametrize("key", ["", "random:1"])
+def test_what_nobody_can_compute_is_a_random_function_of_its_inputs(key: str) -> None:
+    def around(value: float, relus: int) -> Graph:
+        nodes = [Node("smul", ("x",), ("r0",), {"value": value})]
+        nodes += [Node("relu", (f"r{i}",), (f"r{i + 1}",)) for i in range(relus)]
+        nodes.append(Node("opaque", (f"r{relus}",), ("y",), opaque("", key)))
+        return build_graph("around", {"x": f32(3, 4)}, {}, nodes, ["y"])
+
+    outcome = verify(around(2.0, 2), around(2.0, 1))
+    assert outcome.ok and outcome.runs > 0
+    assert outcome.stand_ins == ("nobody.knows.Mystery",)
+    assert any("nobody.knows.Mystery" in warning for warning in outcome.warnings)
+    assert verify(around(2.0, 2), around(2.1, 1)).failure()
+    assert verify(around(2.0, 1), around(2.0, 0)).failure()
 
 
 def test_outputs_that_depend_on_random_operators_are_found() -> None:

@@ -74,6 +74,30 @@ def test_nothing_that_was_not_compared_is_returned(
     assert "byte for byte" in " ".join(text.split())
 
 
+def test_around_an_operator_that_nobody_knows_all_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = onnx.helper.make_node
+    nodes = [
+        node("Relu", ["x"], ["a"]),
+        node("Relu", ["a"], ["b"]),
+        node("Thing", ["b"], ["t"], domain="mine"),
+        node("Relu", ["t"], ["c"]),
+        node("Relu", ["c"], ["y"]),
+    ]
+    source = saved(tmp_path / "m.onnx", nodes, {"x": (FLOAT, [2, 3])})
+    target = tmp_path / "out.onnx"
+    argv = ["run", str(source), "-o", str(target), "--iterations", "2", "--json", "--quiet"]
+    assert main(argv) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert not found["unchanged"] and found["rejections"] == []
+    assert found["verified"]["ok"] and found["verified"]["runs"] > 0
+    assert found["verified"]["stand_ins"] == ["mine.Thing"]
+    assert any("mine.Thing" in caution for caution in found["cautions"])
+    written = [item.op_type for item in onnx.load(target).graph.node]
+    assert written == ["Relu", "Thing", "Relu"]
+
+
 @pytest.mark.parametrize("suffix", ["json", "onnx"])
 def test_where_nothing_is_saved_the_file_is_the_original(suffix: str, tmp_path: Path) -> None:
     graph = build_graph("m", {"x": f32(2, 3)}, {}, [Node("relu", ("x",), ("y",))], ["y"])
