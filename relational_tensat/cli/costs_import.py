@@ -32,7 +32,7 @@ def execute(args: argparse.Namespace) -> int:
         raise InputError(f"{args.file}: a table of {name}, expected one of {args.device!r}")
     cache = cache_of(args)
     added = cache.add(table.records)
-    there = len(table.records) - added
-    already = f"; {there:,} were there already and stay" if there else ""
+    existing_count = len(table.records) - added
+    already = f"; {existing_count:,} were there already and stay" if existing_count else ""
     sys.stdout.write(f"{added:,} configurations of {name} added to {cache.path}{already}\n")
     return 0

@@ -100,5 +100,5 @@ def holdings_of(cache: CostCache, device: str | None) -> list[Holding]:
 
     records = cache.rows()
     kinds = sorted({record.key.kind for record in records})
-    found = holdings(records, devices_here(kinds))
-    return found if device is None else matching(found, device)
+    all_holdings = holdings(records, devices_here(kinds))
+    return all_holdings if device is None else matching(all_holdings, device)

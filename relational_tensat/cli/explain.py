@@ -52,6 +52,6 @@ def _explain(args: argparse.Namespace) -> int:
         print_explanation(explanation, check, stdout_console())
     if check is not None and not check.ok:
         more = len(check.failures) - 1
-        others = f" (and {more} more)" if more else ""
-        raise VerificationError(f"{args.db}: {check.failures[0]}{others}")
+        suffix = f" (and {more} more)" if more else ""
+        raise VerificationError(f"{args.db}: {check.failures[0]}{suffix}")
     return 0

@@ -31,8 +31,8 @@ _DEBUG = "RELATIONAL_TENSAT_DEBUG"
 _INTERNAL_ERROR = 1
 _INTERRUPTED = 130
 
-#: So many new objects are looked through for circles at a time. A run keeps nearly all that it makes:
-#: at Python's 700, looking through 50,000 rules, forms and modules again and again took 3 % of it.
+#: The garbage collector looks for cycles once there are so many new objects. A run keeps nearly all that it
+#: makes: at Python's 700, traversing 50,000 rules, forms and modules again and again took 3 % of it.
 _NEW_OBJECTS = 100_000
 
 
@@ -101,13 +101,13 @@ def _module(command: str) -> Any:
 def _dispatch(arguments: list[str]) -> int:
     if " ".join(arguments[:2]) in _COMMANDS:
         arguments = [" ".join(arguments[:2]), *arguments[2:]]
-    named = [argument for argument in arguments if not argument.startswith("-")][:1]
-    if named and named[0] not in _COMMANDS:
-        known = ", ".join(_COMMANDS)
+    names = [argument for argument in arguments if not argument.startswith("-")][:1]
+    if names and names[0] not in _COMMANDS:
+        choices = ", ".join(_COMMANDS)
         raise UsageError(
-            f"unknown command {named[0]!r}, expected one of {known}{nearest(named[0], _COMMANDS)}"
+            f"unknown command {names[0]!r}, expected one of {choices}{nearest(names[0], _COMMANDS)}"
         )
-    parser = build_parser(named if named == arguments[:1] else _COMMANDS)
+    parser = build_parser(names if names == arguments[:1] else _COMMANDS)
     args = parser.parse_args(arguments)
     return int(_module(args.command).execute(args))
 
@@ -120,7 +120,7 @@ def _fail(message: str, code: int) -> int:
 
 def _show_traceback() -> bool:
     """Print the traceback if the environment asks for it; return whether it does."""
-    asked = os.environ.get(_DEBUG, "") not in ("", "0")
-    if asked:
+    is_debug = os.environ.get(_DEBUG, "") not in ("", "0")
+    if is_debug:
         traceback.print_exc()
-    return asked
+    return is_debug

@@ -33,7 +33,7 @@ def add_tree(parser: Parser, tree: type[OptionTree]) -> None:
 def add_options(
     parser: Parser, options: Iterable[Option], section: argparse._ArgumentGroup | None = None
 ) -> None:
-    """Declare flags; whether one was written can be told by ``written_values``.
+    """Declare flags; ``written_values`` returns those that were written.
 
     Args:
         section: of the help, that they are shown in.

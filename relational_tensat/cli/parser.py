@@ -48,14 +48,14 @@ class Parser(argparse.ArgumentParser):
             UsageError: an argument is unknown.
         """
         args = None if args is None else [self._current(text) for text in args]
-        known, extra = super().parse_known_args(args, namespace)
+        arguments, extra = super().parse_known_args(args, namespace)
         if extra:
             hint = nearest(extra[0].partition("=")[0], self.flags)
             self.error(f"unknown argument {extra[0]!r}{hint}")
         written = {text.partition("=")[0] for text in args or ()}
-        of_command = getattr(known, "flags", [])
-        known.flags = [*of_command, *(flag for flag in self.flags if flag in written)]
-        return known, extra
+        of_command = getattr(arguments, "flags", [])
+        arguments.flags = [*of_command, *(flag for flag in self.flags if flag in written)]
+        return arguments, extra
 
     def _current(self, text: str) -> str:
         """Return an argument with the present name of its flag, and note that the former will go."""
@@ -67,14 +67,14 @@ class Parser(argparse.ArgumentParser):
         return f"{current}{equals}{value}"
 
 
-def one_of(what: str, known: Collection[str]) -> Callable[[str], str]:
+def one_of(kind: str, choices: Collection[str]) -> Callable[[str], str]:
     """Return a converter that takes only known names."""
 
     def convert(text: str) -> str:
-        if text in known:
+        if text in choices:
             return text
         raise argparse.ArgumentTypeError(
-            f"unknown {what} {text!r}, expected one of {', '.join(known)}{nearest(text, known)}"
+            f"unknown {kind} {text!r}, expected one of {', '.join(choices)}{nearest(text, choices)}"
         )
 
     return convert

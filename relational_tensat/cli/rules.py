@@ -46,8 +46,8 @@ def execute(args: argparse.Namespace) -> int:
             raise UsageError(f"rules list takes no name, but {args.subject!r} was given")
         _list(args.rules)
     elif args.subject is None:
-        what = "the name of a rule" if args.action == "show" else "a rule file"
-        raise UsageError(f"rules {args.action} needs {what}")
+        expected = "the name of a rule" if args.action == "show" else "a rule file"
+        raise UsageError(f"rules {args.action} needs {expected}")
     elif args.action == "show":
         if args.db is not None and not args.sql:
             raise UsageError("--db goes with --sql")

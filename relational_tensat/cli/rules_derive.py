@@ -18,7 +18,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "file", type=Path, metavar="FILE",
         help="a rule file or folder, or a file that rules import reads; what is not sound as it"
-        " stands, under the condition that mends it",
+        " stands, under the condition that repairs it",
     )  # fmt: skip
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="derive these rules only; NAME is also NAME[…]"

@@ -36,15 +36,15 @@ def print_derivations(
             *(conditions.get(derivation.rule, "") for _ in added),
         )
     console.print(rows)
-    missing = [derivation for derivation in derivations if not derivation.derived]
-    taken = sum(derivation.seconds for derivation in derivations)
+    underived = [derivation for derivation in derivations if not derivation.derived]
+    total_s = sum(derivation.seconds for derivation in derivations)
     console.print(
-        f"{len(derivations) - len(missing)} of {_rules(len(derivations))} derived from {_rules(laws)}"
-        f" in {taken:.1f} s"
+        f"{len(derivations) - len(underived)} of {_rules(len(derivations))} derived from {_rules(laws)}"
+        f" in {total_s:.1f} s"
     )
-    if missing:
+    if underived:
         console.print("\nnot derived:")
-    for derivation in missing:
+    for derivation in underived:
         where = f", on {derivation.where}" if derivation.where else ""
         console.print(f"  {derivation.rule}: {derivation.reason}{where}")
 

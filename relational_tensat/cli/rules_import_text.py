@@ -48,7 +48,7 @@ def _rule_json(judgement: Judgement) -> dict[str, Any]:
         "name": rule.name,
         "law": rule.law,
         "verdict": judgement.status,
-        "condition": [expr_text(each) for each in judgement.condition],
+        "condition": [expr_text(part) for part in judgement.condition],
         "evidence": verdict.evidence,
         "trials": verdict.trials,
         "reason": verdict.reason,

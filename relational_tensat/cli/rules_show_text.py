@@ -44,11 +44,11 @@ def rule_sql(rule: Rule, database: Path | None = None) -> str:
 def _heading(rule: Rule, database: Path | None) -> str:
     where = "an e-graph that has its sources" if database is None else str(database)
     lines = [f"-- rule {rule.name} ({rule.file}:{rule.line}) on {where}"]
-    for number, pattern in enumerate(CompiledRules([rule]).patterns, start=1):
+    for index, pattern in enumerate(CompiledRules([rule]).patterns, start=1):
         described = ", ".join(
             f"n{i} is {node.op}{_pinned(node.literals)}" for i, node in enumerate(pattern.nodes)
         )
-        lines.append(f"-- pattern {number}: {described}")
+        lines.append(f"-- pattern {index}: {described}")
     return "\n".join(lines)
 
 

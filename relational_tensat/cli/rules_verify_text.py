@@ -76,9 +76,9 @@ def _print_counts(results: Sequence[Verified], seconds: float, console: Console)
     counts = {"sound": 0, "unsound": 0, "untested": 0}
     for result in results:
         counts[result.verdict.status] += 1
-    named = [f"{count} {status}" for status, count in counts.items() if count]
+    totals = [f"{count} {status}" for status, count in counts.items() if count]
     rules = "1 rule" if len(results) == 1 else f"{len(results)} rules"
-    console.print(f"{rules} in {seconds:.1f} s: {', '.join(named) or 'nothing to verify'}")
+    console.print(f"{rules} in {seconds:.1f} s: {', '.join(totals) or 'nothing to verify'}")
     approximate = only_float64(results)
     if approximate:
         console.print(

@@ -65,12 +65,14 @@ def print_functions(console: Console) -> None:
 def print_operators(console: Console) -> None:
     """Print every operator: operands, attributes with their defaults, what runs for it, meaning."""
     rows = table("operator", "operands", "attributes", "runs", "meaning")
-    known = rule_operators()
-    for name, operator in known.items():
+    operators_by_name = rule_operators()
+    for name, operator in operators_by_name.items():
         attributes = " ".join(_attribute(attr) for attr in operator.attrs)
         rows.add_row(name, _operands(operator), attributes, operator.kernel, _meaning(operator))
     console.print(rows)
-    console.print(f"{len(known)} operators; an attribute without a default has to be written")
+    console.print(
+        f"{len(operators_by_name)} operators; an attribute without a default has to be written"
+    )
 
 
 def _operands(operator: Operator) -> str:

@@ -62,8 +62,8 @@ class RunEvents:
         """Write what an iteration of exploration did."""
         self._iteration = report.iteration
         self._last = None
-        done = asdict(report)
-        self._write("iteration", iteration_seconds=round(done.pop("seconds"), 3), **done)
+        fields = asdict(report)
+        self._write("iteration", iteration_seconds=round(fields.pop("seconds"), 3), **fields)
 
     def extraction(self, incumbent_us: float, bound_us: float) -> None:
         """Write a better graph or a better bound, if one of them moved."""
@@ -80,8 +80,8 @@ class RunEvents:
     def extracted(self, entry: ExtractionEntry) -> None:
         """Write what an extraction between iterations found; how long it took is ``extract_seconds``."""
         self._last = None
-        found = asdict(entry)
-        self._write("extracted", extract_seconds=round(found.pop("seconds"), 3), **found)
+        fields = asdict(entry)
+        self._write("extracted", extract_seconds=round(fields.pop("seconds"), 3), **fields)
 
     def measuring(self, done: int, total: int) -> None:
         """Write how many configurations have been measured."""

@@ -15,10 +15,10 @@ def reduced_line(summary: ExtractionSummary) -> str:
     dropped = sorted(summary.reductions.items(), key=lambda item: (-item[1], item[0]))
     shown = [f"{name} {count:,}" for name, count in dropped[:_REDUCTIONS_SHOWN]]
     more = [f"{len(dropped) - _REDUCTIONS_SHOWN} more"] if len(dropped) > _REDUCTIONS_SHOWN else []
-    said = f" (e-nodes taken away: {', '.join(shown + more)})" if shown else ""
+    suffix = f" (e-nodes dropped: {', '.join(shown + more)})" if shown else ""
     return (
         f"reduced: {summary.e_nodes:,} e-nodes in {summary.e_classes:,} e-classes → "
-        f"{summary.reduced_e_nodes:,} in {summary.reduced_e_classes:,}{said}"
+        f"{summary.reduced_e_nodes:,} in {summary.reduced_e_classes:,}{suffix}"
     )
 
 
@@ -28,12 +28,12 @@ def print_extractions(result: Result, console: Console) -> None:
     rows = table(*numbers, numbers=numbers)
     for report in result.log:
         sizes = (f"{report.e_nodes:,}", f"{report.e_classes:,}", f"{report.seconds:.2f}")
-        entries = [each for each in result.extractions if each.iteration == report.iteration]
+        entries = [entry for entry in result.extractions if entry.iteration == report.iteration]
         best = ("", "", "")
         if entries:
             last = entries[-1]
             bound = "optimal" if last.optimal else f"{last.bound_us:,.2f}"
-            seconds = sum(each.seconds for each in entries)
+            seconds = sum(entry.seconds for entry in entries)
             best = (f"{last.best_us:,.2f}", bound, f"{seconds:.2f}")
         rows.add_row(str(report.iteration), *sizes, *best)
     console.print(rows)

@@ -1,4 +1,4 @@
-"""What the reductions before the integer program took away, for people."""
+"""What the reductions before the integer program dropped, for people."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from relational_tensat.extract import Extraction
 from relational_tensat.extract.techniques import TECHNIQUES
 
 
-def print_reductions(found: Extraction, console: Console) -> None:
-    """Print sizes before and after, and the e-nodes that each reduction took away."""
-    if not found.was_reduced:
+def print_reductions(extraction: Extraction, console: Console) -> None:
+    """Print sizes before and after, and the e-nodes that each reduction dropped."""
+    if not extraction.was_reduced:
         return
     rows = table("reduction", "e-nodes", "what it does", numbers=("e-nodes",))
     for name, technique in TECHNIQUES.items():
-        if name in found.reductions:
-            rows.add_row(name, f"-{found.reductions[name]:,}", technique.effect)
+        if name in extraction.reductions:
+            rows.add_row(name, f"-{extraction.reductions[name]:,}", technique.effect)
     console.print(rows)
-    before, after = found.size, found.reduced_size
+    before, after = extraction.size, extraction.reduced_size
     console.print(
         f"reduced: {before[0]:,} e-nodes in {before[1]:,} e-classes, {before[2]:,} edges → "
         f"{after[0]:,} in {after[1]:,}, {after[2]:,}"

@@ -80,11 +80,11 @@ def whole_line(whole: WholeRun, source: str) -> str:
     timing = whole.timing
     after = whole.modelled_after_us
     modelled = f"; {whole.modelled_before_us / after:.2f}x modelled" if after else ""
-    kept = ": the original is kept" if whole.keeps_original else ""
+    suffix = ": the original is kept" if whole.keeps_original else ""
     return (
         f"run whole on {source}: {_us(timing.before_us)} → {_us(timing.after_us)} µs "
         f"({timing.speedup:.2f}x measured, {timing.speedup_p10:.2f}-{timing.speedup_p90:.2f} in "
-        f"{timing.rounds} rounds{modelled}){kept}"
+        f"{timing.rounds} rounds{modelled}){suffix}"
     )
 
 
@@ -144,15 +144,15 @@ def _print_operators(result: Result, console: Console) -> None:
 
 
 def _print_rules(result: Result, console: Console) -> None:
-    used = sorted(result.rules_used.items(), key=lambda item: (-item[1], item[0]))
-    if not used:
+    rules_used = sorted(result.rules_used.items(), key=lambda item: (-item[1], item[0]))
+    if not rules_used:
         return
     rows = table("rules that made the result", "e-nodes", numbers=("e-nodes",))
-    for name, count in used[:_RULES_SHOWN]:
+    for name, count in rules_used[:_RULES_SHOWN]:
         rows.add_row(name, f"{count:,}")
     console.print(rows)
-    if len(used) > _RULES_SHOWN:
-        console.print(f"(showing {_RULES_SHOWN} of {len(used)})")
+    if len(rules_used) > _RULES_SHOWN:
+        console.print(f"(showing {_RULES_SHOWN} of {len(rules_used)})")
     console.print()
 
 
@@ -176,8 +176,8 @@ def _print_search(result: Result, console: Console) -> None:
         if result.seconds[phase] or phase not in SOMETIMES
     ]
     measuring = result.seconds["measure"]
-    said = f"; measuring was {measuring:.2f} s of it" if measuring else ""
-    console.print(f"took {total:.2f} s: {', '.join(shares)}{said}")
+    suffix = f"; measuring was {measuring:.2f} s of it" if measuring else ""
+    console.print(f"took {total:.2f} s: {', '.join(shares)}{suffix}")
 
 
 def _confidence(result: Result) -> str:
@@ -210,8 +210,8 @@ def _print_verification(result: Result, console: Console) -> None:
     for sentence in verification.checked:
         checks = [c for c in verification.outputs if c.check == sentence.partition(":")[0]]
         worst = max(checks, key=lambda check: check.max_relative_error)
-        said = "" if any(check.proves_something for check in checks) else f" ({worst.note})"
-        console.print(f"  {sentence}; worst {worst.max_relative_error:.2e}{said}")
+        suffix = "" if any(check.proves_something for check in checks) else f" ({worst.note})"
+        console.print(f"  {sentence}; worst {worst.max_relative_error:.2e}{suffix}")
     if len({check.output for check in verification.outputs}) > 1:
         _print_outputs(result, console)
     for warning in verification.warnings:

@@ -30,8 +30,8 @@ def print_time_spent(result: Result, console: Console) -> None:
         for row in _statements(result, phase, phases[phase]):
             shape.add_row("", *row)
     console.print(shape)
-    in_database = sum(each.seconds for each in spent.statements.values())
-    count = sum(each.count for each in spent.statements.values())
+    in_database = sum(statement.seconds for statement in spent.statements.values())
+    count = sum(statement.count for statement in spent.statements.values())
     share = in_database / total if total else 0.0
     console.print(
         f"of {total:.2f} s, {in_database:.2f} s ({share:.0%}) in {count:,} statements of DuckDB, "
@@ -44,21 +44,29 @@ def _statements(result: Result, phase: str, seconds: float) -> list[tuple[str, .
     """Return the rows below a phase: what takes long first, then the rest, summed up."""
     total = result.seconds["total"]
     rows: list[tuple[float, tuple[str, ...]]] = []
-    count, rest = 0, 0.0
-    for (where, name), each in result.time_spent.statements.items():
+    count, rest_s = 0, 0.0
+    for (where, name), statement in result.time_spent.statements.items():
         if where != phase:
             continue
-        if each.seconds < _LEAST_SHARE * total:
-            count, rest = count + each.count, rest + each.seconds
+        if statement.seconds < _LEAST_SHARE * total:
+            count, rest_s = count + statement.count, rest_s + statement.seconds
         else:
-            shown = (name, f"{each.count:,}", f"{each.rows:,}", *_time(each.seconds, total))
-            rows.append((each.seconds, shown))
+            shown = (
+                name,
+                f"{statement.count:,}",
+                f"{statement.rows:,}",
+                *_time(statement.seconds, total),
+            )
+            rows.append((statement.seconds, shown))
     in_database = result.time_spent.database_seconds(phase)
     if in_database:
         python = max(seconds - in_database, 0.0)
         rows.append((python, ("(Python)", "", "", *_time(python, total))))
     ordered = [row for _, row in sorted(rows, key=lambda item: -item[0])]
-    return [*ordered, *([("(all others)", f"{count:,}", "", *_time(rest, total))] if count else [])]
+    return [
+        *ordered,
+        *([("(all others)", f"{count:,}", "", *_time(rest_s, total))] if count else []),
+    ]
 
 
 def _time(seconds: float, total: float) -> tuple[str, str]:

@@ -72,10 +72,10 @@ def schema_page(tables: Sequence[Table]) -> str:
         if own:
             parts.append(f"## {title}\n\n{text}\n")
             parts += [_table_text(table) for table in own]
-    others = [table for table in tables if purpose_of(table.name) is None]
-    if others:
+    unpublished = [table for table in tables if purpose_of(table.name) is None]
+    if unpublished:
         parts.append("## An exploration that has not ended\n\nDropped when it ends.\n")
-        parts += [_table_text(table) for table in others]
+        parts += [_table_text(table) for table in unpublished]
     parts.append("## Examples\n")
     parts += [f"{title}:\n\n```sql\n{query}\n```\n" for title, query in EXAMPLES]
     return "\n".join(parts)

@@ -59,8 +59,8 @@ def execute(args: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(document) + "\n")
         return 0
     console = stdout_console()
-    for number, answer in enumerate(answers):
-        if number:
+    for index, answer in enumerate(answers):
+        if index:
             console.print()
         print_why_not(answer, console)
     return 0

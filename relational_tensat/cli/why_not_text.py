@@ -46,8 +46,8 @@ def conclusion(answer: WhyNot, trace: Trace) -> str:
     matched = sum(work.matches for work in answer.work)
     if trace.outcomes or not matched or answer.tensor:
         return text
-    gone = "what it matched in the run is not there any more: united with it, or a cycle"
-    return f"{text} ({gone})"
+    suffix = "what it matched in the run is not there any more: united with it, or a cycle"
+    return f"{text} ({suffix})"
 
 
 def _conclusion(trace: Trace) -> str:

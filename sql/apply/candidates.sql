@@ -1,2 +1,2 @@
--- All applications of a phase, where they must be carried out in portions.
+-- All applications of a phase, where they are carried out batch by batch.
 CREATE OR REPLACE TEMP TABLE candidate AS SELECT * FROM application

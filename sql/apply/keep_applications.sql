@@ -1,1 +1,2 @@
+-- Drop the applications whose e-nodes exceed the node budget.
 DELETE FROM application WHERE id > $last

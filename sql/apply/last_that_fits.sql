@@ -1,4 +1,4 @@
--- The last application such that all e-nodes built up to it fit into the room that is left. An e-node
+-- The last application such that all e-nodes built up to it fit into the node budget that is left. An e-node
 -- counts for the first application that it is built for.
 SELECT coalesce(max(application), 0)
 FROM (
@@ -11,4 +11,4 @@ FROM (
     )
     GROUP BY application
 )
-WHERE total <= $room
+WHERE total <= $budget

@@ -1,5 +1,5 @@
 -- What explore/building.py's new_classes_text does, where there are so many classes that a list of all labels no
--- longer fits into the processor's cache, or several threads, which no list has its order from: labels joined.
+-- longer fits into the processor's cache, or several threads, under which no list is in order: labels are joined.
 INSERT INTO eclass
 WITH bottom AS (
     SELECT m.application, max(old.height) AS height

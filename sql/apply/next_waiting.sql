@@ -7,8 +7,8 @@ JOIN eclass AS r1 ON r1.id = w.root1
 CROSS JOIN (
     SELECT list(coalesce(c.parent, 0) ORDER BY v.place) AS b
     FROM (
-        SELECT unnest(b) AS class, generate_subscripts(b, 1) AS place FROM waiting WHERE number = $number
+        SELECT unnest(b) AS class, generate_subscripts(b, 1) AS place FROM waiting WHERE position = $position
     ) AS v
     LEFT JOIN eclass AS c ON c.id = v.class
 ) AS b
-WHERE w.number = $number AND r0.parent <> r1.parent
+WHERE w.position = $position AND r0.parent <> r1.parent

@@ -1,4 +1,4 @@
--- Give new e-nodes, each in a class of its own, the ids of new_numbers; their children may be new, too.
+-- Give new e-nodes, each in a class of its own, the ids of new_id; their children may be new, too.
 UPDATE enode
 SET
     id = new_of[id - $next_id + 1], class = new_of[id - $next_id + 1],
@@ -7,5 +7,5 @@ SET
     c2 = CASE WHEN c2 < $next_id THEN c2 ELSE new_of[c2 - $next_id + 1] END,
     c3 = CASE WHEN c3 < $next_id THEN c3 ELSE new_of[c3 - $next_id + 1] END,
     c4 = CASE WHEN c4 < $next_id THEN c4 ELSE new_of[c4 - $next_id + 1] END
-FROM new_number
+FROM new_id
 WHERE id >= $next_id

@@ -1,4 +1,4 @@
--- Take away the new e-nodes that no application up to the last one needs.
+-- Remove the new e-nodes that no application up to the last one needs.
 DELETE FROM enode
 WHERE id >= $next_id AND NOT EXISTS (
     SELECT 1

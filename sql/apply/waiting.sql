@@ -1,3 +1,3 @@
 -- Applications that wait for their turn.
 CREATE OR REPLACE TEMP TABLE waiting AS
-SELECT row_number() OVER (ORDER BY id)::INTEGER AS number, * FROM application
+SELECT row_number() OVER (ORDER BY id)::INTEGER AS position, * FROM application

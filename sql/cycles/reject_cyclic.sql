@@ -1,5 +1,5 @@
 -- Of the suspects, the applications that would close a cycle: the root of one match is, or is below, a variable
--- of the other (no root is below its own variables: there is no cycle yet). From the variables, walk down over
+-- of the other (no root is below its own variables: there is no cycle yet). From the variables, search down over
 -- kept e-nodes, never below the lowest root that they are suspected of. The first so many bindings of an
 -- application are the first match's.
 DELETE FROM application

@@ -1,2 +1,2 @@
--- The heads of an exploration before this one.
+-- Delete the heads of the exploration before this one.
 DELETE FROM head

@@ -1,2 +1,2 @@
--- The e-nodes that the original graph returns, by the numbers that they were given.
+-- The e-nodes that the original graph returns, by their first ids.
 SELECT class FROM graph_output ORDER BY position

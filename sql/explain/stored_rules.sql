@@ -1,2 +1,2 @@
--- The rules of a run: their texts, and where the bindings of their applications have what (see union_log).
+-- The rules of a run: their texts, and the meaning of their applications' bindings (see union_log).
 SELECT id, text, name, file, line, operands, leaves FROM rule

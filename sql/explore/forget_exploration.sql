@@ -1,3 +1,3 @@
--- Where an exploration of this e-graph was, before another one begins.
+-- Delete the checkpoint of the last exploration, before another one begins.
 DELETE FROM checkpoint;
 DELETE FROM meta WHERE key = 'stop_reason'

@@ -1,4 +1,4 @@
--- What needs no operands and is known before inference: weights and constants. The rest is found from them.
+-- What needs no operands and is known before inference: weights and constants. All else is derived from them.
 UPDATE eclass SET weight_only = id IN (
     SELECT e.class
     FROM enode AS e JOIN signature AS s ON s.id = e.signature JOIN symbol AS y ON y.id = s.symbol

@@ -1,2 +1,2 @@
--- What was the cheapest choice is so no more.
+-- Delete the kept choice: a cheaper one replaces it.
 DELETE FROM kept_choice

@@ -1,3 +1,3 @@
--- The final extraction, before it is made anew, and what was made of it.
+-- Delete the final extraction, before it is repeated, and what was decided by it.
 DELETE FROM extraction_log WHERE final;
 DELETE FROM meta WHERE key = 'kept_original'

@@ -1,4 +1,4 @@
--- The e-nodes of the choice that is remembered, as they are now, children first.
+-- The e-nodes of the kept choice as they are now, children first.
 SELECT e.id, e.class, [e.c0, e.c1, e.c2, e.c3, e.c4] AS children
 FROM kept_choice AS k
 LEFT JOIN eclass AS k0 ON k0.id = k.c0

@@ -1,5 +1,5 @@
--- What waits no more is ready: the costs of the new candidates are those of the unions of their children's
--- sets, and their own. Settled classes need no e-nodes any more, and no e-node that is dearer than another of
+-- E-nodes that no longer wait are ready: their costs are those of the unions of their children's sets, and
+-- their own. Settled classes need no e-nodes any more, and no e-node that is dearer than another of
 -- its class will be chosen.
 CREATE OR REPLACE TEMP TABLE dag_ready AS
 WITH

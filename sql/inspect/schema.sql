@@ -1,4 +1,4 @@
--- The tables and views of a database's file, and what they say of themselves.
+-- The tables and views of a database's file, and their comments.
 SELECT
     CASE WHEN t.schema_name = 'main' THEN t.name ELSE t.schema_name || '.' || t.name END AS name,
     t.is_view, t.comment, c.column_name, c.data_type, c.comment

@@ -1,4 +1,4 @@
--- How big an e-graph is, as rows of (what, how many).
+-- How big an e-graph is, as rows of (name, count).
 SELECT what, amount FROM (
     SELECT 1 AS place, 'e-nodes' AS what, count(*) AS amount FROM enode
     UNION ALL SELECT 2, 'e-nodes that the cycle filter dropped', count(*) FILTER (filtered) FROM enode

@@ -1,1 +1,2 @@
+-- How many applications each rule has.
 SELECT rule, count(*) FROM application GROUP BY rule ORDER BY rule

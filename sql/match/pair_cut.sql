@@ -1,5 +1,5 @@
--- Per rule with more pairs than may be wanted at first: the class of the first root that this many go down
--- to. The pairs of higher ones, and its own, come first; see applications of multi-pattern rules.
+-- Per rule with more pairs than the first batch takes: the class of the first root down to which there are so
+-- many. The pairs of higher ones, and its own, come first; see applications of multi-pattern rules.
 CREATE OR REPLACE TEMP TABLE pair_cut AS
 SELECT rule, max(root0) AS root0
 FROM (

@@ -1,4 +1,4 @@
--- Every class that the unions of a round ask for, with the smallest id of its component: labels spread
+-- Every class that the unions of a round name, with the smallest id of its component: labels spread
 -- along the pairs until none gets smaller (each step only from classes whose label moved).
 CREATE OR REPLACE TEMP TABLE moved AS
 WITH RECURSIVE

@@ -1,4 +1,4 @@
--- Point every class of a moved class at the new canonical one (paths stay one step long), and lift that
+-- Point every class of a moved class at the new canonical one (paths stay one step long), and raise that
 -- one to the highest label of its members (no label is above that of the canonical class it belongs to).
 UPDATE eclass SET parent = change.parent, height = greatest(eclass.height, change.height)
 FROM (

@@ -1,5 +1,5 @@
 -- The first half of what union_find does, where there are many classes (halves then take 0.6 of the whole's time):
--- lift canonical classes to the highest label of those that join them.
+-- raise canonical classes to the highest label of those that join them.
 UPDATE eclass SET height = joining.height
 FROM (
     SELECT m.new, max(e.height) AS height FROM moved AS m JOIN eclass AS e ON e.id = m.old GROUP BY m.new

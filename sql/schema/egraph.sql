@@ -1,6 +1,6 @@
 -- The e-graph
 -- Ids start at 1. Child columns and `enode.class` are canonical after every iteration; other columns that name
--- classes have them as they were numbered then, and `eclass.parent` says which class that is now.
+-- classes have them by the ids of that time, and `eclass.parent` gives the canonical class.
 
 CREATE TABLE enode (
     id INTEGER NOT NULL,

@@ -2,7 +2,7 @@
 -- What its iterations did, and where another process would resume it.
 
 CREATE TABLE meta (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL);
-COMMENT ON TABLE meta IS 'What a run says of itself.';
+COMMENT ON TABLE meta IS 'Facts about the run.';
 COMMENT ON COLUMN meta.key IS
 'Key: format_version (of these tables), model (its name), stop_reason (why exploration ended), kept_original (why the original was written although a cheaper graph was extracted).';
 COMMENT ON COLUMN meta.value IS 'Value, as text.';

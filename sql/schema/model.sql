@@ -4,7 +4,7 @@
 CREATE TABLE original_node (enode INTEGER NOT NULL, signature INTEGER NOT NULL, children INTEGER[] NOT NULL);
 COMMENT ON TABLE original_node IS
 'The e-nodes of the original graph as they were loaded, operands first, before equal ones became one.';
-COMMENT ON COLUMN original_node.enode IS 'Key: e-node, and class, as first numbered; eclass.parent says what it is by now.';
+COMMENT ON COLUMN original_node.enode IS 'Key: e-node, and class, by its first id; eclass.parent gives its canonical one.';
 COMMENT ON COLUMN original_node.signature IS 'Joins signature.id.';
 COMMENT ON COLUMN original_node.children IS 'Operands, filled up with zeros to five; each joins original_node.enode.';
 
@@ -24,4 +24,4 @@ CREATE TABLE graph_output (position INTEGER NOT NULL, name VARCHAR NOT NULL, cla
 COMMENT ON TABLE graph_output IS 'What the graph returns.';
 COMMENT ON COLUMN graph_output.position IS 'Key: place among the outputs, from 0 on.';
 COMMENT ON COLUMN graph_output.name IS 'Name of the output; as original_value.name.';
-COMMENT ON COLUMN graph_output.class IS 'Its class, as first numbered; joins eclass.id.';
+COMMENT ON COLUMN graph_output.class IS 'Its class, by its first id; joins eclass.id.';

@@ -26,7 +26,7 @@ COMMENT ON TABLE head IS
 'What the patterns of the rules compare of an e-node, as one integer. It depends on the rules: symbols that no rule can tell apart have the same head.';
 COMMENT ON COLUMN head.id IS 'Key, from 1 on. Head 0 has no row: no rule names the operator.';
 COMMENT ON COLUMN head.text IS
-'Operator, operands (_) and the attributes that some rule wants to have one value, e.g. (matmul _ _ :act none).';
+'Operator, operands (_) and the attributes that some rule requires to have one value, e.g. (matmul _ _ :act none).';
 
 -- This is the shape analysis: an e-node's type is its signature's. It is also the configuration that has a cost.
 CREATE TABLE signature (
@@ -47,7 +47,7 @@ CREATE TABLE rule (
     operands INTEGER[] NOT NULL, leaves INTEGER NOT NULL
 );
 COMMENT ON TABLE rule IS
-'The rules of all explorations of the e-graph, one after the other: of a second exploration they stand here again.';
+'The rules of all explorations of the e-graph, one after the other: a second exploration adds its rules again.';
 COMMENT ON COLUMN rule.id IS 'Key, from 1 on.';
 COMMENT ON COLUMN rule.name IS 'Name, e.g. regroup-add; of a rule that stands for several, with the case in brackets.';
 COMMENT ON COLUMN rule.law IS 'The law that it follows from, as its author wrote it.';

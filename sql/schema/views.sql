@@ -3,7 +3,7 @@
 
 CREATE VIEW union_find AS SELECT id, parent FROM eclass;
 COMMENT ON VIEW union_find IS 'The union-find alone.';
-COMMENT ON COLUMN union_find.id IS 'Class, as first numbered; as eclass.id.';
+COMMENT ON COLUMN union_find.id IS 'Class, by its first id; as eclass.id.';
 COMMENT ON COLUMN union_find.parent IS 'The canonical class that it is by now; as eclass.parent.';
 
 CREATE VIEW kept_edge AS

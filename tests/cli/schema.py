@@ -26,7 +26,7 @@ SCHEMA: dict[str, Any] = {
         "e_classes": int,
         "reduced_e_nodes": (int, type(None)),
         "reduced_e_classes": (int, type(None)),
-        "reductions": None,  # e-nodes taken away, per reduction
+        "reductions": None,  # e-nodes dropped, per reduction
         "interrupted": bool,
     },
     "extractions": list,

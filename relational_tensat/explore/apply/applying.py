@@ -198,7 +198,7 @@ def _take_away(egraph: EGraph, next_id: int, room: int) -> None:
     The ids of those kept follow on each other: ids are dense.
     """
     database = egraph.database
-    last = database.run("apply/last_that_fits", next_id=next_id, room=room)[0][0]
+    last = database.run("apply/last_that_fits", next_id=next_id, budget=room)[0][0]
     gone = database.change("apply/unbuild_enodes", next_id=next_id, last=last)
     database.run("apply/keep_applications", last=last)
     database.run("apply/new_ids", next_id=next_id, end_id=egraph.next_id)

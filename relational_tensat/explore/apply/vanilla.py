@@ -26,7 +26,7 @@ def apply_one_by_one(egraph: EGraph, batches: Iterator[Batch], iteration: int) -
     database.run("apply/waiting")
     unions, rejected, complete = 0, 0, True
     for number in range(1, batch.applications + 1):
-        if not database.change("apply/next_waiting", number=number):
+        if not database.change("apply/next_waiting", position=number):
             continue  # its two roots became one class in the meantime
         database.run("cycles/descendants")
         if database.run("cycles/is_descendant")[0][0]:
