@@ -13,6 +13,7 @@ from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify import Verification, not_compared, verify, verify_files
 from relational_tensat.verify.fold import fold_weights
 from relational_tensat.verify.reseed import can_reseed, reseed
+from relational_tensat.verify.runtime import Session
 from relational_tensat.verify.shrinking import RandomWeights
 
 _NOT_RESEEDED = (
@@ -67,24 +68,27 @@ def _check_files(
 ) -> Verification:
     """Compare in onnxruntime; where the model's own weights prove nothing, with random ones."""
 
-    def compare(
-        check: str, graph: Graph, before: Path | bytes, after: Path | bytes
-    ) -> Verification:
-        return verify_files(
-            graph,
-            before,
-            after,
-            seed=options.process.seed,
-            threads=options.process.threads,
-            inputs=given,
-            shrink=shrink,
-            check=check,
+    def compare(what: str, graph: Graph, before: Path | bytes, after: Path | bytes) -> Verification:
+        as_written, by_default = (
+            verify_files(
+                graph,
+                before,
+                after,
+                seed=options.process.seed,
+                threads=options.process.threads,
+                inputs=given,
+                shrink=shrink,
+                what=what,
+                run_as=run_as,
+            )
+            for run_as in (Session.AS_WRITTEN, Session.AS_BY_DEFAULT)
         )
+        return as_written.joined(by_default)
 
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
         folder = Path(name)
         outcome = compare(
-            "onnxruntime, the two files",
+            "the two files",
             files.original,
             files.before or _saved(files.original, folder, "original"),
             _saved(files.folded, folder, "optimized"),
@@ -97,8 +101,9 @@ def _check_files(
     weights = RandomWeights(files.original, options.process.seed, shrink)
     original = reseed(files.original, weights)
     optimized = fold_weights(reseed(files.optimized, weights))
-    check = "onnxruntime, random weights"
-    return outcome.joined(compare(check, original, _in_memory(original), _in_memory(optimized)))
+    return outcome.joined(
+        compare("random weights", original, _in_memory(original), _in_memory(optimized))
+    )
 
 
 def _saved(graph: Graph, folder: Path, name: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,13 @@ from relational_tensat.verify.verification import Verification, not_compared
 _QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are none of ours
 
 
+class Session(Enum):
+    """How onnxruntime runs a file: as it is, or with all its own optimizations, as by default."""
+
+    AS_WRITTEN = "onnxruntime"
+    AS_BY_DEFAULT = "onnxruntime with its optimizations"
+
+
 def verify_files(
     original: Graph,
     before: Path | bytes,
@@ -38,17 +46,17 @@ def verify_files(
     threads: int = 1,
     inputs: Mapping[str, Array] | None = None,
     shrink: int = 0,
-    check: str = "onnxruntime, the two files",
+    what: str = "the two files",
+    run_as: Session = Session.AS_WRITTEN,
 ) -> Verification:
     """Run two ONNX files, or models in memory, on the same inputs in onnxruntime; compare all outputs.
-
-    onnxruntime's own optimizations are off: the files are compared as they are.
 
     Args:
         original: what ``before`` was read as: types of inputs and outputs, data of weights.
         inputs: real inputs by name; those missing are drawn.
         shrink: how many steps smaller inputs and weights are drawn.
-        check: how reports call this comparison.
+        what: how reports call what is compared.
+        run_as: how both are run.
 
     Returns:
         What was compared; where the original cannot be run, a warning that says why, and no runs.
@@ -62,16 +70,16 @@ def verify_files(
     refusals: tuple[type[Exception], ...] = (InputError, *_refusals())
     try:
         check_memory(original)
-        session = _open(before, threads)
+        session = _open(before, threads, run_as)
         weights = RandomWeights(original, seed, shrink)
         draws = [draw_inputs(original, seed + run, shrink, given) for run in range(runs)]
         feeds = [_feeds(session, original, draw, weights) for draw in draws]
         expected = [_arrays(session.run(None, feed)) for feed in feeds]
     except refusals as error:
-        return not_compared(f"onnxruntime cannot run the original: {first_line(error)}")
+        return not_compared(f"{run_as.value} cannot run the original: {first_line(error)}")
     drawn = bool(set(original.inputs) - set(given))
     comparison = Comparison(
-        check,
+        f"{run_as.value}, {what}",
         output_names(original),
         original.output_types(),
         rounded_tolerance(original),
@@ -79,12 +87,12 @@ def verify_files(
         varies=runs > 1 and drawn,
     )
     try:
-        session = _open(after, threads)
+        session = _open(after, threads, run_as)
         for feed, outputs in zip(feeds, expected, strict=True):
             comparison.add(outputs, _arrays(session.run(None, _of_session(session, feed))))
     except refusals as error:
         raise VerificationError(
-            f"onnxruntime cannot run the optimized model: {first_line(error)}"
+            f"{run_as.value} cannot run the optimized model: {first_line(error)}"
         ) from error
     excuse_rounding(comparison, original, draws[0], own_weights(original, weights), seed)
     return Verification(
@@ -94,11 +102,12 @@ def verify_files(
     )
 
 
-def _open(model: Path | bytes, threads: int) -> Any:
+def _open(model: Path | bytes, threads: int, run_as: Session) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if run_as is Session.AS_WRITTEN:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = _QUIET

@@ -44,7 +44,7 @@ class Verification:
             runs=self.runs + other.runs,
             outputs=self.outputs + other.outputs,
             checked=self.checked + other.checked,
-            warnings=self.warnings + other.warnings,
+            warnings=tuple(dict.fromkeys((*self.warnings, *other.warnings))),
             shrink=self.shrink,
             stand_ins=tuple(dict.fromkeys((*self.stand_ins, *other.stand_ins))),
         )
