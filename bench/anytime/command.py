@@ -61,20 +61,20 @@ def run(options: argparse.Namespace) -> int:
         time_limit_s=600.0,
         extract_time_limit_s=options.extract_time_limit,
     )
-    found: list[AnytimeRun | FirstAnswer] = []
+    runs: list[AnytimeRun | FirstAnswer] = []
     _print_header(FirstAnswer if options.first else AnytimeRun)
     for name, graph in graphs.items():
         for k_multi in k_values:
             if options.first:
-                found.append(measure_first(graph, k_multi, rules, profile, settings))
-                _print_row(name, found[-1])
+                runs.append(measure_first(graph, k_multi, rules, profile, settings))
+                _print_row(name, runs[-1])
                 continue
             for every, patience in VARIANTS:
                 variant = settings.replace(extract_every=every, patience=patience)
-                found.append(measure_run(graph, k_multi, rules, profile, variant))
-                _print_row(name, found[-1])
+                runs.append(measure_run(graph, k_multi, rules, profile, variant))
+                _print_row(name, runs[-1])
     if options.save:
-        print(f"saved {save(found, options, RESULTS)}", file=sys.stderr)
+        print(f"saved {save(runs, options, RESULTS)}", file=sys.stderr)
     return 0
 
 
@@ -106,8 +106,8 @@ def _names(options: argparse.Namespace) -> Iterable[str]:
 
 def _load(name: str) -> Graph:
     """Return one of the 13 models, or one of ``bench onnx``; where both have it, this is NAME_onnx."""
-    known = {*MODELS, *BLOCKS, *(f"{light}{_ONNX}" for light in LIGHT)}
-    check_choice("model", name, sorted(known))
+    choices = {*MODELS, *BLOCKS, *(f"{light}{_ONNX}" for light in LIGHT)}
+    check_choice("model", name, sorted(choices))
     if name in MODELS:
         return MODELS[name]()
     (path,) = model_files([name.removesuffix(_ONNX)]).values()
@@ -118,8 +118,8 @@ def _print_header(kind: type[AnytimeRun] | type[FirstAnswer]) -> None:
     print(" ".join(f"{field.name:>13}" for field in fields(kind)), flush=True)
 
 
-def _print_row(name: str, found: AnytimeRun | FirstAnswer) -> None:
-    values: dict[str, Any] = {**asdict(found), "model": name}
+def _print_row(name: str, run: AnytimeRun | FirstAnswer) -> None:
+    values: dict[str, Any] = {**asdict(run), "model": name}
     print(" ".join(f"{_text(key, value):>13}" for key, value in values.items()), flush=True)
 
 

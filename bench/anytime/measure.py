@@ -86,14 +86,16 @@ def measure_run(
     gc.collect()
     with closing(EGraph.create(graph, None, threads=1)) as egraph:
         extractor = _Timed(egraph, profile, options.extraction, options.process, Silent())
-        begun = time.process_time()
+        start_s = time.process_time()
         explored = explore(egraph, rules, _limits(k_multi, options), after=extractor.after)
-        explored_s = time.process_time() - begun
-        begun = time.process_time()
-        found = extractor.finish(explored.iterations)
-        final_s = time.process_time() - begun
+        explored_s = time.process_time() - start_s
+        start_s = time.process_time()
+        extraction = extractor.finish(explored.iterations)
+        final_s = time.process_time() - start_s
         cost_us = extractor.log[-1].best_us
-        reached = [each.iteration for each in extractor.log if each.best_us <= cost_us * (1 + 1e-9)]
+        reached = [
+            entry.iteration for entry in extractor.log if entry.best_us <= cost_us * (1 + 1e-9)
+        ]
         return AnytimeRun(
             graph.name,
             k_multi,
@@ -106,8 +108,8 @@ def measure_run(
             explored_s - extractor.between_s,
             extractor.between_s,
             final_s,
-            found.cost_us,
-            found.gap,
+            extraction.cost_us,
+            extraction.gap,
         )
 
 
@@ -121,7 +123,7 @@ def measure_first(
         watch = _Watch()
         extractor = AnytimeExtractor(egraph, profile, options.extraction, options.process, watch)
         watch.begun = time.process_time()
-        found = extractor.finish(explored.iterations)
+        extraction = extractor.finish(explored.iterations)
         total_s = time.process_time() - watch.begun
         e_nodes, e_classes = egraph.counts()
     first_s, first_us = watch.graphs[0]
@@ -138,7 +140,7 @@ def measure_first(
         best_s,
         best_us,
         total_s,
-        found.gap,
+        extraction.gap,
     )
 
 
@@ -153,11 +155,11 @@ class _Timed(AnytimeExtractor):
 
     def after(self, iteration: int) -> str | None:
         """Extract, and add up what it took."""
-        begun = time.process_time()
+        start_s = time.process_time()
         try:
             return super().after(iteration)
         finally:
-            self.between_s += time.process_time() - begun
+            self.between_s += time.process_time() - start_s
 
 
 class _Watch(Silent):

@@ -127,41 +127,41 @@ def _measure_all(options: argparse.Namespace, folder: Path) -> list[Row]:
         if not path.exists():
             print(f"{path} ...", file=sys.stderr, flush=True)
             write_egraph(path, shape, options.e_nodes)
-        for what in (_READ, *options.extractors):
-            print(f"{shape}, {what} ...", file=sys.stderr, flush=True)
-            found = _in_a_process(path, what, options.time_limit)
-            rows.append(Row(shape, what, options.e_nodes, path.stat().st_size / 2**20, **found))
+        for task in (_READ, *options.extractors):
+            print(f"{shape}, {task} ...", file=sys.stderr, flush=True)
+            values = _in_a_process(path, task, options.time_limit)
+            rows.append(Row(shape, task, options.e_nodes, path.stat().st_size / 2**20, **values))
     return rows
 
 
-def _in_a_process(path: Path, what: str, time_limit_s: float) -> dict[str, Any]:
-    command = [sys.executable, "-m", "bench.big.command", str(path), what, str(time_limit_s)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        reason = (done.stderr.splitlines() or ["no message"])[-1]
-        raise RelationalTensatError(f"{path}: {what}: exit code {done.returncode}: {reason}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def _in_a_process(path: Path, task: str, time_limit_s: float) -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.big.command", str(path), task, str(time_limit_s)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        reason = (process.stderr.splitlines() or ["no message"])[-1]
+        raise RelationalTensatError(f"{path}: {task}: exit code {process.returncode}: {reason}")
+    values: dict[str, Any] = json.loads(process.stdout)
+    return values
 
 
-def measure_here(path: Path, what: str, time_limit_s: float) -> dict[str, Any]:
+def measure_here(path: Path, task: str, time_limit_s: float) -> dict[str, Any]:
     """Read or extract in this process; return the values of a row."""
     from relational_tensat.extract import extract
     from relational_tensat.extract.interchange import read_egraph_json
 
     cpu_s, wall_s = time.process_time(), time.perf_counter()
     egraph = read_egraph_json(path)
-    found: dict[str, Any] = {}
-    if what != _READ:
+    answer: dict[str, Any] = {}
+    if task != _READ:
         cpu_s, wall_s = time.process_time(), time.perf_counter()
-        extraction = extract(egraph.problem, ExtractionOptions(what, time_limit_s=time_limit_s))
-        found = {"cost": extraction.cost_us, "note": extraction.note}
+        extraction = extract(egraph.problem, ExtractionOptions(task, time_limit_s=time_limit_s))
+        answer = {"cost": extraction.cost_us, "note": extraction.note}
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         "cpu_s": time.process_time() - cpu_s,
         "wall_s": time.perf_counter() - wall_s,
         "peak_mib": peak_kib / 1024,
-        **found,
+        **answer,
     }
 
 

@@ -1,7 +1,7 @@
 """Random e-graph files of a million e-nodes: wide ones of twenty layers, deep ones of 100,000.
 
 A layer's classes have two or three e-nodes each, over classes of the layers just below; some e-nodes
-cost nothing, and some need a class of a layer above, which makes circles.
+cost nothing, and some need a class of a layer above, which makes cycles.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LAYERS_OF_WIDE = 20
 _MEMBERS = 2.5
 """E-nodes a class, on average."""
 
-_SHARE_OF_CIRCLES = 0.05
+_SHARE_OF_CYCLES = 0.05
 _SHARE_OF_FREE = 0.2
 _MOST_ROOTS = 1_000
 
@@ -62,7 +62,7 @@ def _lines(shape: Shape, e_nodes: int) -> Iterator[str]:
     owner = np.concatenate([np.arange(classes), rng.integers(0, classes, e_nodes - classes)])
     arity = rng.choice([1, 2, 3], p=[0.3, 0.5, 0.2], size=e_nodes)
     back = rng.integers(1, width * shape.reach + 1, size=(e_nodes, 3))
-    back[classes:][rng.random(e_nodes - classes) < _SHARE_OF_CIRCLES] *= -1
+    back[classes:][rng.random(e_nodes - classes) < _SHARE_OF_CYCLES] *= -1
     cost = np.where(rng.random(e_nodes) < _SHARE_OF_FREE, 0.0, rng.integers(1, 1000, e_nodes) / 64)
     layer_start = (owner // width) * width
     needs = np.clip(layer_start[:, None] - back, -1, classes - 1).tolist()
@@ -70,8 +70,8 @@ def _lines(shape: Shape, e_nodes: int) -> Iterator[str]:
     for node, (klass, count, children) in enumerate(
         zip(owner.tolist(), arity.tolist(), needs, strict=True)
     ):
-        named = [f"n{child}" for child in children[:count] if child >= 0]
-        entry = {"op": f"op{node % 97}", "children": named, "eclass": f"c{klass}"}
+        names = [f"n{child}" for child in children[:count] if child >= 0]
+        entry = {"op": f"op{node % 97}", "children": names, "eclass": f"c{klass}"}
         end = ",\n" if node + 1 < e_nodes else "\n"
         yield f'"n{node}": {json.dumps(entry | {"cost": float(cost[node])})}{end}'
     top = [f"c{klass}" for klass in range(classes - min(width, _MOST_ROOTS), classes)]

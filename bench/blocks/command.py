@@ -82,11 +82,11 @@ def run(options: argparse.Namespace) -> int:
             ]
             for is_last in [False] * (_times(case, options.repeat) - 1) + [True]
         ]
-        for found in map(fastest, zip(*rounds, strict=True)):
-            runs.append(found)
-            print(_line(found), flush=True)
-            if found.reused is not None:
-                print(f"    {found.reused.text}", flush=True)
+        for fastest_run in map(fastest, zip(*rounds, strict=True)):
+            runs.append(fastest_run)
+            print(_line(fastest_run), flush=True)
+            if fastest_run.reused is not None:
+                print(f"    {fastest_run.reused.text}", flush=True)
     if options.save:
         print(f"saved {save(runs, options, RESULTS)}", file=sys.stderr)
     different = differences(runs)
@@ -132,15 +132,15 @@ def parse_case(text: str) -> Case:
 
 def differences(runs: Sequence[BlocksRun]) -> list[str]:
     """Return a line for every two runs of a case that should have found the same and have not."""
-    found = []
+    lines = []
     for plain, reused in zip(runs[::2], runs[1::2], strict=True):
         saturated = plain.stop_reason == reused.stop_reason == "saturated"
         sizes = [(run.e_nodes, run.e_classes) for run in (plain, reused)]
         if saturated and sizes[0] != sizes[1]:
-            found.append(
+            lines.append(
                 f"{plain.model}, k_multi={plain.k_multi}: e-graphs of {sizes[0]} and {sizes[1]}"
             )
-    return found
+    return lines
 
 
 def save(runs: Sequence[BlocksRun], options: argparse.Namespace, directory: Path) -> Path:

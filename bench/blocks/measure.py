@@ -104,9 +104,9 @@ def measure(
     )
     load_s, egraph = _timed(lambda: EGraph.create(graph))
     explore_s, (exploration, reused) = _timed(lambda: explore_blocks(egraph, rules, limits))
-    extract_s, found = 0.0, None
+    extract_s, extraction = 0.0, None
     if extract_time_limit_s:
-        extract_s, found = _timed(
+        extract_s, extraction = _timed(
             lambda: extract(
                 extraction_problem(egraph, cost).problem,
                 ExtractionOptions(time_limit_s=extract_time_limit_s),
@@ -127,8 +127,8 @@ def measure(
         explore_cpu_s=explore_s,
         explore_s=exploration.seconds,
         extract_cpu_s=extract_s,
-        cost_us=None if found is None else found.cost_us,
-        gap=None if found is None else found.gap,
+        cost_us=None if extraction is None else extraction.cost_us,
+        gap=None if extraction is None else extraction.gap,
         reused=reused,
     )
 
@@ -138,7 +138,7 @@ def as_json(run: BlocksRun) -> dict[str, object]:
     return asdict(run)
 
 
-def _timed(what: Callable[[], _T]) -> tuple[float, _T]:
-    begun = time.process_time()
-    found = what()
-    return time.process_time() - begun, found
+def _timed(function: Callable[[], _T]) -> tuple[float, _T]:
+    start_s = time.process_time()
+    result = function()
+    return time.process_time() - start_s, result

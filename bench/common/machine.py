@@ -34,12 +34,12 @@ def describe_commit() -> str | None:
     """
     command = ["git", "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True
         )
     except (FileNotFoundError, subprocess.CalledProcessError):
         return None
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 def _cpu_name() -> str:

@@ -29,8 +29,8 @@ def join_ms() -> float:
     )
     taken_ms = []
     for _ in range(_TIMES):
-        begun = time.process_time()
+        start_s = time.process_time()
         connection.execute(_QUERY).fetchall()
-        taken_ms.append(1e3 * (time.process_time() - begun))
+        taken_ms.append(1e3 * (time.process_time() - start_s))
     connection.close()
     return statistics.median(taken_ms[_FIRST:])

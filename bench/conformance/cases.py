@@ -79,8 +79,8 @@ def _node_cases(modules: Iterable[str]) -> list[Case]:
         warnings.simplefilter("ignore")
         for name in modules:
             import_module(name)
-    made: Sequence[Any] = node._NodeTestCases
-    return [_in_memory(case) for case in made]
+    cases_by_kind: Sequence[Any] = node._NodeTestCases
+    return [_in_memory(case) for case in cases_by_kind]
 
 
 def _in_memory(case: Any) -> Case:

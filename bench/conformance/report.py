@@ -64,12 +64,12 @@ def save(outcomes: Sequence[Outcome], settings: Options, folder: Path, day: date
 
 
 def _markdown(outcomes: Sequence[Outcome], settings: Options) -> str:
-    made = provenance({"onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__})
-    versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
+    origin = provenance({"onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__})
+    versions = ", ".join(f"{name} {version}" for name, version in origin["versions"].items())
     lines = [
         "# ONNX's conformance models",
         "",
-        f"`python -m bench conformance --save`, {made['date']}, commit {made['commit']}; {versions}.",
+        f"`python -m bench conformance --save`, {origin['date']}, commit {origin['commit']}; {versions}.",
         f"Each was optimized ({settings.exploration.iterations} iterations,"
         f" {settings.exploration.node_limit} e-nodes),"
         " written, and compared with the original on ONNX's own inputs.",

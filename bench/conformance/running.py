@@ -28,15 +28,15 @@ def feeds(model: bytes, inputs: Sequence[Any]) -> dict[str, Any]:
 
 def sizes(model: bytes, values: Mapping[str, Any]) -> dict[str, int]:
     """Return the sizes that a model's dynamic dimensions have in its inputs, by name or INPUT:AXIS."""
-    found: dict[str, int] = {}
+    size_by_name: dict[str, int] = {}
     for value in onnx.load_model_from_string(model).graph.input:
-        given = values.get(value.name)
-        if value.type.HasField("tensor_type") and isinstance(given, np.ndarray):
+        array = values.get(value.name)
+        if value.type.HasField("tensor_type") and isinstance(array, np.ndarray):
             dims = value.type.tensor_type.shape.dim
-            for axis, (dim, size) in enumerate(zip(dims, given.shape, strict=False)):
+            for axis, (dim, size) in enumerate(zip(dims, array.shape, strict=False)):
                 if not dim.HasField("dim_value"):
-                    found[dim.dim_param or f"{value.name}:{axis}"] = size
-    return found
+                    size_by_name[dim.dim_param or f"{value.name}:{axis}"] = size
+    return size_by_name
 
 
 def run_in_onnxruntime(model: bytes, values: Mapping[str, Any]) -> list[Any]:

@@ -72,7 +72,9 @@ def _tried(case: Case, options: Options, folder: Path) -> Outcome:
     values = feeds(case.model, case.inputs)
     result = optimize(source, options.replace(dims=sizes(case.model, values)), output=target)
     written = target.read_bytes()
-    before, after = (onnx.load_model_from_string(each).graph.node for each in (case.model, written))
+    before, after = (
+        onnx.load_model_from_string(model).graph.node for model in (case.model, written)
+    )
     status, compared_in, reason = _compared(case.model, values, written, before)
     runs = result.verification.runs
     return Outcome(case.name, status, compared_in, reason, runs, len(before), len(after))

@@ -60,14 +60,14 @@ def additivity(
     """
     counts = operator_counts(graph)
     prepared: dict[Configuration, Prepared] = {}
-    for each in counts:
+    for configuration in counts:
         with suppress(*refusals()):  # counted below
-            prepared[each] = device.prepare(each)
+            prepared[configuration] = device.prepare(configuration)
     whole, call = repeated(prepare(graph, feeds)), empty_session()
     rng = np.random.default_rng(0)
     nodes, ratios = list(prepared), list[float]()
-    begun = time.perf_counter()
-    while len(ratios) < _LEAST_ROUNDS or time.perf_counter() < begun + seconds:
+    start_s = time.perf_counter()
+    while len(ratios) < _LEAST_ROUNDS or time.perf_counter() < start_s + seconds:
         order = [nodes[index] for index in rng.permutation(len(nodes))]
         ratios.append(_round(order, prepared, counts, whole, call))
     p10, median, p90 = np.percentile(ratios, (10, 50, 90)).tolist()
@@ -77,10 +77,10 @@ def additivity(
 def operator_counts(graph: Graph) -> Counter[Configuration]:
     """Return how often each configuration that is one ONNX node, and runs, is in a graph."""
     return Counter(
-        node
-        for each, inputs, output in inference_nodes(graph)
-        for node in nodes_of(configuration_of(each.op, inputs, output, each.attrs))
-        if not PROTOCOLS[KIND].is_free(node.op)
+        part
+        for node, inputs, output in inference_nodes(graph)
+        for part in nodes_of(configuration_of(node.op, inputs, output, node.attrs))
+        if not PROTOCOLS[KIND].is_free(part.op)
     )
 
 
@@ -96,7 +96,9 @@ def _round(
     wholes_us: list[float] = []
     for part in _parts(order):
         wholes_us.append(thread_us(whole.run) / whole.times)
-        total_us += sum(counts[each] * _once_us(prepared[each]) for each in part)
+        total_us += sum(
+            counts[configuration] * _once_us(prepared[configuration]) for configuration in part
+        )
     return total_us / (float(np.mean(wholes_us)) - thread_us(call.run) / call.times)
 
 

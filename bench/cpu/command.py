@@ -80,7 +80,7 @@ def save(runs: Sequence[CpuRun], directory: Path) -> Path:
     from bench.onnx.tools import tool_versions
 
     path = directory / f"cpu-{date.today().isoformat()}.json"
-    save_result(path, {"runs": [dataclasses.asdict(each) for each in runs]}, tool_versions())
+    save_result(path, {"runs": [dataclasses.asdict(run) for run in runs]}, tool_versions())
     write_points(runs, path.with_suffix(".csv"))
     plot(runs, path.with_suffix(".png"))
     return path

@@ -101,13 +101,13 @@ def measure_model(name: str, path: Path, options: Options, rounds: int, seconds:
             for mode in OPTIMIZATIONS
         },
         costs={
-            what: getattr(result.costs, what)
-            for what in ("measured", "cached", "recorded", "estimated")
+            origin: getattr(result.costs, origin)
+            for origin in ("measured", "cached", "recorded", "estimated")
         },
         seconds=dict(result.seconds),
         e_nodes=result.e_nodes,
         optimal=result.optimal,
-        rules_used=dict(sorted(result.rules_used.items(), key=lambda used: (-used[1], used[0]))),
+        rules_used=dict(sorted(result.rules_used.items(), key=lambda item: (-item[1], item[0]))),
     )
 
 
@@ -115,8 +115,8 @@ def call_us() -> float:
     """Return the thread CPU time of calling a session that does next to nothing."""
     session = empty_session()
     watch = processor_watch()
-    taken = [take(session.run, leave_caches, watch) for _ in range(_CALLS)]
-    return float(percentiles_us(taken)[0][0]) / session.times
+    samples = [take(session.run, leave_caches, watch) for _ in range(_CALLS)]
+    return float(percentiles_us(samples)[0][0]) / session.times
 
 
 def cpu_options(cache: Path | None, extract_time_limit_s: float) -> Options:

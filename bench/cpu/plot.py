@@ -59,16 +59,16 @@ def label_heights(places: Sequence[tuple[float, float]]) -> list[float]:
     From the lowest upwards, each at its point's height, or as much higher as those near it make it.
     """
     heights = [0.0] * len(places)
-    done: list[int] = []
-    for index in sorted(range(len(places)), key=lambda each: places[each][1]):
+    placed: list[int] = []
+    for index in sorted(range(len(places)), key=lambda place_index: places[place_index][1]):
         x, height = places[index]
-        for other in done:  # these rise
+        for other in placed:  # these rise
             is_near = abs(places[other][0] - x) < _LABEL_WIDTH
             if is_near and abs(heights[other] - height) < _LABEL_HEIGHT:
                 height = heights[other] + _LABEL_HEIGHT
         heights[index] = height
-        done.append(index)
-        done.sort(key=heights.__getitem__)
+        placed.append(index)
+        placed.sort(key=heights.__getitem__)
     return heights
 
 
@@ -78,20 +78,23 @@ def plot(runs: Sequence[CpuRun], path: Path) -> None:
 
     figure = Figure(figsize=(7, 7), layout="constrained")
     axes = figure.add_subplot()
-    found = points(runs)
+    all_points = points(runs)
     for mode, marker in (("off", "o"), ("all", "s")):
-        chosen = [each for each in found if each[1] == mode]
-        modelled, measured = [each[2] for each in chosen], [each[3] for each in chosen]
+        mode_points = [point for point in all_points if point[1] == mode]
+        modelled, measured = (
+            [point[2] for point in mode_points],
+            [point[3] for point in mode_points],
+        )
         spread = [
-            [max(each[3] - each[4], 0.0) for each in chosen],
-            [max(each[5] - each[3], 0.0) for each in chosen],
+            [max(point[3] - point[4], 0.0) for point in mode_points],
+            [max(point[5] - point[3], 0.0) for point in mode_points],
         ]
         axes.errorbar(
             modelled, measured, yerr=spread, fmt=marker, capsize=2, label=f"optimizations {mode}"
         )
     axes.margins(x=0.2)
-    off = [(each[2], each[3]) for each in found if each[1] == "off"]
-    names = [each[0] for each in found if each[1] == "off"]
+    off = [(point[2], point[3]) for point in all_points if point[1] == "off"]
+    names = [point[0] for point in all_points if point[1] == "off"]
     for name, place, height in zip(names, off, label_heights(off), strict=True):
         text = (place[0] + 0.1 * _LABEL_WIDTH, height)
         axes.annotate(name, place, text, size=7, arrowprops={"arrowstyle": "-", "lw": 0.3})

@@ -45,10 +45,10 @@ def print_runs(runs: Sequence[CpuRun], console: Console) -> None:
     console.print(rows)
     console.print()
     _print_work(runs, console)
-    lost = losses(runs)
-    for line in lost:
+    slower_runs = losses(runs)
+    for line in slower_runs:
         console.print(f"slower than the original: {line}")
-    if not lost:
+    if not slower_runs:
         console.print("no optimized graph is slower than its original beyond the noise")
 
 
@@ -69,7 +69,7 @@ def _print_work(runs: Sequence[CpuRun], console: Console) -> None:
     for run in runs:
         rows.add_row(
             run.model,
-            *(str(run.costs[what]) for what in ("measured", "cached", "estimated")),
+            *(str(run.costs[origin]) for origin in ("measured", "cached", "estimated")),
             f"{run.seconds['measure']:.1f}",
             f"{run.seconds['total']:.1f}",
             ", ".join(f"{name} {count}" for name, count in run.rules_used.items()) or "none",

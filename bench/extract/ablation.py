@@ -64,22 +64,22 @@ def ablation_tables(ablations: Sequence[Ablation]) -> str:
     )
     blocks = []
     for ablation in ablations:
-        base, *others = ablation.answers
-        rows = [_row(each, base) for each in (base, *others)]
+        base, *ablated = ablation.answers
+        rows = [_row(answer, base) for answer in (base, *ablated)]
         blocks.append(f"ablation: {ablation.instance}\n{format_table(header, rows)}")
     return "\n\n".join(blocks)
 
 
 def _row(answer: Answer, base: Answer) -> tuple[str, ...]:
-    left, base_left = answer.reduced, base.reduced
+    reduced, base_reduced = answer.reduced, base.reduced
     return (
         "(nothing)" if answer.method == _ALL else answer.method,
         f"{answer.cpu_s:.2f}",
         _ratio(answer.cpu_s, base.cpu_s),
         "optimal" if answer.status == "optimal" else f"{answer.gap or 0.0:.2%} t/o",
         _difference(answer.cost, base.cost),
-        "-" if left is None else f"{left[0]:,}",
-        "-" if left is None or base_left is None else _ratio(left[0], base_left[0]),
+        "-" if reduced is None else f"{reduced[0]:,}",
+        "-" if reduced is None or base_reduced is None else _ratio(reduced[0], base_reduced[0]),
         f"{answer.simplex_iterations:,}",
         f"{answer.branch_nodes:,}",
     )

@@ -63,15 +63,15 @@ def algorithm_2(problem: ExtractionProblem, time_limit_s: float) -> Algorithm2Re
                 break
             best, best_node, best_history = None, UNUSED, _NOTHING
             for node in members[klass]:
-                found = _charge(own_cost[node], children[node], costs, histories)
-                if found is not None and (best is None or found[0] < best):
-                    best, best_history, best_node = *found, node
+                charge = _charge(own_cost[node], children[node], costs, histories)
+                if charge is not None and (best is None or charge[0] < best):
+                    best, best_history, best_node = *charge, node
             if best is None:
                 continue
             if best_history:
                 histories[klass] = best_history
-            known = costs[klass]
-            if known is None or best < known:
+            class_cost = costs[klass]
+            if class_cost is None or best < class_cost:
                 costs[klass], choice[klass] = best, best_node
                 moved = True
     if choice[problem.root] == UNUSED:

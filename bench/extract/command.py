@@ -107,7 +107,8 @@ def run(options: argparse.Namespace) -> int:
     limits = Limits(options.time_limit, options.paper_time_limit, options.threads, deadline)
     if options.ablation:
         tasks = [
-            AblationTask(source, limits) for source in _to_ablate(options, chosen=asked_for_models)
+            AblationTask(source, limits)
+            for source in _to_ablate(options, from_options=asked_for_models)
         ]
         ablations = list(run_ablations(tasks, options.jobs))
         return _finish_ablation(ablations, options, load_before)
@@ -140,7 +141,9 @@ def _finish(
     content: dict[str, Any] = {
         "load_average": _load(load_before),
         "not_run": late,
-        "rows": [{**row, "answers": [each.as_json() for each in row["answers"]]} for row in rows],
+        "rows": [
+            {**row, "answers": [answer.as_json() for answer in row["answers"]]} for row in rows
+        ],
     }
     if options.json:
         print(json.dumps(content, indent=1))
@@ -165,12 +168,12 @@ def _finish_ablation(
 ) -> int:
     content: dict[str, Any] = {
         "load_average": _load(load_before),
-        "ablations": [each.as_json() for each in ablations],
+        "ablations": [ablation.as_json() for ablation in ablations],
     }
     print(json.dumps(content, indent=1) if options.json else ablation_tables(ablations))
     if options.save:
         print(f"saved {save(content, options, 'extract-ablation', RESULTS)}", file=sys.stderr)
-    return _exit_code((each.instance, each.contradictions) for each in ablations)
+    return _exit_code((ablation.instance, ablation.contradictions) for ablation in ablations)
 
 
 def _load(before: float) -> dict[str, float]:
@@ -178,11 +181,11 @@ def _load(before: float) -> dict[str, float]:
     return {"before": before, "after": os.getloadavg()[0]}
 
 
-def _exit_code(found: Iterable[tuple[str, Sequence[str]]]) -> int:
+def _exit_code(contradictions_by_instance: Iterable[tuple[str, Sequence[str]]]) -> int:
     code = 0
-    for instance, contradictions in found:
-        for said in contradictions:
-            print(f"contradiction in {instance}: {said}", file=sys.stderr)
+    for instance, contradictions in contradictions_by_instance:
+        for contradiction in contradictions:
+            print(f"contradiction in {instance}: {contradiction}", file=sys.stderr)
             code = 4
     return code
 
@@ -198,17 +201,17 @@ def _groups(options: argparse.Namespace, limits: Limits) -> list[Group]:
         by_kind.setdefault(source.kind, []).append(source)
     parts += by_kind.values()
     for model in options.models:
-        wanted = [_exploration(options, model, k) for k in sorted(options.k)]
-        cyclic = [] if options.no_table5 else unfiltered(wanted)
-        for each_part in (wanted, cyclic):
-            if each_part:
-                parts.append([ModelSource(x, options.egraphs, options.fresh) for x in each_part])
+        explorations = [_exploration(options, model, k) for k in sorted(options.k)]
+        cyclic = [] if options.no_table5 else unfiltered(explorations)
+        for batch in (explorations, cyclic):
+            if batch:
+                parts.append([ModelSource(x, options.egraphs, options.fresh) for x in batch])
     return [Group(tuple(part), methods, limits) for part in parts]
 
 
-def _to_ablate(options: argparse.Namespace, *, chosen: bool) -> list[Source]:
+def _to_ablate(options: argparse.Namespace, *, from_options: bool) -> list[Source]:
     """Return the e-graphs of the ablation: those that were asked for, or the kept ones."""
-    if not chosen:
+    if not from_options:
         return kept_sources(options.egraphs, fresh=options.fresh)
     pairs = [(model, k) for model in options.models for k in options.k]
     sources: list[Source] = [

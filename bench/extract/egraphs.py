@@ -86,59 +86,63 @@ class Explored:
     notes: dict[str, Any]
 
 
-def explored(what: Exploration, folder: Path, *, fresh: bool = False) -> Explored:
+def explored(exploration: Exploration, folder: Path, *, fresh: bool = False) -> Explored:
     """Return an e-graph of a model: from the folder if it was explored before, in the same way.
 
     Args:
-        what: the model and the settings.
+        exploration: the model and the settings.
         folder: where e-graphs are kept; made where it is not.
         fresh: explore again in any case (the code has changed).
 
     Raises:
         InputError: the folder cannot be written, or a file in it is broken.
     """
-    rules = _rules(what.rules)
-    settings = {**asdict(what), "rules_hash": _hash_of(rules)}
-    kept = folder / "egraphs" / what.set_name / what.file_name
-    noted = folder / "notes" / what.set_name / what.file_name
-    if fresh or not kept.exists() or not _same(noted, settings):
-        _explore(what, rules, settings, kept, noted)
-    notes = _read_notes(noted)
+    rules = _rules(exploration.rules)
+    settings = {**asdict(exploration), "rules_hash": _hash_of(rules)}
+    egraph_path = folder / "egraphs" / exploration.set_name / exploration.file_name
+    notes_path = folder / "notes" / exploration.set_name / exploration.file_name
+    if fresh or not egraph_path.exists() or not _same(notes_path, settings):
+        _explore(exploration, rules, settings, egraph_path, notes_path)
+    notes = _read_notes(notes_path)
     original = notes.pop("original")
-    return Explored(_with_original(kept, original), notes)
+    return Explored(_with_original(egraph_path, original), notes)
 
 
 def _explore(
-    what: Exploration, rules: Sequence[Rule], settings: dict[str, Any], kept: Path, noted: Path
+    exploration: Exploration,
+    rules: Sequence[Rule],
+    settings: dict[str, Any],
+    egraph_path: Path,
+    notes_path: Path,
 ) -> None:
     """Explore, and write the e-graph and then the notes: a file without notes counts as none."""
     limits = ExplorationOptions(
-        iterations=what.iterations,
-        multi_iterations=what.k_multi,
+        iterations=exploration.iterations,
+        multi_iterations=exploration.k_multi,
         multi_schedule="first",  # TENSAT's
-        node_limit=what.node_limit,
-        time_limit_s=what.time_limit_s,
-        cycle_filter=what.cycle_filter,
+        node_limit=exploration.node_limit,
+        time_limit_s=exploration.time_limit_s,
+        cycle_filter=exploration.cycle_filter,
     )
-    for path in (kept, noted):
+    for path in (egraph_path, notes_path):
         _make_folder(path.parent)
-    noted.unlink(missing_ok=True)
-    with closing(EGraph.create(MODELS[what.model]())) as egraph:
+    notes_path.unlink(missing_ok=True)
+    with closing(EGraph.create(MODELS[exploration.model]())) as egraph:
         with stopwatch() as watch:
-            done = explore(egraph, rules, limits)
-        table = extraction_problem(egraph, load_profile(what.cost))
-        save_egraph_json(egraph_json(_Named(egraph)), kept)
-    chosen = table.problem.original[table.problem.original != UNUSED]
+            outcome = explore(egraph, rules, limits)
+        table = extraction_problem(egraph, load_profile(exploration.cost))
+        save_egraph_json(egraph_json(_Named(egraph)), egraph_path)
+    original_nodes = table.problem.original[table.problem.original != UNUSED]
     notes = {
         "settings": settings,
-        "stop_reason": done.stop_reason,
-        "iterations": done.iterations,
+        "stop_reason": outcome.stop_reason,
+        "iterations": outcome.iterations,
         "explore_cpu_s": round(watch.cpu_s, 3),
         "explore_wall_s": round(watch.wall_s, 3),
-        "original": table.enodes[chosen].tolist(),
+        "original": table.enodes[original_nodes].tolist(),
     }
-    with write_aside(noted) as aside:
-        (aside / noted.name).write_text(json.dumps(notes) + "\n", encoding="utf-8")
+    with write_aside(notes_path) as aside:
+        (aside / notes_path.name).write_text(json.dumps(notes) + "\n", encoding="utf-8")
 
 
 class _Named:
@@ -158,8 +162,8 @@ def _with_original(file: Path, original: Sequence[int]) -> ExtractionProblem:
     """Read an e-graph and mark the e-nodes of the original graph in it."""
     egraph = read_egraph_json(file)
     problem = egraph.problem
-    number = {name: node for node, name in enumerate(egraph.nodes)}
-    nodes = np.array([number[str(each)] for each in original], dtype=np.int32)
+    node_by_name = {name: node for node, name in enumerate(egraph.nodes)}
+    nodes = np.array([node_by_name[str(identifier)] for identifier in original], dtype=np.int32)
     choice: Ints = np.full(problem.n_classes, UNUSED, dtype=np.int32)
     choice[problem.node_class[nodes]] = nodes
     if problem.n_classes > len(egraph.classes):  # several roots: the free e-node above them

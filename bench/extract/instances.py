@@ -68,20 +68,20 @@ class ModelSource:
         fresh: explore again in any case.
     """
 
-    what: Exploration
+    exploration: Exploration
     folder: Path
     fresh: bool = False
 
     @property
     def name(self) -> str:
         """Model and k_multi."""
-        cyclic = "" if self.what.cycle_filter == "efficient" else ", unfiltered"
-        return f"{self.what.model} k={self.what.k_multi}{cyclic}"
+        cyclic = "" if self.exploration.cycle_filter == "efficient" else ", unfiltered"
+        return f"{self.exploration.model} k={self.exploration.k_multi}{cyclic}"
 
     def make(self) -> Instance:
         """Explore or read the e-graph."""
-        found = explored(self.what, self.folder, fresh=self.fresh)
-        return Instance("models", self.name, found.problem, notes=found.notes)
+        egraph = explored(self.exploration, self.folder, fresh=self.fresh)
+        return Instance("models", self.name, egraph.problem, notes=egraph.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,9 @@ class PlantedSource:
 
     def make(self) -> Instance:
         """Draw the e-graph."""
-        made = planted(self.n_nodes, self.seed, self.kind)
+        egraph = planted(self.n_nodes, self.seed, self.kind)
         notes = {"seed": self.seed, "kind": self.kind}
-        return Instance("planted", self.name, made.problem, made.optimum, notes)
+        return Instance("planted", self.name, egraph.problem, egraph.optimum, notes)
 
 
 def gym_sources(folder: Path) -> list[GymSource]:

@@ -106,22 +106,22 @@ def contradictions(answers: list[Answer], optimum: float | None) -> list[str]:
 
     A bound above a cost that was reached, a cost below a known optimum, or an optimal cost above it.
     """
-    reached = [(each.cost, each.method) for each in answers if each.cost is not None]
-    said = []
+    reached = [(result.cost, result.method) for result in answers if result.cost is not None]
+    lines = []
     if optimum is not None:
-        said = [
+        lines = [
             f"{method} costs {cost:.6f}, less than the planted {optimum:.6f}"
             for cost, method in reached
             if cost < optimum * (1 - _AGREE) - _AGREE
         ]
         reached.append((optimum, "the planted graph"))
-    said += [
+    lines += [
         f"{answer.method} bounds by {answer.bound:.6f} what {method} has at {cost:.6f}"
         for answer in answers
         for cost, method in reached
         if answer.bound > cost * (1 + _AGREE) + _AGREE
     ]
-    return said
+    return lines
 
 
 def _checked(
@@ -156,18 +156,18 @@ def _heuristic(name: str) -> Callable[[ExtractionProblem, float, int], _Raw]:
 
 
 def _algorithm_2(problem: ExtractionProblem, time_limit_s: float, threads: int) -> _Raw:
-    found = algorithm_2(problem, time_limit_s)
-    status = "done" if found.finished else "time-out"
-    return _Raw(found.choice, 0.0, status, note=f"{found.passes} passes")
+    result = algorithm_2(problem, time_limit_s)
+    status = "done" if result.finished else "time-out"
+    return _Raw(result.choice, 0.0, status, note=f"{result.passes} passes")
 
 
 def _paper(form: str) -> Callable[[ExtractionProblem, float, int], _Raw]:
     def run(problem: ExtractionProblem, time_limit_s: float, threads: int) -> _Raw:
-        found = solve_paper_form(problem, form, time_limit_s, threads=threads)
-        status = "optimal" if found.proven else "time-out"
-        if found.choice is None:
+        result = solve_paper_form(problem, form, time_limit_s, threads=threads)
+        status = "optimal" if result.proven else "time-out"
+        if result.choice is None:
             status = "no solution"
-        return _Raw(found.choice, found.bound, status, note=f"HiGHS: {found.status}")
+        return _Raw(result.choice, result.bound, status, note=f"HiGHS: {result.status}")
 
     return run
 
@@ -179,26 +179,28 @@ def _ours(
     left_out: tuple[str, ...] = (),
     cycles: str = "auto",
 ) -> _Raw:
-    found = extract(
+    extraction = extract(
         problem,
         ExtractionOptions(ilp_cycles=cycles, time_limit_s=time_limit_s, disable=tuple(left_out)),
         ProcessOptions(threads=threads),
     )
-    recomputed = chosen_cost(problem, found.choice)
-    if recomputed is None or abs(recomputed - found.cost_us) > _AGREE * max(1.0, found.cost_us):
+    recomputed = chosen_cost(problem, extraction.choice)
+    if recomputed is None or abs(recomputed - extraction.cost_us) > _AGREE * max(
+        1.0, extraction.cost_us
+    ):
         raise RelationalTensatError(
-            f"the extractor says its choice costs {found.cost_us}, the choice itself {recomputed}"
+            f"the extractor says its choice costs {extraction.cost_us}, the choice itself {recomputed}"
         )
-    status = "optimal" if found.optimal else "time-out"
+    status = "optimal" if extraction.optimal else "time-out"
     return _Raw(
-        found.choice,
-        found.bound_us,
+        extraction.choice,
+        extraction.bound_us,
         status,
-        found.reduced_size if any(found.size) else None,
-        dict(found.reductions),
-        found.note,
-        found.simplex_iterations,
-        found.branch_nodes,
+        extraction.reduced_size if any(extraction.size) else None,
+        dict(extraction.reductions),
+        extraction.note,
+        extraction.simplex_iterations,
+        extraction.branch_nodes,
     )
 
 

@@ -82,25 +82,27 @@ def paper_form(problem: ExtractionProblem, form: str) -> tuple[Columns, Rows]:
 
 def _root_row(problem: ExtractionProblem) -> Rows:
     nodes = np.flatnonzero(problem.node_class == problem.root)
-    one = np.ones(1)
-    return rows_from_triples(np.zeros(len(nodes), np.int64), nodes, np.ones(len(nodes)), one, one)
+    bound = np.ones(1)
+    return rows_from_triples(
+        np.zeros(len(nodes), np.int64), nodes, np.ones(len(nodes)), bound, bound
+    )
 
 
 def _child_rows(problem: ExtractionProblem) -> Rows:
     """A row per e-node and child: the sum of x over the child's class, less x, is at least 0."""
     owner = edge_owner(problem.child_ptr)
     members = nodes_by_class(problem)
-    sizes = np.array([len(each) for each in members])[problem.child_idx]
+    sizes = np.array([len(nodes) for nodes in members])[problem.child_idx]
     flat = [node for child in problem.child_idx.tolist() for node in members[child]]
     edges = np.arange(len(owner))
     row = np.concatenate([edges, np.repeat(edges, sizes)])
     column = np.concatenate([owner, np.array(flat, dtype=np.int64)])
     value = np.concatenate([-np.ones(len(owner)), np.ones(len(flat))])
     loop = problem.node_class[owner] == problem.child_idx  # x_i stands on both sides: no row
-    kept = ~loop[row]
+    is_kept = ~loop[row]
     lower = np.zeros(len(owner))
     return rows_from_triples(
-        row[kept], column[kept], value[kept], lower, np.full(len(owner), np.inf)
+        row[is_kept], column[is_kept], value[is_kept], lower, np.full(len(owner), np.inf)
     )
 
 
@@ -113,8 +115,8 @@ def _order_rows(problem: ExtractionProblem, form: str) -> Rows:
     plain = parent != problem.child_idx  # a self-loop's t cancel: x = 0 remains
     row = np.concatenate([edge, edge[plain], edge[plain]])
     column = np.concatenate([owner, n + parent[plain], n + problem.child_idx[plain]])
-    ones = np.ones(int(plain.sum()))
-    value = np.concatenate([np.full(count, -big), ones, -ones])
+    unit_coefficients = np.ones(int(plain.sum()))
+    value = np.concatenate([np.full(count, -big), unit_coefficients, -unit_coefficients])
     return rows_from_triples(row, column, value, np.full(count, step - big), np.full(count, np.inf))
 
 

@@ -123,7 +123,7 @@ class _Builder:
         self._set_prices()
         for zone in self._zones:
             if not zone.sealed:
-                below = [self._zones[each].classes[0] for each in zone.planted or ()]
+                below = [self._zones[child].classes[0] for child in zone.planted or ()]
                 self._add(zone.classes[0], zone.cost, below)
             self._join(zone.classes)
 
@@ -144,7 +144,7 @@ class _Builder:
             cost_us=np.array([cost for _, cost, _ in nodes], dtype=np.float64),
             node_class=np.array([klass for klass, _, _ in nodes], dtype=np.int32),
             child_ptr=np.cumsum([0, *(len(part) for part in children)]).astype(np.int32),
-            child_idx=np.array([each for part in children for each in part], dtype=np.int32),
+            child_idx=np.array([child for part in children for child in part], dtype=np.int32),
             n_classes=self._n_classes,
             root=self._zones[0].classes[0],
             original=np.full(self._n_classes, UNUSED, dtype=np.int32),
@@ -193,13 +193,13 @@ class _Builder:
     def _leaves_first(self) -> list[int]:
         """Return the planted zones, children before parents: rings, then from the last zone up."""
         rings = [index for index, zone in enumerate(self._zones) if zone.sealed]
-        others = [index for index, zone in enumerate(self._zones) if not zone.sealed]
-        return rings + others[::-1]
+        tree_zones = [index for index, zone in enumerate(self._zones) if not zone.sealed]
+        return rings + tree_zones[::-1]
 
     def _share_out(self, zone: int, above: Sequence[int], price: int) -> None:
         parts = self._rng.multinomial(price, [1 / len(above)] * len(above)).tolist()
-        for each, part in zip(above, parts, strict=True):
-            self._zones[each].shares[zone] = part
+        for user, part in zip(above, parts, strict=True):
+            self._zones[user].shares[zone] = part
 
     def _join(self, classes: Sequence[int]) -> None:
         """Free ways from every class of a zone to its entry, and free inner ways in cycles."""
@@ -225,14 +225,14 @@ class _Builder:
         """Another founded e-node of a zone, at least as dear as the prices demand."""
         rng = self._rng
         zone = self._zones[index]
-        kept = [each for each in zone.planted or () if rng.random() < 0.6]
-        needs = {*kept, *also} - {index}
-        charged = sum(zone.shares.get(each, 0) for each in needs)
-        children = {self._class_of(each) for each in needs}
+        kept_children = [child for child in zone.planted or () if rng.random() < 0.6]
+        needs = {*kept_children, *also} - {index}
+        charged = sum(zone.shares.get(child, 0) for child in needs)
+        children = {self._class_of(child) for child in needs}
         children |= {
-            each
-            for each in self._anywhere(range(len(self._zones)), 0.5)
-            if each not in zone.classes
+            child
+            for child in self._anywhere(range(len(self._zones)), 0.5)
+            if child not in zone.classes
         }
         extra = int(rng.choice([0, 1, 2, 5]))
         klass = self._one_of(zone.classes)

@@ -47,17 +47,17 @@ def details(rows: Sequence[Row]) -> str:
     lines = [
         (
             row["instance"],
-            each.method,
-            each.status,
-            _UNKNOWN if each.cost is None else f"{each.cost:,.6f}",
-            f"{each.bound:,.6f}",
-            _UNKNOWN if each.gap is None else f"{each.gap:.3%}",
-            f"{each.cpu_s:.2f}",
-            f"{each.wall_s:.2f}",
-            _UNKNOWN if each.reduced is None else f"{each.reduced[0]:,}",
+            answer.method,
+            answer.status,
+            _UNKNOWN if answer.cost is None else f"{answer.cost:,.6f}",
+            f"{answer.bound:,.6f}",
+            _UNKNOWN if answer.gap is None else f"{answer.gap:.3%}",
+            f"{answer.cpu_s:.2f}",
+            f"{answer.wall_s:.2f}",
+            _UNKNOWN if answer.reduced is None else f"{answer.reduced[0]:,}",
         )
         for row in rows
-        for each in row["answers"]
+        for answer in row["answers"]
     ]
     return format_table(header, lines)
 
@@ -68,22 +68,22 @@ def summary(rows: Sequence[Row], methods: Sequence[str]) -> str:
     lines = []
     for method in methods:
         pairs = [(row, answer_of(row, method)) for row in rows]
-        found = [(row, each) for row, each in pairs if each and each.status != "skipped"]
+        answered = [(row, answer) for row, answer in pairs if answer and answer.status != "skipped"]
         lines.append((
             method,
-            str(len(found)),
-            str(sum(each.cost is not None and _at(each.cost, best_known(r)) for r, each in found)),
-            str(sum(each.status == "optimal" for _, each in found)),
-            str(sum(each.cost is None for _, each in found)),
-            f"{sum(each.cpu_s for _, each in found):.1f}",
-            f"{sum(each.wall_s for _, each in found):.1f}",
+            str(len(answered)),
+            str(sum(answer.cost is not None and _at(answer.cost, best_known(r)) for r, answer in answered)),
+            str(sum(answer.status == "optimal" for _, answer in answered)),
+            str(sum(answer.cost is None for _, answer in answered)),
+            f"{sum(answer.cpu_s for _, answer in answered):.1f}",
+            f"{sum(answer.wall_s for _, answer in answered):.1f}",
         ))  # fmt: skip
     return "All e-graphs\n" + format_table(header, lines)
 
 
 def best_known(row: Row) -> float | None:
     """Return the least cost that anything reached, or the planted optimum."""
-    costs = [each.cost for each in row["answers"] if each.cost is not None]
+    costs = [answer.cost for answer in row["answers"] if answer.cost is not None]
     if row["optimum"] is not None:
         costs.append(row["optimum"])
     return min(costs, default=None)
@@ -91,7 +91,7 @@ def best_known(row: Row) -> float | None:
 
 def answer_of(row: Row, method: str) -> Answer | None:
     """Return what a method said of an instance, or None where it was not asked."""
-    return next((each for each in row["answers"] if each.method == method), None)
+    return next((answer for answer in row["answers"] if answer.method == method), None)
 
 
 def cell(answer: Answer | None, best: float | None) -> str:
@@ -99,8 +99,8 @@ def cell(answer: Answer | None, best: float | None) -> str:
     if answer is None or answer.status == "skipped":
         return _UNKNOWN
     if answer.status in ("no solution", "cyclic"):
-        said = "none" if answer.status == "no solution" else "cyclic"
-        return f"{said} {answer.wall_s:.1f} s"
+        text = "none" if answer.status == "no solution" else "cyclic"
+        return f"{text} {answer.wall_s:.1f} s"
     assert answer.cost is not None
     above = _above(answer.cost, best)
     if answer.status == "optimal":

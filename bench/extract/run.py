@@ -102,11 +102,11 @@ class AblationTask:
 def run_ablations(tasks: Sequence[AblationTask], jobs: int) -> Iterator[Ablation]:
     """Yield the ablation of each e-graph, in order."""
     if jobs == 1:
-        yield from (done for done in map(run_ablation, tasks) if done)
+        yield from (ablation for ablation in map(run_ablation, tasks) if ablation)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        yield from (done for done in pool.map(run_ablation, tasks) if done)
+        yield from (ablation for ablation in pool.map(run_ablation, tasks) if ablation)
 
 
 def run_ablation(task: AblationTask) -> Ablation | None:
@@ -114,9 +114,9 @@ def run_ablation(task: AblationTask) -> Ablation | None:
     if _too_late(task.source, task.limits):
         return None
     instance = task.source.make()
-    done = ablate(instance, task.limits.ours_s, threads=task.limits.threads)
-    _tell(f"ablation of {instance.name}", instance.problem.n_nodes, done.answers[:1])
-    return done
+    ablation = ablate(instance, task.limits.ours_s, threads=task.limits.threads)
+    _tell(f"ablation of {instance.name}", instance.problem.n_nodes, ablation.answers[:1])
+    return ablation
 
 
 def _too_late(source: Source, limits: Limits) -> bool:

@@ -46,11 +46,13 @@ def published() -> dict[tuple[str, int], Published]:
     return {(row["model"], row["k_multi"]): Published(**row) for row in rows}
 
 
-def unfiltered(wanted: Sequence[Exploration]) -> list[Exploration]:
+def unfiltered(explorations: Sequence[Exploration]) -> list[Exploration]:
     """Return, for those of the explorations that the published table has, the cyclic ones."""
-    known = published()
+    published_runs = published()
     return [
-        replace(each, cycle_filter="none") for each in wanted if (each.model, each.k_multi) in known
+        replace(exploration, cycle_filter="none")
+        for exploration in explorations
+        if (exploration.model, exploration.k_multi) in published_runs
     ]
 
 
@@ -65,7 +67,7 @@ def table_5(rows: Sequence[Row]) -> str:
     for column, _, _, key in COLUMNS:
         header += [f"TENSAT {column}", column] if key else [column]
     lines = []
-    for (model, k_multi), known in published().items():
+    for (model, k_multi), published_run in published().items():
         pair = {f: by_key.get((model, k_multi, f)) for f in ("none", "efficient")}
         if not any(pair.values()):
             continue
@@ -73,7 +75,7 @@ def table_5(rows: Sequence[Row]) -> str:
         cells = [
             text
             for _, cycle_filter, method, key in COLUMNS
-            for text in _cells(known, key, pair[cycle_filter], method)
+            for text in _cells(published_run, key, pair[cycle_filter], method)
         ]
         lines.append((model, str(k_multi), sizes, *cells))
     if not lines:
@@ -84,17 +86,17 @@ def table_5(rows: Sequence[Row]) -> str:
     )
 
 
-def _cells(known: Published, key: str | None, row: Row | None, method: str) -> list[str]:
-    here = _UNKNOWN if row is None else _own(row, method)
+def _cells(published_run: Published, key: str | None, row: Row | None, method: str) -> list[str]:
+    own_cell = _UNKNOWN if row is None else _own(row, method)
     if key is None:
-        return [here]
-    seconds = getattr(known, key)
-    return [_UNKNOWN if seconds is None else f"{seconds} s", here]
+        return [own_cell]
+    seconds = getattr(published_run, key)
+    return [_UNKNOWN if seconds is None else f"{seconds} s", own_cell]
 
 
 def _own(row: Row, method: str) -> str:
     answer: Answer | None = answer_of(row, method)
-    costs = [each.cost for each in row["answers"] if each.cost is not None]
+    costs = [result.cost for result in row["answers"] if result.cost is not None]
     return cell(answer, min(costs, default=None))
 
 

@@ -1,7 +1,7 @@
 """``python -m bench gpu``: a table of kernels' times, and the 13 models end to end, on this GPU.
 
 One call begins nothing new after ``--limit-s`` seconds and keeps all that is done; calling it again
-goes on from there.
+resumes there.
 """
 
 from __future__ import annotations
@@ -66,20 +66,20 @@ def run(options: argparse.Namespace) -> int:
     library = CudaLibrary(open_gpu())
     device = CudaDevice(library, options.math)
     cache = CostCache(options.cost_cache or default_cache())
-    kept = options.runs or cache.path.parent / "gpu-runs.json"
+    runs_path = options.runs or cache.path.parent / "gpu-runs.json"
     session = gpu_measure.Session(
         library=library,
         timer=Timer(library),
         record=record_launches,
         source=MeasuredSource("cuda", device, cache),
         math=options.math,
-        kept=kept,
+        runs_path=runs_path,
         stamp=_stamp(device, options),
         until_s=until_s,
         k_multi=options.k,
     )
     if options.fresh:
-        kept.unlink(missing_ok=True)
+        runs_path.unlink(missing_ok=True)
     runs = measure(names, session)
     print(text_of(runs, names))
     if options.save:
@@ -105,14 +105,14 @@ def measure(names: Sequence[str], session: Session) -> list[ModelRun]:
         if path is None and name not in names:
             continue
         _say(f"kernels of {name}")
-        wanted = record.graph_configurations(record.load(name, path))
-        gpu_optimize.measure_all(session.source, wanted, session.until_s)
+        configurations = record.graph_configurations(record.load(name, path))
+        gpu_optimize.measure_all(session.source, configurations, session.until_s)
     runs = []
     for name in names:
         _say(f"{name}, end to end")
-        found = gpu_measure.measure_model(name, record.load(name, None), session)
-        if found is not None:
-            runs.append(found)
+        run = gpu_measure.measure_model(name, record.load(name, None), session)
+        if run is not None:
+            runs.append(run)
     return runs
 
 
@@ -121,15 +121,15 @@ def text_of(runs: Sequence[ModelRun], names: Sequence[str]) -> str:
     rows: list[tuple[str, ...]] = [
         ("model", "original", "TENSAT", "ours", "TENSAT ×", "model ×", "ours ×", "model ×")
     ]
-    for each in runs:
-        times = [each.variants[variant].median_us for variant in ("original", "tensat", "ours")]
+    for run in runs:
+        times = [run.variants[variant].median_us for variant in ("original", "tensat", "ours")]
         ratios = [
-            each.speedup(variant, modelled=modelled)
+            run.speedup(variant, modelled=modelled)
             for variant in ("tensat", "ours")
             for modelled in (False, True)
         ]
         cells = [_number(value, 1) for value in times] + [_number(value, 3) for value in ratios]
-        rows.append((each.model, *cells))
+        rows.append((run.model, *cells))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [
         "  ".join(
@@ -141,13 +141,13 @@ def text_of(runs: Sequence[ModelRun], names: Sequence[str]) -> str:
         for row in rows
     ]
     notes = [
-        f"{each.model}, {variant}: {found.note}"
-        for each in runs
-        for variant, found in each.variants.items()
-        if found.note
+        f"{run.model}, {variant}: {variant_run.note}"
+        for run in runs
+        for variant, variant_run in run.variants.items()
+        if variant_run.note
     ]
     if len(runs) < len(names):
-        notes.append(f"{len(runs)} of {len(names)} models are done: call it again to go on")
+        notes.append(f"{len(runs)} of {len(names)} models are done: call it again to resume")
     return "\n".join([*lines, *notes])
 
 
@@ -195,5 +195,5 @@ def _number(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def _say(what: str) -> None:
-    print(f"{what} ...", file=sys.stderr, flush=True)
+def _say(text: str) -> None:
+    print(f"{text} ...", file=sys.stderr, flush=True)

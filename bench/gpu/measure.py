@@ -73,7 +73,7 @@ class Session:
     Attributes:
         library, timer: of the GPU, see ``relational_tensat.gpu.cuda``.
         record: how CUDA graphs are recorded.
-        kept: file of what is done already, from one call to the next.
+        runs_path: file of what is done already, from one call to the next.
         stamp: what must be the same for it to be used again.
         until_s: the time of ``time.perf_counter`` after which nothing new is begun.
         settings: how whole graphs are timed.
@@ -84,7 +84,7 @@ class Session:
     record: Callable[..., Any]
     source: MeasuredSource
     math: str
-    kept: Path
+    runs_path: Path
     stamp: Mapping[str, Any]
     until_s: float
     settings: Settings = GRAPH_SETTINGS
@@ -100,16 +100,16 @@ class Session:
 
 def measure_model(name: str, graph: Graph, session: Session) -> ModelRun | None:
     """Return a model's run: from an earlier call, or measured now; None where time was up before."""
-    known = _known(name, session)
-    if known is not None:
-        return known
+    earlier_run = _known(name, session)
+    if earlier_run is not None:
+        return earlier_run
     if session.is_over or not measure_all(
         session.source, graph_configurations(graph), session.until_s
     ):
         return None
     graphs: dict[str, Optimized] = {}
     for rules in RULE_SETS:
-        found = optimize_for(
+        optimized = optimize_for(
             graph,
             rules,
             session.source,
@@ -117,9 +117,9 @@ def measure_model(name: str, graph: Graph, session: Session) -> ModelRun | None:
             until_s=session.until_s,
             extract_time_limit_s=session.extract_time_limit_s,
         )
-        if found is None or session.is_over:
+        if optimized is None or session.is_over:
             return None
-        graphs[rules] = found
+        graphs[rules] = optimized
     run = _run(name, graph, graphs, session)
     _keep(run, session)
     return run
@@ -129,19 +129,21 @@ def _run(name: str, graph: Graph, optimized: Mapping[str, Optimized], session: S
     """Verify each optimized graph on the GPU; time the original with those that are right."""
     original = VariantRun(graph_cost_us(graph, session.source))
     variants = {"original": original} | {
-        rules: VariantRun(each.modelled_us, optimal=each.optimal)
-        for rules, each in optimized.items()
+        rules: VariantRun(candidate.modelled_us, optimal=candidate.optimal)
+        for rules, candidate in optimized.items()
     }
     right: dict[str, Graph] = {}
-    for rules, each in optimized.items():
+    for rules, candidate in optimized.items():
         try:
             checks = verify_on_device(
-                session.library, prepare_graphs(graph, [each.graph], session.seed), session.math
+                session.library,
+                prepare_graphs(graph, [candidate.graph], session.seed),
+                session.math,
             )
         except VerificationError as error:
             variants[rules] = dataclasses.replace(variants[rules], note=str(error))
             continue
-        right[rules] = each.graph
+        right[rules] = candidate.graph
         for variant, check in zip(("original", rules), checks, strict=True):
             variants[variant] = _checked(variants[variant], check)
     prepared = prepare_graphs(graph, list(right.values()), session.seed)
@@ -155,10 +157,10 @@ def _run(name: str, graph: Graph, optimized: Mapping[str, Optimized], session: S
         session.record,
     )
     dropped = 0.0
-    for variant, seen in zip(("original", *right), observations, strict=True):
-        if isinstance(seen, Observation):
-            sample = seen.samples[WARM]
-            dropped = seen.dropped / seen.windows
+    for variant, observation in zip(("original", *right), observations, strict=True):
+        if isinstance(observation, Observation):
+            sample = observation.samples[WARM]
+            dropped = observation.dropped / observation.windows
             variants[variant] = dataclasses.replace(
                 variants[variant],
                 median_us=sample.median_us,
@@ -166,7 +168,7 @@ def _run(name: str, graph: Graph, optimized: Mapping[str, Optimized], session: S
                 p90_us=sample.p90_us,
             )
         else:
-            variants[variant] = dataclasses.replace(variants[variant], note=seen.reason)
+            variants[variant] = dataclasses.replace(variants[variant], note=observation.reason)
     return ModelRun(name, variants, dropped)
 
 
@@ -188,7 +190,7 @@ def _known(name: str, session: Session) -> ModelRun | None:
 def _all_known(session: Session) -> dict[str, Any]:
     """Return all runs that may be used again, by model."""
     try:
-        content = json.loads(session.kept.read_text(encoding="utf-8"))
+        content = json.loads(session.runs_path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     usable = isinstance(content, dict) and content.get("stamp") == dict(session.stamp)
@@ -198,7 +200,7 @@ def _all_known(session: Session) -> dict[str, Any]:
 def _keep(run: ModelRun, session: Session) -> None:
     """Add a run to those that were kept; runs of another device, code or setting are dropped."""
     runs = {**_all_known(session), run.model: dataclasses.asdict(run)}
-    session.kept.parent.mkdir(parents=True, exist_ok=True)
-    with write_aside(session.kept) as folder:
+    session.runs_path.parent.mkdir(parents=True, exist_ok=True)
+    with write_aside(session.runs_path) as folder:
         text = json.dumps({"stamp": dict(session.stamp), "runs": runs}, indent=2) + "\n"
-        (folder / session.kept.name).write_text(text, encoding="utf-8")
+        (folder / session.runs_path.name).write_text(text, encoding="utf-8")

@@ -59,29 +59,29 @@ def optimize_for(
     Returns:
         None where time was up before all kernels were measured; those that were are in the cache.
     """
-    chosen, limits = (
+    rule_set, limits = (
         RULE_SETS[rules](),
         ExplorationOptions(multi_iterations=k_multi, time_limit_s=None),
     )
-    asked = record.egraph_configurations(graph, chosen, limits)
-    if not measure_all(source, asked, until_s):
+    configurations = record.egraph_configurations(graph, rule_set, limits)
+    if not measure_all(source, configurations, until_s):
         return None
     with closing(EGraph.create(graph)) as egraph:
-        explore(egraph, chosen, limits)
+        explore(egraph, rule_set, limits)
         table = extraction_problem(egraph, source)
-        found = extract(table.problem, ExtractionOptions(time_limit_s=extract_time_limit_s))
-        choose(egraph, table, found.choice)
+        extraction = extract(table.problem, ExtractionOptions(time_limit_s=extract_time_limit_s))
+        choose(egraph, table, extraction.choice)
         result = chosen_graph(egraph)
         e_nodes, _ = egraph.counts()
-    return Optimized(result, graph_cost_us(result, source), e_nodes, found.optimal)
+    return Optimized(result, graph_cost_us(result, source), e_nodes, extraction.optimal)
 
 
 def measure_all(
     source: MeasuredSource, configurations: Sequence[Configuration], until_s: float
 ) -> bool:
     """Measure configurations until a time; return whether all of them have been."""
-    timed = [each for each in configurations if not source.is_free(each)]
-    done = 0
-    for asked in record.record(source, timed, until_s):
-        done = asked
-    return done == len(timed)
+    timed = [configuration for configuration in configurations if not source.is_free(configuration)]
+    measured_count = 0
+    for count in record.record(source, timed, until_s):
+        measured_count = count
+    return measured_count == len(timed)

@@ -25,9 +25,7 @@ def run(options: argparse.Namespace) -> int:
         seeds = write_seeds(folder, seed_rules())
         outcomes = run_mutations(seeds, folder, options.count, options.seed)
     for failure in outcomes.failures:
-        print(
-            f"{failure.name} {failure.number}: exit {failure.code}: {' '.join(failure.arguments)}"
-        )
+        print(f"{failure.name} {failure.index}: exit {failure.code}: {' '.join(failure.arguments)}")
         print("    " + failure.text.strip().replace("\n", "\n    "))
     print(", ".join(f"exit {code}: {count}" for code, count in sorted(outcomes.codes.items())))
     return INTERNAL_ERROR if outcomes.failures else 0

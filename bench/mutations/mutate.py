@@ -26,13 +26,13 @@ def mutated(content: bytes, kind: str, rng: random.Random) -> bytes:
     Args:
         kind: ``onnx``, ``text`` or ``bytes``: what can be changed beside single bytes.
     """
-    known: tuple[Mutation, ...] = {
+    mutations: tuple[Mutation, ...] = {
         "onnx": (*_BYTES, *_ONNX, *_ONNX, *_ONNX),
         "text": (*_BYTES, *_TOKENS, *_TOKENS),
         "bytes": _BYTES,
     }[kind]
     for _ in range(rng.randint(1, 3)):
-        content = rng.choice(known)(content, rng)
+        content = rng.choice(mutations)(content, rng)
     return content
 
 

@@ -26,7 +26,7 @@ class Failure:
     """A command that ended in an internal error, or said nothing or too much about what is wrong."""
 
     name: str
-    number: int
+    index: int
     arguments: tuple[str, ...]
     code: int
     text: str
@@ -52,16 +52,16 @@ def run_mutations(
     """
     outcomes = Outcomes()
     names = random.Random(seed).choices([*_SHARES], [*_SHARES.values()], k=count)
-    for number, name in enumerate(names):
+    for index, name in enumerate(names):
         path, kind = seeds[name]
-        rng = random.Random(f"{seed}:{number}:{name}")
+        rng = random.Random(f"{seed}:{index}:{name}")
         damaged = folder / f"damaged{path.suffix}"
         damaged.write_bytes(mutated(path.read_bytes(), kind, rng))
-        for arguments in _commands(damaged, folder, number, seeds):
+        for arguments in _commands(damaged, folder, index, seeds):
             code, text = run_command(arguments)
             outcomes.codes[code] += 1
             if code == INTERNAL_ERROR or (code and len(text.splitlines()) != 1):
-                outcomes.failures.append(Failure(name, number, tuple(arguments), code, text))
+                outcomes.failures.append(Failure(name, index, tuple(arguments), code, text))
     return outcomes
 
 
@@ -74,12 +74,12 @@ def run_command(arguments: list[str]) -> tuple[int, str]:
 
 
 def _commands(
-    damaged: Path, folder: Path, number: int, seeds: Mapping[str, tuple[Path, str]]
+    damaged: Path, folder: Path, index: int, seeds: Mapping[str, tuple[Path, str]]
 ) -> Iterator[list[str]]:
     """Yield the command lines that read a damaged file."""
-    file, output = str(damaged), str(folder / f"out{(number % 2) * '.json' or '.onnx'}")
+    file, output = str(damaged), str(folder / f"out{(index % 2) * '.json' or '.onnx'}")
     search = ["--iterations", "1", "--time-limit", "2", "--allow-unsound", "--quiet"]
-    run = number % _RUN_EVERY == 0
+    run = index % _RUN_EVERY == 0
     match damaged.suffix:
         case ".rules":
             yield ["rules", "check", file]

@@ -14,18 +14,18 @@ COST_TOLERANCE = 1e-9
 
 def losses(runs: Sequence[OnnxRun], tool: str) -> list[str]:
     """Return a line for every model and way of counting in which the tool left less than we do."""
-    found = []
+    lines = []
     for run in runs:
         other = run.tools.get(tool)
         if other is None or other.counted is None:
             continue
-        for way, ours, theirs in (
+        for counting, ours, theirs in (
             ("as written", run.ours.written, other.counted.written),
             ("fused", run.ours.fused, other.counted.fused),
         ):
             if _is_worse(ours, theirs):
-                found.append(f"{run.model}, {way}: {_difference(ours, theirs, tool)}")
-    return found
+                lines.append(f"{run.model}, {counting}: {_difference(ours, theirs, tool)}")
+    return lines
 
 
 def _is_worse(ours: Figures, theirs: Figures) -> bool:

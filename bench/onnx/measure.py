@@ -91,7 +91,7 @@ def measure_model(name: str, path: Path, options: Options) -> OnnxRun:
         stop_reason=result.stop_reason,
         optimal=result.optimal,
         gap=result.gap,
-        rules_used=dict(sorted(result.rules_used.items(), key=lambda used: (-used[1], used[0]))),
+        rules_used=dict(sorted(result.rules_used.items(), key=lambda item: (-item[1], item[0]))),
         comparisons=result.verification.runs,
         worst_error=result.verification.max_relative_error,
         steps=steps,

@@ -30,18 +30,18 @@ def model_files(names: Sequence[str]) -> dict[str, Path]:
         UsageError: one is neither; names the nearest.
         MissingDependencyError: onnx is not installed.
     """
-    found = {}
+    paths = {}
     for name in names or (*BLOCKS, *LIGHT):
         path = Path(name)
         if path.suffix == ".onnx":
-            found[path.stem] = path
+            paths[path.stem] = path
             continue
         check_choice("model", name, (*BLOCKS, *LIGHT))
         if name in BLOCKS:
-            found[name] = _INPUTS / f"{name}.onnx"
+            paths[name] = _INPUTS / f"{name}.onnx"
         else:
-            found[name] = _onnx_package() / _LIGHT_FOLDER / f"light_{name}.onnx"
-    return found
+            paths[name] = _onnx_package() / _LIGHT_FOLDER / f"light_{name}.onnx"
+    return paths
 
 
 def _onnx_package() -> Path:

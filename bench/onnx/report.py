@@ -22,28 +22,28 @@ _WAYS = (
 
 def print_runs(runs: Sequence[OnnxRun], profile: str, console: Console) -> None:
     """Print nodes and cost in both ways of counting, seconds, rules, and what was lost where."""
-    for way, title in _WAYS:
+    for counting, title in _WAYS:
         console.print(f"{title} Costs are modelled, in µs under {profile}.")
-        _print_figures(runs, way, console)
+        _print_figures(runs, counting, console)
     _print_seconds(runs, console)
     _print_rules(runs, console)
     _print_notes(runs, console)
-    lost = losses(runs, ONNXSIM)
-    for line in lost:
+    lines = losses(runs, ONNXSIM)
+    for line in lines:
         console.print(f"behind {ONNXSIM}: {line}")
-    if not lost and any(ONNXSIM in run.tools for run in runs):
+    if not lines and any(ONNXSIM in run.tools for run in runs):
         console.print(f"on no model more nodes or a higher cost than what {ONNXSIM} leaves")
 
 
-def _print_figures(runs: Sequence[OnnxRun], way: str, console: Console) -> None:
+def _print_figures(runs: Sequence[OnnxRun], counting: str, console: Console) -> None:
     numbers = ("before", "ours", ONNXSIM, ORT_BASIC)
-    columns = [f"{what} {who}" for what in ("nodes", "µs") for who in numbers]
+    columns = [f"{unit} {who}" for unit in ("nodes", "µs") for who in numbers]
     rows = table("model", *columns, numbers=tuple(columns))
     for run in runs:
-        figures = [_figures(run.before, way), _figures(run.ours, way)]
+        figures = [_figures(run.before, counting), _figures(run.ours, counting)]
         for tool in (ONNXSIM, ORT_BASIC):
             other = run.tools.get(tool)
-            figures.append(_figures(other.counted if other else None, way))
+            figures.append(_figures(other.counted if other else None, counting))
         rows.add_row(
             run.model,
             *(UNKNOWN if f is None else f"{f.nodes:,}" for f in figures),
@@ -53,10 +53,10 @@ def _print_figures(runs: Sequence[OnnxRun], way: str, console: Console) -> None:
     console.print()
 
 
-def _figures(counted: Counted | None, way: str) -> Figures | None:
+def _figures(counted: Counted | None, counting: str) -> Figures | None:
     if counted is None:
         return None
-    return counted.written if way == "as written" else counted.fused
+    return counted.written if counting == "as written" else counted.fused
 
 
 def _print_seconds(runs: Sequence[OnnxRun], console: Console) -> None:

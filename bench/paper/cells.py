@@ -50,10 +50,10 @@ class Cell:
 
 def cells_of(tables: Iterable[str], models: Sequence[str]) -> list[Cell]:
     """Return the cells that tables need, each once, the longest last."""
-    found: dict[Cell, None] = {}
+    cells: dict[Cell, None] = {}
     for table in sorted(tables, key=_BY_LENGTH.index):
-        found.update(dict.fromkeys(_cells_of(table, models)))
-    return list(found)
+        cells.update(dict.fromkeys(_cells_of(table, models)))
+    return list(cells)
 
 
 #: The tables by how long their cells take.

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         InputError: the folder cannot be written.
     """
     models = parse_models(options.models) if options.models else list(PAPER_MODELS)
-    names = [check_choice("table", each.strip(), TABLES) for each in options.tables.split(",")]
+    names = [check_choice("table", name.strip(), TABLES) for name in options.tables.split(",")]
     load_profile(options.cost)
     for value, flag in (
         (options.time_limit, "--time-limit"),

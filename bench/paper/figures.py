@@ -50,18 +50,18 @@ def curve(result: Result) -> list[tuple[float, float]]:
 
 
 def _figure_7(models: Sequence[str], results: Results) -> Table:
-    known, late = published.by_model("table_1"), published.timed_out_at_3()
+    published_rows, late = published.by_model("table_1"), published.timed_out_at_3()
     rows: list[tuple[Value, ...]] = []
     for model in models:
         for k_multi in K_VALUES:
             ours = results[saturate(model, k_multi)]
-            said: Value = None
-            if k_multi == (2 if model == "inception_v3" else 1) and model in known:
-                said = known[model]["tensat_percent"]
+            published_value: Value = None
+            if k_multi == (2 if model == "inception_v3" else 1) and model in published_rows:
+                published_value = published_rows[model]["tensat_percent"]
             elif k_multi == 3 and model in late:
-                said = "time-out"
+                published_value = "time-out"
             rows.append((
-                model, k_multi, said,
+                model, k_multi, published_value,
                 saved(ours),
                 exploration_s(ours), seconds(ours, "ours"), total_s(ours),
                 ours.get("e_nodes"), proof(ours), ours.get("stop_reason"),

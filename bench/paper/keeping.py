@@ -45,15 +45,15 @@ def results_of(
     """
     folder.mkdir(parents=True, exist_ok=True)
     deadline_s = time.monotonic() + total_limit_s
-    found = {} if fresh else _kept(cells, settings, folder)
-    waiting = [cell for cell in cells if cell not in found]
-    if found:
-        _tell(f"{len(found)} of {len(cells)} cells kept from before, in {folder}")
+    results = {} if fresh else _kept(cells, settings, folder)
+    waiting = [cell for cell in cells if cell not in results]
+    if results:
+        _tell(f"{len(results)} of {len(cells)} cells kept from before, in {folder}")
     ran = _in_turn if jobs == 1 else partial(_side_by_side, jobs)
     for cell, result in ran(waiting, settings, folder, deadline_s):
-        found[cell] = result
-        _tell(f"{len(found)}/{len(cells)} {cell.name}: {_short(result)}")
-    return {cell: found.get(cell, _NOT_RUN) for cell in cells}
+        results[cell] = result
+        _tell(f"{len(results)}/{len(cells)} {cell.name}: {_short(result)}")
+    return {cell: results.get(cell, _NOT_RUN) for cell in cells}
 
 
 _NOT_RUN: Result = {"error": "not run: the total limit was reached", "not_run": True}
@@ -98,14 +98,14 @@ def _run(cell: Cell, settings: Settings, folder: Path) -> Result:
 
 
 def _kept(cells: Sequence[Cell], settings: Settings, folder: Path) -> dict[Cell, Result]:
-    found = {}
+    results = {}
     for cell in cells:
         path = folder / f"{cell.name}.json"
         if path.exists():
             content = _read(path)
             if content.get("made_with") == _made_with(cell, settings):
-                found[cell] = content["result"]
-    return found
+                results[cell] = content["result"]
+    return results
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -125,17 +125,17 @@ def _made_with(cell: Cell, settings: Settings) -> dict[str, Any]:
     """Return what a result depends on, beside the code."""
     shipped = cell.variant == "shipped"
     if shipped not in _HASHES:
-        each = [content_hash(rule) + repr(rule.worth) for rule in rules_of(cell)]
-        _HASHES[shipped] = hashlib.sha256("".join(each).encode()).hexdigest()
+        hashes = [content_hash(rule) + repr(rule.worth) for rule in rules_of(cell)]
+        _HASHES[shipped] = hashlib.sha256("".join(hashes).encode()).hexdigest()
     return {"cell": asdict(cell), "settings": asdict(settings), "rules": _HASHES[shipped]}
 
 
 def _short(result: Result) -> str:
     if "error" in result:
         return str(result["error"])
-    said = [str(result.get("stop_reason", ""))]
-    said += [f"{name} {each['status']}" for name, each in result.get("answers", {}).items()]
-    return ", ".join(said)
+    parts = [str(result.get("stop_reason", ""))]
+    parts += [f"{name} {answer['status']}" for name, answer in result.get("answers", {}).items()]
+    return ", ".join(parts)
 
 
 def _tell(text: str) -> None:

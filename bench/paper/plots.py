@@ -33,13 +33,23 @@ def check_plotting() -> None:
 def plot_table_1(models: Sequence[str], results: Results, path: Path) -> None:
     """Draw speed-ups and seconds of the sequential search, of ours, and of what was published."""
     figure, (upper, lower) = _figure(2, 1, (10, 7))
-    known = published.by_model("table_1")
+    published_rows = published.by_model("table_1")
     ours = {model: results[saturate(model, paper_k(model))] for model in models}
     search = {model: results[sequential(model, ALPHAS[-1])] for model in models}
     bars: list[tuple[str, str, dict[str, float], dict[str, float]]] = [
-        ("TASO, published", _TASO, _of(known, "taso_percent"), _of(known, "taso_s")),
+        (
+            "TASO, published",
+            _TASO,
+            _of(published_rows, "taso_percent"),
+            _of(published_rows, "taso_s"),
+        ),
         (f"sequential, n={BUDGETS[0]}", _SEQUENTIAL, *_search_bars(search)),
-        ("TENSAT, published", _TENSAT, _of(known, "tensat_percent"), _of(known, "tensat_s")),
+        (
+            "TENSAT, published",
+            _TENSAT,
+            _of(published_rows, "tensat_percent"),
+            _of(published_rows, "tensat_s"),
+        ),
         ("ours", _OURS, *_our_bars(ours)),
     ]
     width = 0.8 / len(bars)
@@ -103,9 +113,11 @@ def plot_figure_7(models: Sequence[str], results: Results, path: Path) -> None:
     figure, panels = _figure(1, 3, (14, 4.6))
     colors = _colors(len(models))
     for color, model in zip(colors, models, strict=True):
-        found = [(k, results[saturate(model, k)]) for k in K_VALUES]
+        result_by_k = [(k, results[saturate(model, k)]) for k in K_VALUES]
         solved = [
-            (k, result, answer(result, "ours")) for k, result in found if "error" not in result
+            (k, result, answer(result, "ours"))
+            for k, result in result_by_k
+            if "error" not in result
         ]
         points = [
             (
@@ -119,11 +131,11 @@ def plot_figure_7(models: Sequence[str], results: Results, path: Path) -> None:
             if a is not None and a["cost_us"] is not None
         ]
         for axes, column in zip(panels, (1, 2, 3), strict=True):
-            ks, values = [each[0] for each in points], [each[column] for each in points]
+            ks, values = [point[0] for point in points], [point[column] for point in points]
             axes.plot(ks, values, "-", color=color, label=model, linewidth=1.6)
-            for each in points:
-                face = "white" if each[4] else color
-                axes.plot(each[0], each[column], "o", color=color, markerfacecolor=face)
+            for point in points:
+                face = "white" if point[4] else color
+                axes.plot(point[0], point[column], "o", color=color, markerfacecolor=face)
     titles = ("modelled speed-up (%)", "optimization time (CPU s)", "e-nodes")
     for axes, title in zip(panels, titles, strict=True):
         axes.set_title(title)
@@ -140,9 +152,9 @@ def plot_figure_7(models: Sequence[str], results: Results, path: Path) -> None:
 
 
 def _is_late(result: Result) -> bool:
-    found = answer(result, "ours")
+    ours = answer(result, "ours")
     limits = ("time", "nodes", "memory")
-    return result["stop_reason"] in limits or (found is not None and found["status"] != "optimal")
+    return result["stop_reason"] in limits or (ours is not None and ours["status"] != "optimal")
 
 
 def _draw_curve(axes: Any, result: Result, label: str, color: str, style: str) -> None:
@@ -157,8 +169,8 @@ def _seconds_text(seconds: float) -> str:
     return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.2g}"
 
 
-def _of(known: dict[str, published.Published], key: str) -> dict[str, float]:
-    return {model: row[key] for model, row in known.items()}
+def _of(published_rows: dict[str, published.Published], key: str) -> dict[str, float]:
+    return {model: row[key] for model, row in published_rows.items()}
 
 
 def _search_bars(search: dict[str, Result]) -> tuple[dict[str, float], dict[str, float]]:
@@ -174,11 +186,11 @@ def _search_bars(search: dict[str, Result]) -> tuple[dict[str, float], dict[str,
 def _our_bars(ours: dict[str, Result]) -> tuple[dict[str, float], dict[str, float]]:
     saved, seconds = {}, {}
     for model, result in ours.items():
-        found = answer(result, "ours")
-        if found is not None and found["cost_us"] is not None:
+        extraction = answer(result, "ours")
+        if extraction is not None and extraction["cost_us"] is not None:
             before_us = result["cost_before_us"]
-            saved[model] = percent(before_us, min(before_us, found["cost_us"]))
-            seconds[model] = result["explore_cpu_s"] + found["cpu_s"]
+            saved[model] = percent(before_us, min(before_us, extraction["cost_us"]))
+            seconds[model] = result["explore_cpu_s"] + extraction["cpu_s"]
     return saved, seconds
 
 

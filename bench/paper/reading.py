@@ -27,8 +27,8 @@ def speedup(result: Result, after_us: float | None) -> Value:
 
 def answer(result: Result, method: str) -> dict[str, Any] | None:
     """Return what an extractor found; None where the cell failed."""
-    found: dict[str, Any] | None = result.get("answers", {}).get(method)
-    return found
+    extraction: dict[str, Any] | None = result.get("answers", {}).get(method)
+    return extraction
 
 
 def failure(result: Result) -> str | None:
@@ -40,14 +40,14 @@ def failure(result: Result) -> str | None:
 
 def seconds(result: Result, method: str) -> Value:
     """Return an extraction's CPU seconds; where it met its limit, that, in wall seconds."""
-    found = answer(result, method)
-    if found is None:
+    extraction = answer(result, method)
+    if extraction is None:
         return failure(result)
-    if found["status"] == "time-out":
-        return f"time-out at {found['wall_s']:.0f} s"
-    if found["status"] in ("no solution", "cyclic"):
-        return f"{found['status']}, {found['wall_s']:.0f} s"
-    return float(found["cpu_s"])
+    if extraction["status"] == "time-out":
+        return f"time-out at {extraction['wall_s']:.0f} s"
+    if extraction["status"] in ("no solution", "cyclic"):
+        return f"{extraction['status']}, {extraction['wall_s']:.0f} s"
+    return float(extraction["cpu_s"])
 
 
 def exploration_s(result: Result) -> Value:
@@ -61,23 +61,23 @@ def exploration_s(result: Result) -> Value:
 
 def total_s(result: Result) -> Value:
     """Return the CPU seconds of exploration and exact extraction together, time-outs marked."""
-    found = answer(result, "ours")
-    if found is None:
+    extraction = answer(result, "ours")
+    if extraction is None:
         return failure(result)
-    total = float(result["explore_cpu_s"]) + float(found["cpu_s"])
-    late = result["stop_reason"] == "time" or found["status"] == "time-out"
+    total = float(result["explore_cpu_s"]) + float(extraction["cpu_s"])
+    late = result["stop_reason"] == "time" or extraction["status"] == "time-out"
     return f"{total:.1f} (time-out)" if late else total
 
 
 def saved(result: Result) -> Value:
     """Return the speed-up in percent of what the exact extraction found."""
-    found = answer(result, "ours")
-    return None if found is None else speedup(result, found["cost_us"])
+    extraction = answer(result, "ours")
+    return None if extraction is None else speedup(result, extraction["cost_us"])
 
 
 def proof(result: Result) -> Value:
     """Return whether the exact extraction's cost is proven, or what might still be saved."""
-    found = answer(result, "ours")
-    if found is None or found["gap"] is None:
+    extraction = answer(result, "ours")
+    if extraction is None or extraction["gap"] is None:
         return None
-    return "optimal" if found["status"] == "optimal" else f"gap {found['gap']:.1%}"
+    return "optimal" if extraction["status"] == "optimal" else f"gap {extraction['gap']:.1%}"

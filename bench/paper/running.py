@@ -93,18 +93,20 @@ def _anytime(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> 
     watch = _Watch()
     with closing(EGraph.create(graph, None, threads=1)) as egraph:
         extractor = AnytimeExtractor(egraph, profile, options.extraction, options.process, watch)
-        done = explore(egraph, rules_of(cell), _limits(cell, settings), after=extractor.after)
-        found = extractor.finish(done.iterations)
+        exploration = explore(
+            egraph, rules_of(cell), _limits(cell, settings), after=extractor.after
+        )
+        extraction = extractor.finish(exploration.iterations)
         moments = [
             *watch.moments,
             {"cpu_s": watch.elapsed_s(), "best_us": extractor.log[-1].best_us},
         ]
-        return {**_sizes(egraph, done), "moments": moments, "gap": found.gap}
+        return {**_sizes(egraph, exploration), "moments": moments, "gap": extraction.gap}
 
 
 def _sequential(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> Result:
     alpha = float(cell.variant.removeprefix("alpha"))
-    found = backtrack(
+    outcome = backtrack(
         graph,
         rules_of(cell),
         profile,
@@ -115,17 +117,17 @@ def _sequential(cell: Cell, graph: Graph, profile: Profile, settings: Settings) 
     )
     shorter = {}
     for budget in BUDGETS:
-        reached = found.after(budget)
+        reached = outcome.after(budget)
         shorter[str(budget)] = None if reached is None else {
-            **asdict(reached), "found": asdict(found.found_at(budget))
+            **asdict(reached), "found": asdict(outcome.found_at(budget))
         }  # fmt: skip
     return {
         "alpha": alpha,
-        "stop_reason": found.stop_reason,
-        "queued": found.queued,
+        "stop_reason": outcome.stop_reason,
+        "queued": outcome.queued,
         "budgets": shorter,
-        "moments": [asdict(moment) for moment in found.moments],
-        "recomputed_us": graph_cost_us(found.graph, profile),
+        "moments": [asdict(moment) for moment in outcome.moments],
+        "recomputed_us": graph_cost_us(outcome.graph, profile),
     }
 
 
@@ -145,38 +147,38 @@ def _explored(
     with stopwatch() as watch:
         egraph = EGraph.create(graph, None, threads=1)
         limits = replace(_limits(cell, settings), cycle_filter=cycle_filter)
-        done = explore(egraph, rules_of(cell), limits)
+        exploration = explore(egraph, rules_of(cell), limits)
     try:
         seconds = {"explore_cpu_s": watch.cpu_s, "explore_wall_s": watch.wall_s}
-        yield egraph, {**_sizes(egraph, done), **seconds}
+        yield egraph, {**_sizes(egraph, exploration), **seconds}
     finally:
         egraph.close()
 
 
-def _sizes(egraph: EGraph, done: Exploration) -> Result:
+def _sizes(egraph: EGraph, exploration: Exploration) -> Result:
     e_nodes, e_classes = egraph.counts()
     return {
         "e_nodes": e_nodes,
         "e_classes": e_classes,
-        "iterations": done.iterations,
-        "stop_reason": done.stop_reason,
+        "iterations": exploration.iterations,
+        "stop_reason": exploration.stop_reason,
     }
 
 
 def _answers(
     problem: ExtractionProblem, methods: Sequence[str], settings: Settings
 ) -> dict[str, Result]:
-    found = {}
+    answers = {}
     for method in methods:
         answer = run_method(problem, method, settings.time_limit_s)
-        found[method] = {
+        answers[method] = {
             "status": answer.status,
             "cost_us": answer.cost,
             "gap": answer.gap,
             "cpu_s": answer.cpu_s,
             "wall_s": answer.wall_s,
         }
-    return found
+    return answers
 
 
 def _limits(cell: Cell, settings: Settings) -> ExplorationOptions:

@@ -89,11 +89,11 @@ def _formatted(value: Value, digits: int) -> str:
 
 def columns(*titles: str | Sequence[object]) -> tuple[Column, ...]:
     """Return columns of titles; a pair is a title and its digits."""
-    found = []
-    for each in titles:
-        if isinstance(each, str):
-            found.append(Column(each))
+    result = []
+    for title_and_digits in titles:
+        if isinstance(title_and_digits, str):
+            result.append(Column(title_and_digits))
         else:
-            title, digits = each
-            found.append(Column(str(title), int(str(digits))))
-    return tuple(found)
+            title, digits = title_and_digits
+            result.append(Column(str(title), int(str(digits))))
+    return tuple(result)

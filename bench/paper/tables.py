@@ -37,10 +37,10 @@ def _none(models: Sequence[str], results: Results) -> list[Table]:
 
 
 def _table_1(models: Sequence[str], results: Results) -> list[Table]:
-    known = published.by_model("table_1")
+    published_rows = published.by_model("table_1")
     rows: list[tuple[Value, ...]] = []
     for model in models:
-        said = known.get(model, {})
+        published_row = published_rows.get(model, {})
         ours, shipped = (
             results[saturate(model, paper_k(model))],
             results[saturate(model, 1, "shipped")],
@@ -48,9 +48,9 @@ def _table_1(models: Sequence[str], results: Results) -> list[Table]:
         search = results[sequential(model, ALPHAS[-1])]
         rows.append((
             model,
-            said.get("taso_s"), said.get("taso_percent"),
+            published_row.get("taso_s"), published_row.get("taso_percent"),
             *_sequential_cells(search, BUDGETS[0])[:3],
-            said.get("tensat_s"), said.get("tensat_percent"),
+            published_row.get("tensat_s"), published_row.get("tensat_percent"),
             total_s(ours), saved(ours), total_s(shipped), saved(shipped),
         ))  # fmt: skip
     header = columns(
@@ -74,11 +74,11 @@ def _sequential_table(models: Sequence[str], results: Results) -> Table:
         ours = results[saturate(model, paper_k(model))]
         mine_s = total_s(ours)
         for alpha in ALPHAS:
-            found = results[sequential(model, alpha)]
+            search = results[sequential(model, alpha)]
             for budget in BUDGETS:
-                total, best, gained, rewritten = _sequential_cells(found, budget)
+                total, best, gained, rewritten = _sequential_cells(search, budget)
                 rows.append((
-                    model, alpha, budget, total, best, rewritten, gained, found.get("queued"),
+                    model, alpha, budget, total, best, rewritten, gained, search.get("queued"),
                     mine_s, saved(ours), _times(total, mine_s), _times(best, mine_s),
                 ))  # fmt: skip
     header = columns(
@@ -97,30 +97,33 @@ def _sequential_table(models: Sequence[str], results: Results) -> Table:
     )
 
 
-def _sequential_cells(found: Result, budget: int) -> tuple[Value, Value, Value, Value]:
+def _sequential_cells(search: Result, budget: int) -> tuple[Value, Value, Value, Value]:
     """Return its CPU seconds, those until the best, the speed-up, and the graphs until the best."""
-    if "error" in found:
-        return failure(found), None, None, None
-    reached = found["budgets"][str(budget)]
+    if "error" in search:
+        return failure(search), None, None, None
+    reached = search["budgets"][str(budget)]
     if reached is not None:
         best = reached["found"]
-        gained = speedup(found, reached["best_us"])
+        gained = speedup(search, reached["best_us"])
         return reached["cpu_s"], best["cpu_s"], gained, best["rewritten"]
-    last = found["moments"][-1]
-    best = next(each for each in found["moments"] if each["best_us"] == last["best_us"])
+    last = search["moments"][-1]
+    best = next(moment for moment in search["moments"] if moment["best_us"] == last["best_us"])
     total = f"time-out at {last['cpu_s']:.1f} s"
-    return total, best["cpu_s"], speedup(found, last["best_us"]), best["rewritten"]
+    return total, best["cpu_s"], speedup(search, last["best_us"]), best["rewritten"]
 
 
 def _table_3(models: Sequence[str], results: Results) -> list[Table]:
-    known = published.by_model_and_k("table_3")
+    published_rows = published.by_model_and_k("table_3")
     rows: list[tuple[Value, ...]] = []
     for model in models:
         for k_multi in sorted({1, paper_k(model)}):
-            said, ours = known.get((model, k_multi), {}), results[saturate(model, k_multi)]
+            published_row, ours = (
+                published_rows.get((model, k_multi), {}),
+                results[saturate(model, k_multi)],
+            )
             rows.append((
-                model, k_multi, said.get("explore_s"), exploration_s(ours),
-                said.get("extract_s"), seconds(ours, "ours"), saved(ours), proof(ours),
+                model, k_multi, published_row.get("explore_s"), exploration_s(ours),
+                published_row.get("extract_s"), seconds(ours, "ours"), saved(ours), proof(ours),
                 ours.get("e_nodes"), ours.get("iterations"), ours.get("stop_reason"),
             ))  # fmt: skip
     header = columns(
@@ -133,13 +136,13 @@ def _table_3(models: Sequence[str], results: Results) -> list[Table]:
 
 
 def _table_4(models: Sequence[str], results: Results) -> list[Table]:
-    known = published.by_model("table_4")
+    published_rows = published.by_model("table_4")
     rows: list[tuple[Value, ...]] = []
     for model in models:
-        said, ours = known.get(model, {}), results[saturate(model, 1)]
+        published_row, ours = published_rows.get(model, {}), results[saturate(model, 1)]
         rows.append((
             model,
-            said.get("original_ms"), said.get("greedy_ms"), said.get("ilp_ms"),
+            published_row.get("original_ms"), published_row.get("greedy_ms"), published_row.get("ilp_ms"),
             failure(ours) or ours["cost_before_us"] / 1000,
             *(_ms(ours, method) for method in ("greedy", "greedy-dag", "ours")),
             proof(ours),
@@ -157,18 +160,18 @@ def _table_4(models: Sequence[str], results: Results) -> list[Table]:
 
 
 def _table_5(models: Sequence[str], results: Results) -> list[Table]:
-    known = published_table_5()
+    published_rows = published_table_5()
     rows: list[tuple[Value, ...]] = []
     for model in _ablation(models):
         for k_multi in (1, 2):
-            said = known[model, k_multi]
+            published_row = published_rows[model, k_multi]
             cyclic = results[Cell("solve", model, k_multi, "none")]
             filtered = results[Cell("solve", model, k_multi, "efficient")]
             rows.append((
                 model, k_multi, f"{_size(cyclic)} / {_size(filtered)}",
-                said.real_s, seconds(cyclic, "paper-real"),
-                said.int_s, seconds(cyclic, "paper-int"),
-                said.none_s, seconds(filtered, "paper-none"),
+                published_row.real_s, seconds(cyclic, "paper-real"),
+                published_row.int_s, seconds(cyclic, "paper-int"),
+                published_row.none_s, seconds(filtered, "paper-none"),
                 seconds(cyclic, "ours"), seconds(filtered, "ours"),
             ))  # fmt: skip
     header = columns(
@@ -186,16 +189,16 @@ def _table_5(models: Sequence[str], results: Results) -> list[Table]:
 
 
 def _table_6(models: Sequence[str], results: Results) -> list[Table]:
-    known = published.by_model_and_k("table_6")
+    published_rows = published.by_model_and_k("table_6")
     rows: list[tuple[Value, ...]] = []
     for model in _ablation(models):
         for k_multi in (1, 2):
-            said = known[model, k_multi]
+            published_row = published_rows[model, k_multi]
             vanilla = results[Cell("explore", model, k_multi, "vanilla")]
             efficient = results[Cell("explore", model, k_multi, "efficient")]
             rows.append((
-                model, k_multi, said["vanilla_s"], exploration_s(vanilla),
-                said["efficient_s"], exploration_s(efficient),
+                model, k_multi, published_row["vanilla_s"], exploration_s(vanilla),
+                published_row["efficient_s"], exploration_s(efficient),
                 _times(exploration_s(vanilla), exploration_s(efficient)),
                 vanilla.get("e_nodes"), efficient.get("e_nodes"),
             ))  # fmt: skip
@@ -223,10 +226,14 @@ def _ablation(models: Sequence[str]) -> list[str]:
 
 
 def _ms(result: Result, method: str) -> Value:
-    found = answer(result, method)
-    if found is None:
+    extraction = answer(result, method)
+    if extraction is None:
         return None
-    return str(found["status"]) if found["cost_us"] is None else float(found["cost_us"]) / 1000
+    return (
+        str(extraction["status"])
+        if extraction["cost_us"] is None
+        else float(extraction["cost_us"]) / 1000
+    )
 
 
 def _size(result: Result) -> str:

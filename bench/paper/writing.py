@@ -35,8 +35,8 @@ def write_all(
     """
     tables = [*tables_of(names, models, results), *figures_of(names, models, results)]
     plots = {f"{_stem(name)}.png": name for name in names if name in _PLOTS}
-    made = _made(settings)
-    text = _markdown(tables, plots, made)
+    origin = _made(settings)
+    text = _markdown(tables, plots, origin)
     folder.mkdir(parents=True, exist_ok=True)
     with write_aside(folder / "paper.md") as aside:
         for table in tables:
@@ -44,7 +44,7 @@ def write_all(
         for file, name in plots.items():
             _PLOTS[name](models, results, aside / file)
         runs = [{**asdict(cell), **result} for cell, result in results.items()]
-        content = json.dumps({**made, "runs": runs}, indent=1)
+        content = json.dumps({**origin, "runs": runs}, indent=1)
         (aside / "runs.json").write_text(content + "\n", encoding="utf-8")
         (aside / "paper.md").write_text(text, encoding="utf-8")
         files = [folder / path.name for path in sorted(aside.iterdir())]
@@ -58,20 +58,20 @@ def _stem(name: str) -> str:
 def _made(settings: Settings) -> dict[str, Any]:
     return {
         **provenance(),
-        "load_average": [round(each, 1) for each in os.getloadavg()],
+        "load_average": [round(load, 1) for load in os.getloadavg()],
         "settings": asdict(settings),
     }
 
 
-def _markdown(tables: Sequence[Table], plots: Mapping[str, str], made: Mapping[str, Any]) -> str:
-    settings, machine = made["settings"], made["machine"]
+def _markdown(tables: Sequence[Table], plots: Mapping[str, str], origin: Mapping[str, Any]) -> str:
+    settings, machine = origin["settings"], origin["machine"]
     parts = [
         "# The paper's tables, from runs of this system\n",
-        f"{made['date']}, commit {made['commit']}; {machine['cpu']}, {machine['cores']} cores;"
+        f"{origin['date']}, commit {origin['commit']}; {machine['cpu']}, {machine['cores']} cores;"
         f" costs of the profile {settings['cost']}; at most {settings['time_limit_s']:g} s for each"
         f" exploration, extraction and sequential search, {settings['iterations']} iterations,"
         f" {settings['node_limit']:,} e-nodes. Load average of the last 15 minutes:"
-        f" {made['load_average'][2]}; exploration and extraction are limited in wall seconds, so other"
+        f" {origin['load_average'][2]}; exploration and extraction are limited in wall seconds, so other"
         " work on the machine makes time-outs. '-': not known.\n",
     ]
     for table in tables:

@@ -47,28 +47,40 @@ def run(options: argparse.Namespace) -> int:
     from relational_tensat.cost.measured import MeasuredSource
 
     until_s = time.perf_counter() + options.seconds
-    known = record.all_models()
-    names = options.models.split(",") if options.models else list(known)
+    models = record.all_models()
+    names = options.models.split(",") if options.models else list(models)
     for name in names:
-        if name not in known:
-            raise UsageError(f"unknown model {name!r}{nearest(name, known)}")
+        if name not in models:
+            raise UsageError(f"unknown model {name!r}{nearest(name, models)}")
     device = _device(options.device, options.patience)
     cache = CostCache(options.cost_cache or default_cache())
     source = MeasuredSource(options.device, device, cache)
-    graphs = {name: record.load(name, known[name]) for name in names}
-    ways = {"graph": record.graph_configurations, "e-graph": record.egraph_configurations}
-    wanted = {}
-    for way in ("graph", "e-graph") if options.rewritten else ("graph",):
+    graphs = {name: record.load(name, models[name]) for name in names}
+    configurations_of = {
+        "graph": record.graph_configurations,
+        "e-graph": record.egraph_configurations,
+    }
+    configurations_by_label = {}
+    for scope in ("graph", "e-graph") if options.rewritten else ("graph",):
         for name, graph in graphs.items():
             if time.perf_counter() > until_s:
                 break
-            timed = [each for each in ways[way](graph) if not source.is_free(each)]
-            wanted[f"{name}, {way}"] = timed
-            for done in record.record(source, timed, until_s):
-                print(f"\r{name}, {way}: {done}/{len(timed)} ", end="", file=sys.stderr, flush=True)
+            timed = [
+                configuration
+                for configuration in configurations_of[scope](graph)
+                if not source.is_free(configuration)
+            ]
+            configurations_by_label[f"{name}, {scope}"] = timed
+            for measured_count in record.record(source, timed, until_s):
+                print(
+                    f"\r{name}, {scope}: {measured_count}/{len(timed)} ",
+                    end="",
+                    file=sys.stderr,
+                    flush=True,
+                )
             print(file=sys.stderr)
-    for each in record.coverage(device, cache, wanted):
-        print(f"{each.model}: {each.known} of {each.wanted} configurations measured")
+    for row in record.coverage(device, cache, configurations_by_label):
+        print(f"{row.model}: {row.measured} of {row.total} configurations measured")
     print(f"{record.export(device, cache, options.table):,} configurations in {options.table}")
     return 0
 

@@ -37,13 +37,13 @@ class Recorded:
     """How much of a model a recording has.
 
     Attributes:
-        wanted: configurations of its graph, or of its e-graph, that take time.
-        known: those of them that have been measured.
+        total: configurations of its graph, or of its e-graph, that take time.
+        measured: those of them that have been measured.
     """
 
     model: str
-    wanted: int
-    known: int
+    total: int
+    measured: int
 
 
 def two_products() -> Graph:
@@ -71,11 +71,11 @@ def load(name: str, path: Path | None) -> Graph:
 
 def graph_configurations(graph: Graph) -> list[Configuration]:
     """Return the distinct configurations that run at inference."""
-    found = (
+    configurations = (
         configuration_of(node.op, inputs, output, node.attrs)
         for node, inputs, output in inference_nodes(graph)
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(configurations))
 
 
 def egraph_configurations(
@@ -109,15 +109,15 @@ def record(
 
 
 def coverage(
-    device: Device, cache: CostCache, wanted: Mapping[str, Sequence[Configuration]]
+    device: Device, cache: CostCache, configurations_by_model: Mapping[str, Sequence[Configuration]]
 ) -> list[Recorded]:
     """Return how much of each model a cache has."""
-    found = []
-    for model, configurations in wanted.items():
+    rows = []
+    for model, configurations in configurations_by_model.items():
         results = cache.find(device.key, configurations)
-        known = sum(isinstance(result, Sample) for result in results.values())
-        found.append(Recorded(model, len(configurations), known))
-    return found
+        measured = sum(isinstance(result, Sample) for result in results.values())
+        rows.append(Recorded(model, len(configurations), measured))
+    return rows
 
 
 def export(device: Device, cache: CostCache, path: Path) -> int:
@@ -126,9 +126,7 @@ def export(device: Device, cache: CostCache, path: Path) -> int:
     Raises:
         InputError: there is nothing, or the file cannot be written.
     """
-    rows = [
-        each for each in cache.rows() if each.key == device.key and isinstance(each.result, Sample)
-    ]
+    rows = [row for row in cache.rows() if row.key == device.key and isinstance(row.result, Sample)]
     if not rows:
         raise InputError(f"{cache.path}: nothing has been measured on {device.key.name}")
     write_table(path, rows)
@@ -150,7 +148,10 @@ class _Collector(CostSource):
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Answer, and remember."""
         self.asked += configurations
-        return {each: Answer(self.estimate_us(each), "estimated") for each in configurations}
+        return {
+            configuration: Answer(self.estimate_us(configuration), "estimated")
+            for configuration in configurations
+        }
 
     def estimate_us(self, configuration: Configuration) -> float:
         """Return what the profile says."""

@@ -45,23 +45,23 @@ def run(options: argparse.Namespace) -> int:
     """
     names = [check_choice("model", n, [*MODELS, *LIGHT_NAMES]) for n in options.models]
     flags = ("--cost", options.cost)
-    found = []
+    fastest = []
     print(_HEADER)
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
         for name, path in _files(names or [*MODELS, *LIGHT_NAMES], Path(folder)):
             runs = [measure_process(name, path, _limit_s(name), flags) for _ in _times(options)]
-            found.append(min(runs, key=lambda each: each.wall_s))
-            print(_row(found[-1]), flush=True)
-    late = [each.model for each in found if not each.in_time]
-    cpu_in_time = sum(each.cpu_s <= each.limit_s for each in found)
+            fastest.append(min(runs, key=lambda run_row: run_row.wall_s))
+            print(_row(fastest[-1]), flush=True)
+    late = [run_row.model for run_row in fastest if not run_row.in_time]
+    cpu_in_time = sum(run_row.cpu_s <= run_row.limit_s for run_row in fastest)
     print(
-        f"within their limits: {len(found) - len(late)} of {len(found)}; {cpu_in_time} by their CPU "
+        f"within their limits: {len(fastest) - len(late)} of {len(fastest)}; {cpu_in_time} by their CPU "
         "seconds, which do not count the time that others had the cores"
     )
     if late:
         print(f"too long: {', '.join(late)}")
     if options.save:
-        print(f"saved {save(found, options, RESULTS)}", file=sys.stderr)
+        print(f"saved {save(fastest, options, RESULTS)}", file=sys.stderr)
     return _TOO_LONG if late else 0
 
 
@@ -69,7 +69,7 @@ def save(runs: Sequence[ProcessRun], options: argparse.Namespace, directory: Pat
     """Write the runs with their settings, machine, versions and commit; return the file."""
     path = directory / f"runs-{date.today().isoformat()}-{Path(options.cost).stem}.json"
     settings = {"models": options.models, "cost": options.cost, "repeat": options.repeat}
-    return save_result(path, {"settings": settings, "runs": [asdict(each) for each in runs]})
+    return save_result(path, {"settings": settings, "runs": [asdict(run) for run in runs]})
 
 
 def _limit_s(name: str) -> float:

@@ -72,16 +72,16 @@ def measure_process(
             *(sys.executable, "-m", "relational_tensat", "run", str(model), "-o", str(output)),
             *("--json", *options),
         ]
-        with (Path(folder) / "said").open("w+b") as said:
+        with (Path(folder) / "log").open("w+b") as log:
             started = time.perf_counter()
             process = subprocess.Popen(
-                command, stdout=said, stderr=subprocess.STDOUT, env=_environment()
+                command, stdout=log, stderr=subprocess.STDOUT, env=_environment()
             )
             _, status, usage = os.wait4(process.pid, 0)
             wall_s = time.perf_counter() - started
             process.returncode = os.waitstatus_to_exitcode(status)  # it has been waited for
-            said.seek(0)
-            lines = said.read().decode().splitlines()
+            log.seek(0)
+            lines = log.read().decode().splitlines()
         if process.returncode or not output.is_file():
             reason = lines[-1] if lines else "nothing was said"
             raise NoSolutionError(f"{name}: exit code {process.returncode}: {reason}")
@@ -101,13 +101,13 @@ def _environment() -> dict[str, str]:
 
 
 def _process_run(
-    name: str, limit_s: float, wall_s: float, cpu_s: float, peak_bytes: int, found: dict[str, Any]
+    name: str, limit_s: float, wall_s: float, cpu_s: float, peak_bytes: int, report: dict[str, Any]
 ) -> ProcessRun:
-    seconds = found["seconds"]
+    seconds = report["seconds"]
     phases = {"start": max(wall_s - seconds["total"], 0.0)}
     phases |= {phase: seconds[phase] for phase in PHASES[1:-1]}
     phases["rest"] = max(wall_s - sum(phases.values()), 0.0)
-    statements = found["time_spent"]["statements"]
+    statements = report["time_spent"]["statements"]
     return ProcessRun(
         model=name,
         limit_s=limit_s,
@@ -115,14 +115,14 @@ def _process_run(
         cpu_s=cpu_s,
         peak_bytes=peak_bytes,
         phases=phases,
-        database_s=sum(each["seconds"] for each in statements),
-        statements=sum(each["count"] for each in statements),
-        e_nodes=found["e_nodes"],
-        iterations=found["iterations"],
-        stop_reason=found["stop_reason"],
-        cost_before_us=found["cost_before_us"],
-        cost_after_us=found["cost_after_us"],
-        gap=found["gap"],
-        comparisons=found["verified"]["runs"],
-        worst_error=found["verified"]["max_relative_error"],
+        database_s=sum(statement["seconds"] for statement in statements),
+        statements=sum(statement["count"] for statement in statements),
+        e_nodes=report["e_nodes"],
+        iterations=report["iterations"],
+        stop_reason=report["stop_reason"],
+        cost_before_us=report["cost_before_us"],
+        cost_after_us=report["cost_after_us"],
+        gap=report["gap"],
+        comparisons=report["verified"]["runs"],
+        worst_error=report["verified"]["max_relative_error"],
     )

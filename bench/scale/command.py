@@ -49,17 +49,17 @@ def run(options: argparse.Namespace, measure: Measure = run_task) -> int:
     """
     tasks = _tasks(options)
     if options.limits_at is not None:
-        seen = list(look_at_limits(tasks[0], measure))
-        content: dict[str, object] = {"limits": [asdict(each) for each in seen]}
-        text, name = limits_table(seen), "scale-limits"
+        findings = list(look_at_limits(tasks[0], measure))
+        content: dict[str, object] = {"limits": [asdict(finding) for finding in findings]}
+        text, name = limits_table(findings), "scale-limits"
     else:
         rows = _measure_all(tasks, measure, options)
-        content, seen = _content(rows), []
+        content, findings = _content(rows), []
         text, name = growth_table(rows), "scale"
     print(json.dumps(content, indent=2) if options.json else text)
     if options.save:
         print(f"saved {_save(name, content, options)}", file=sys.stderr)
-    return _exit_code(seen)
+    return _exit_code(findings)
 
 
 def _save(name: str, content: Mapping[str, object], options: argparse.Namespace) -> Path:
@@ -67,9 +67,9 @@ def _save(name: str, content: Mapping[str, object], options: argparse.Namespace)
     return save_result(path, {"settings": _settings(options), **content})
 
 
-def _exit_code(seen: Sequence[Seen]) -> int:
+def _exit_code(findings: Sequence[Seen]) -> int:
     """Return 0, or 4 where a limit was not held."""
-    return 0 if all(each.holds for each in seen) else 4
+    return 0 if all(finding.holds for finding in findings) else 4
 
 
 def _tasks(options: argparse.Namespace) -> list[Task]:

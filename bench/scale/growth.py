@@ -35,13 +35,13 @@ def exponent(points: Sequence[tuple[float, float]]) -> float | None:
 def exponents(rows: Sequence[Row]) -> dict[str, float | None]:
     """Return the exponent of each phase, of exploration and of memory over the e-nodes of complete runs."""
     complete = [row for row in rows if row.is_complete]
-    found = {
+    by_phase = {
         phase: exponent([(row.e_nodes, row.seconds.get(phase, 0.0)) for row in complete])
         for phase in PHASES
     }
-    found["explore"] = exponent([(row.e_nodes, row.explore_cpu_s) for row in complete])
-    found["memory"] = exponent([(row.e_nodes, row.peak_mib) for row in complete])
-    return found
+    by_phase["explore"] = exponent([(row.e_nodes, row.explore_cpu_s) for row in complete])
+    by_phase["memory"] = exponent([(row.e_nodes, row.peak_mib) for row in complete])
+    return by_phase
 
 
 def growth_table(rows: Sequence[Row]) -> str:
@@ -76,9 +76,9 @@ def _seconds(seconds: float | None) -> str:
     return f"{'':>7}" if seconds is None else f"{seconds:7.2f}"
 
 
-def _exponent_line(family: str, found: dict[str, float | None]) -> str:
+def _exponent_line(family: str, by_phase: dict[str, float | None]) -> str:
     def shown(name: str, width: int) -> str:
-        value = found[name]
+        value = by_phase[name]
         return f"{'' if value is None else f'^{value:.2f}':>{width}}"
 
     return (

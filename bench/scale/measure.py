@@ -65,7 +65,7 @@ class Row:
         peak_mib: the most memory that the process had, Python and its packages included.
         spilled_mib: the most that was in DuckDB's temporary files after an iteration.
         most_e_nodes: after any iteration.
-        node_limit: what they are held against.
+        node_limit: what they are compared with.
         late_s: how long after the time limit, or Ctrl-C, exploration ended; None if neither did it.
         seconds: CPU seconds by phase; exploration's are shared among its phases as its wall seconds are.
         longest_statement: name and wall seconds of the statement that took most, over all its runs.
@@ -116,35 +116,37 @@ def measure_here(task: Task) -> Row:
             time_limit_s=task.time_limit_s,
         )
         with watch.pressing(), stopwatch.phase(REST):
-            found = explore(egraph, rules, limits, progress=lambda entry: watch.note(egraph, entry))
-        ended = time.perf_counter()
+            exploration = explore(
+                egraph, rules, limits, progress=lambda entry: watch.note(egraph, entry)
+            )
+        end_s = time.perf_counter()
         cpu_s = time.process_time() - cpu_s
         spent = stopwatch.spent()
-        of_wall = cpu_s / (ended - started)  # less than 1 where others use the processor, too
+        of_wall = cpu_s / (end_s - started)  # less than 1 where others use the processor, too
         seconds = {phase: spent.phases.get(phase, 0.0) * of_wall for phase in EXPLORE_PHASES}
         longest = max(spent.statements.items(), key=lambda item: item[1].seconds)
         longest_statement = longest[0][1], longest[1].seconds
         verified = None
-        if family.is_whole_run and found.stop_reason in ("saturated", "nodes"):
+        if family.is_whole_run and exploration.stop_reason in ("saturated", "nodes"):
             verified = _finish(egraph, task, seconds)
         e_nodes, e_classes = egraph.counts()
     return Row(
         family=task.family,
         size=task.size,
-        ended=found.stop_reason,
+        ended=exploration.stop_reason,
         e_nodes=e_nodes,
         e_classes=e_classes,
-        iterations=found.iterations,
-        matches=sum(entry.matches for entry in found.log),
-        filtered=sum(entry.filtered for entry in found.log),
+        iterations=exploration.iterations,
+        matches=sum(entry.matches for entry in exploration.log),
+        filtered=sum(entry.filtered for entry in exploration.log),
         explore_cpu_s=cpu_s,
-        explore_wall_s=ended - started,
+        explore_wall_s=end_s - started,
         total_wall_s=time.perf_counter() - started,
         peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         spilled_mib=watch.spilled_mib,
-        most_e_nodes=max([e_nodes, *(entry.e_nodes for entry in found.log)]),
+        most_e_nodes=max([e_nodes, *(entry.e_nodes for entry in exploration.log)]),
         node_limit=watch.node_limit,
-        late_s=watch.late_s(found, ended),
+        late_s=watch.late_s(exploration, end_s),
         seconds=seconds,
         longest_statement=longest_statement,
         verified=verified,
@@ -153,16 +155,16 @@ def measure_here(task: Task) -> Row:
 
 def _finish(egraph: EGraph, task: Task, seconds: dict[str, float]) -> str:
     """Extract and verify; add their CPU seconds, return the worst error."""
-    begun = time.process_time()
+    start_s = time.process_time()
     table = extraction_problem(egraph, load_profile("t4"))
-    found = extract(table.problem, ExtractionOptions(time_limit_s=task.time_limit_s))
-    choose(egraph, table, found.choice)
+    extraction = extract(table.problem, ExtractionOptions(time_limit_s=task.time_limit_s))
+    choose(egraph, table, extraction.choice)
     graph = chosen_graph(egraph)
     extracted = time.process_time()
     _, outcome = check_result(egraph.graph, graph, {}, Options(), source=None, target=None)
-    seconds["extract"] = extracted - begun
+    seconds["extract"] = extracted - start_s
     seconds["verify"] = time.process_time() - extracted
-    proven = "optimal" if found.optimal else f"gap {found.gap:.2%}"
+    proven = "optimal" if extraction.optimal else f"gap {extraction.gap:.2%}"
     return f"{proven}, {outcome.failure() or f'error {outcome.max_relative_error:.0e}'}"
 
 
@@ -196,7 +198,7 @@ class _Watch:
         os.kill(os.getpid(), signal.SIGINT)
 
     def note(self, egraph: EGraph, entry: IterationReport) -> None:
-        """Tell of an iteration on stderr; ask what was written to temporary files."""
+        """Report an iteration on stderr; ask what was written to temporary files."""
         query = "SELECT coalesce(sum(size), 0) FROM duckdb_temporary_files()"
         ((size,),) = egraph.connection.execute(query).fetchall()
         self.spilled_mib = max(self.spilled_mib, size / 2**20)
@@ -206,12 +208,12 @@ class _Watch:
             file=sys.stderr, flush=True,
         )  # fmt: skip
 
-    def late_s(self, found: Exploration, ended: float) -> float | None:
-        """Return how long after it was told to end exploration did."""
-        if found.stop_reason == "interrupted" and self.pressed is not None:
-            return ended - self.pressed
-        if found.stop_reason == "time":
-            return ended - self.begun - self._task.time_limit_s
+    def late_s(self, exploration: Exploration, end_s: float) -> float | None:
+        """Return how many seconds exploration ran after it was asked to end."""
+        if exploration.stop_reason == "interrupted" and self.pressed is not None:
+            return end_s - self.pressed
+        if exploration.stop_reason == "time":
+            return end_s - self.begun - self._task.time_limit_s
         return None
 
 

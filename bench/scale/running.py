@@ -20,12 +20,12 @@ def run_task(task: Task) -> Row:
     allowed_s = 2 * task.time_limit_s + _MORE_S
     command = [sys.executable, "-m", "bench.scale.measure", json.dumps(asdict(task))]
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, timeout=allowed_s, check=True)
+        process = subprocess.run(command, stdout=subprocess.PIPE, timeout=allowed_s, check=True)
     except subprocess.TimeoutExpired:
         return Row(task.family, task.size, "killed", note=f"no answer after {allowed_s:.0f} s")
     except subprocess.CalledProcessError as error:
         return Row(task.family, task.size, "failed", note=f"exit code {error.returncode}")
-    return row_of(json.loads(done.stdout))
+    return row_of(json.loads(process.stdout))
 
 
 def row_of(values: dict[str, object]) -> Row:

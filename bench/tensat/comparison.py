@@ -95,11 +95,11 @@ def _order(ours_us: float, peers_us: float | None) -> str:
 
 
 def _totals(runs: Sequence[Run], peer_runs: PeerRuns) -> str:
-    known = [run for run in runs if (run.model, run.k_multi) in peer_runs]
-    ours_s = sum(run.explore_cpu_s for run in known)
-    peers_s = sum(peer_runs[run.model, run.k_multi].explore_cpu_s for run in known)
+    shared_runs = [run for run in runs if (run.model, run.k_multi) in peer_runs]
+    ours_s = sum(run.explore_cpu_s for run in shared_runs)
+    peers_s = sum(peer_runs[run.model, run.k_multi].explore_cpu_s for run in shared_runs)
     ratio = f", {ours_s / peers_s:.1f}x" if peers_s else ""
-    joins = sum(1e3 * run.explore_cpu_s / run.join_ms for run in known)
+    joins = sum(1e3 * run.explore_cpu_s / run.join_ms for run in shared_runs)
     machine = ""
     if joins:
         join_ms = 1e3 * ours_s / joins
@@ -108,7 +108,7 @@ def _totals(runs: Sequence[Run], peer_runs: PeerRuns) -> str:
         )
     per_iteration = max((run.statements / max(run.iterations, 1) for run in runs), default=0.0)
     return (
-        f"exploration of {len(known)} runs: {ours_s:.2f} CPU s, peer {peers_s:.2f}{ratio}{machine}; "
+        f"exploration of {len(shared_runs)} runs: {ours_s:.2f} CPU s, peer {peers_s:.2f}{ratio}{machine}; "
         f"at most {per_iteration:.0f} statements an iteration, averaged over a run"
     )
 

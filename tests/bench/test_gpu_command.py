@@ -65,7 +65,7 @@ def session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Session:
         record=FakeRecording,
         source=MeasuredSource("cuda", device, cache),
         math="fp32",
-        kept=tmp_path / "runs.json",
+        runs_path=tmp_path / "runs.json",
         stamp={"device": "double"},
         until_s=time.perf_counter() + 1000,
         settings=_WHOLE,
@@ -90,7 +90,7 @@ def test_each_model_is_optimized_verified_and_timed_once(
     assert gpu_command.measure(["tiny"], session) == [run]
     other = replace(session, stamp={"device": "another"})
     assert gpu_measure._known("tiny", other) is None
-    session.kept.write_text("{", encoding="utf-8")
+    session.runs_path.write_text("{", encoding="utf-8")
     assert gpu_measure._known("tiny", session) is None
 
 

@@ -47,7 +47,7 @@ def test_recording_ends_with_its_time_and_says_what_is_in(tmp_path: Path) -> Non
     assert list(record.record(source, wanted, time.perf_counter() - 1)) == []
     assert list(record.record(source, wanted[:10], time.perf_counter() + 60)) == [8, 10]
     (found,) = record.coverage(device, cache, {"products": wanted})
-    assert (found.known, found.wanted) == (10, 20)
+    assert (found.measured, found.total) == (10, 20)
 
 
 def test_the_table_has_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
