@@ -66,3 +66,7 @@ def test_the_first_command_names_a_model_that_ships_and_prints_what_the_readme_s
 def test_every_named_path_exists() -> None:
     for path in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / path).exists(), path
+
+
+def test_it_can_be_read_in_five_minutes() -> None:
+    assert len(README.splitlines()) <= 150
