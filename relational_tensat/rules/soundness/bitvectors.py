@@ -33,8 +33,10 @@ def is_elementwise(both: Sides) -> bool:
     """Whether both sides are made of such operators, on integers and booleans alone."""
     nodes = (*both.left.nodes, *both.right.nodes)
     kinds = (*both.var_types, *(node.type for node in nodes))
-    return all(node.op in ELEMENTWISE for node in nodes) and all(
-        isinstance(kind, TensorType) and not kind.is_float for kind in kinds
+    return (
+        bool(both.var_types)
+        and all(node.op in ELEMENTWISE for node in nodes)
+        and all(isinstance(kind, TensorType) and not kind.is_float for kind in kinds)
     )
 
 

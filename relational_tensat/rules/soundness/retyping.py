@@ -8,14 +8,17 @@ from relational_tensat.rules.instance import source_nodes, tensor_vars, typed_ap
 from relational_tensat.rules.model import Rule, Term, Var
 from relational_tensat.rules.soundness.drawing import Configuration
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.tensor.types import Attrs, TensorType, ValueType
+from relational_tensat.tensor.types import Attrs, TensorType, ValueType, tensors_of
 
 Types = tuple[TensorType, ...]
 
 
 def main_dtype(configuration: Configuration) -> str | None:
-    """Return the element type that most operands have; None where there are none."""
-    dtypes = [kind.dtype for kind in configuration.var_types]
+    """Return the element type that most operands have, or results where there are no operands."""
+    kinds = configuration.var_types or [
+        part for kind in configuration.root_types for part in tensors_of(kind)
+    ]
+    dtypes = [kind.dtype for kind in kinds]
     return max(dtypes, key=dtypes.count) if dtypes else None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -28,6 +29,8 @@ _MIXED = 40
 #: Draws of extreme operands: so many elements, in so many draws at most.
 _EXTREME_ELEMENTS = 128
 _MOST_EXTREME = 8
+#: Configurations that are tried to be had in a type: where none of them fits, none is expected to.
+_ATTEMPTS = 12
 #: Elements of a configuration that is tried in every type, at most.
 _FEW_ELEMENTS = 2048
 
@@ -61,7 +64,7 @@ class TypedJudge:
         plain = [each for each in few if _size(each) <= _FEW_ELEMENTS and not _mixes(each)]
         for dtype in DTYPE_BYTES:
             tried = 0
-            for configuration in _spread(plain):
+            for configuration in islice(_spread(plain), _ATTEMPTS):
                 if tried == _PER_TYPE.get(dtype, 1):
                     break
                 other = in_dtype(self._judge.plan.rule, configuration, dtype)

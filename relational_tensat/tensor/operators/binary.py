@@ -142,7 +142,7 @@ class Div(_Binary):
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         a, b = inputs
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if np.issubdtype(np.asarray(a).dtype, np.floating):
                 return a / b
             down = np.asarray(

@@ -76,7 +76,7 @@ class Relu(_Unary):
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
         kind = tensor(types[0], self.name)
-        if kind.is_float or emitter.opset >= 14:
+        if kind.is_float or (emitter.opset >= 14 and kind.dtype in SIGNED_DTYPES):
             return emitter.emit("Relu", list(inputs))
         return emitter.emit("Max", [inputs[0], emit_constant(emitter, 0, kind.dtype)])
 
