@@ -128,6 +128,20 @@ def test_a_batch_norm_with_a_large_mean_stays_where_it_is(mean: float, moves: bo
     assert (found > 0) is moves
 
 
+def test_a_mask_of_huge_numbers_is_still_a_bias() -> None:
+    mask = np.triu(np.full((4, 4), -1e9, np.float32), 1)
+    weights = {"m": Weight(TensorType("float32", (4, 4)), mask)}
+    nodes = [Node("matmul", ("a", "b"), ("p",)), Node("add", ("p", "m"), ("y",))]
+    square = TensorType("float32", (4, 4))
+    egraph = _explored(build_graph("masked", {"a": square, "b": square}, weights, nodes, ["y"]))
+    biased = [
+        symbol.arity == 3
+        for symbol in egraph.catalogue.symbols
+        if symbol.op == "matmul" and dict(symbol.attrs).get("act") == "none"
+    ]
+    assert any(biased)
+
+
 def test_folding_is_what_onnxruntime_computes() -> None:
     """T5's buckets of positions: in float64, the quotient of logarithms is cut elsewhere."""
     import onnx

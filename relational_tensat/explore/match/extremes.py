@@ -14,10 +14,13 @@ from typing import Any
 
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.compile.compiled import CompiledRules
-from relational_tensat.rules.model import Apply, Rule, Term
+from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
 from relational_tensat.tensor.floats import is_extreme
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.operators import get_operator, operators
+from relational_tensat.tensor.operators.traits import Use
+
+_COMMUTATIVE = ("add", "mul")
 
 
 class Extremes:
@@ -28,7 +31,7 @@ class Extremes:
 
     def __init__(self, egraph: EGraph, compiled: CompiledRules) -> None:
         self._egraph = egraph
-        self._guarded = [each.number for each in compiled.rules if rounds(each.rule)]
+        self._guarded = [each.number for each in compiled.rules if rounds_otherwise(each.rule)]
         self._weights = frozenset(_extreme_weights(egraph.graph))
         self._keeping = [name for name, operator in operators().items() if operator.keeps_size]
         self._seen = 0
@@ -71,9 +74,16 @@ class Extremes:
         return symbol.op == "weight" and attrs["name"] in self._weights
 
 
-def rounds(rule: Rule) -> bool:
-    """Whether a rule has an operator that rounds floats on either side."""
+def rounds_otherwise(rule: Rule) -> bool:
+    """Whether the two sides of a rule may round differently.
+
+    Not where both apply the same operators to the same elements, once fused operators are taken apart and
+    what only moves elements is left out: ``add(matmul(a, b), v)`` and ``matmul(a, b, v)`` round alike.
+    """
     return any(
+        _bare(source) != _bare(target)
+        for source, target in zip(rule.sources, rule.targets, strict=True)
+    ) and any(
         not get_operator(term.op).is_exact
         for root in (*rule.sources, *rule.targets)
         for term in _terms(root)
@@ -85,6 +95,29 @@ def _terms(term: Term) -> Iterator[Apply]:
         yield term
         for child in term.children:
             yield from _terms(child)
+
+
+def _bare(term: Term) -> str:
+    """Return what a term computes of each element, as text."""
+    if isinstance(term, Var):
+        return f"?{term.name}"
+    operator, attrs = get_operator(term.op), dict(term.attrs)
+    children = [_bare(child) for child in term.children]
+    if operator.kernel != "compute" and children and term.op not in ("concat", "noop"):
+        return children[0]
+    act = attrs.pop("act", None)
+    has_bias = Use.ADDED in operator.uses and len(children) == 3
+    own = children[:2] if has_bias else children
+    if term.op in _COMMUTATIVE:
+        own.sort()
+    text = f"{term.op}({', '.join([*own, *map(str, sorted(attrs.items()))])})"
+    if has_bias:
+        text = f"add({', '.join(sorted((text, children[2])))})"
+    return text if act in (None, Literal("none")) else f"{_name(act)}({text})"
+
+
+def _name(act: object) -> str:
+    return str(act.value) if isinstance(act, Literal) else str(act)
 
 
 def _extreme_weights(graph: Graph) -> Iterator[str]:
