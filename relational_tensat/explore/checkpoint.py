@@ -1,7 +1,7 @@
 """Where an exploration is: what its next iteration depends on beside the tables of the e-graph.
 
 In a file it is written in the transaction of every iteration. So a process that is killed leaves the
-last iteration that was committed, and all that is needed to go on from there to the e-graph that it
+last iteration that was committed, and all that is needed to continue from there to the e-graph that it
 would have made itself, e-node by e-node.
 """
 
@@ -19,7 +19,7 @@ class Checkpoint:
     """A row of the table ``checkpoint``, whose columns have this order.
 
     Attributes:
-        first_rule: the number of the first of the exploration's rules.
+        first_rule: the id of the first of the exploration's rules.
         iteration: the last one that is done; 0 before the first.
         stopped: why it is the last (saturated or nodes); empty if it is not.
         multi_done: iterations with multi-pattern rules.
@@ -29,7 +29,7 @@ class Checkpoint:
         scarce: whether the node budget is: see ``scarce_budget``.
         original: e-nodes there were before the first iteration.
         next_id, clock, e_nodes, e_classes: the e-graph's counters.
-        rule_seconds: wall seconds of matching, by rule number - ``first_rule``.
+        rule_seconds: wall seconds of matching, by rule id - ``first_rule``.
     """
 
     first_rule: int
@@ -56,20 +56,20 @@ class Checkpoint:
 
 def write_checkpoint(egraph: EGraph, checkpoint: Checkpoint) -> None:
     """Append a checkpoint, with the e-graph's counters as they are now."""
-    now = egraph.counters()
+    counters = egraph.counters()
     current = replace(
         checkpoint,
-        next_id=now.next_id,
-        clock=now.clock,
-        e_nodes=now.e_nodes,
-        e_classes=now.e_classes,
+        next_id=counters.next_id,
+        clock=counters.clock,
+        e_nodes=counters.e_nodes,
+        e_classes=counters.e_classes,
     )
     egraph.database.append("checkpoint", [astuple(current)])
 
 
 def read_checkpoint(connection: duckdb.DuckDBPyConnection) -> Checkpoint | None:
     """Return the last checkpoint in a database; None if exploration had not begun."""
-    columns = ", ".join(each.name for each in fields(Checkpoint))
+    columns = ", ".join(column.name for column in fields(Checkpoint))
     text = f"SELECT {columns} FROM checkpoint ORDER BY rowid DESC LIMIT 1"
     rows = connection.execute(text).fetchall()
     return Checkpoint(*rows[0]) if rows else None

@@ -16,7 +16,7 @@ def _check_schedule(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ExplorationOptions(OptionGroup):
-    """What ends an exploration, and how it goes on until then.
+    """What ends an exploration, and how it proceeds until then.
 
     Attributes:
         multi_iterations: TENSAT's k_multi.

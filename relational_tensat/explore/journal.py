@@ -1,4 +1,4 @@
-"""What an exploration tells of its iterations, until it is written to the tables."""
+"""What an exploration reports of its iterations, until it is written to the tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Journal:
     """
 
     def __init__(self, log: list[IterationReport]) -> None:
-        """Begin with the iterations that the tables tell of already."""
+        """Begin with the iterations that the tables have already."""
         self.log = log
         self._written = len(log)
         self._matches: list[tuple[int, int, int]] = []  # iteration, rule, matches

@@ -1,4 +1,4 @@
-"""What an exploration did and how it ended, as it is told and as the tables keep it."""
+"""What an exploration did and how it ended, as it is reported and as the tables have it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Exploration:
         stop_reason: saturated, schedule (it has been carried out), goal, iterations, nodes, time, memory,
             interrupted, or what ``after`` returned.
         iterations: iterations begun and not undone.
-        rules: by name, every rule given.
+        rules: by name, all the rules.
         statements: SQL statements run in the iterations.
         seconds: wall seconds; of one that was resumed, since then.
     """
@@ -75,7 +75,7 @@ class Exploration:
 
 
 def rule_stats(database: Database, first_rule: int) -> dict[str, RuleStats]:
-    """Return what each rule did, of those from a number on, by name."""
+    """Return what each rule did, of those from an id on, by name."""
     return {
         str(name): RuleStats(int(matches), int(applied), float(seconds))
         for name, matches, applied, seconds in database.run("explore/rule_stats", first=first_rule)
@@ -83,14 +83,14 @@ def rule_stats(database: Database, first_rule: int) -> dict[str, RuleStats]:
 
 
 def read_log(database: Database) -> list[IterationReport]:
-    """Return the iterations that the tables tell of."""
+    """Return the iterations that the tables have."""
     return [
         IterationReport(*row) for row in database.execute("FROM iteration_log ORDER BY iteration")
     ]
 
 
 def ended_exploration(database: Database, checkpoint: Checkpoint, stop_reason: str) -> Exploration:
-    """Return an exploration that another process ended, as the tables tell of it."""
+    """Return an exploration that another process ended, as the tables have it."""
     log = read_log(database)
     return Exploration(
         stop_reason,

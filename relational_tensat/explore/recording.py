@@ -66,7 +66,7 @@ class RecordingDatabase(Database):
 
 def with_values(text: str, params: Mapping[str, Any]) -> str:
     """Return a statement with its parameters written out."""
-    return _PARAMETER.sub(lambda found: literal(params[found.group(1)]), text)
+    return _PARAMETER.sub(lambda match: literal(params[match.group(1)]), text)
 
 
 def literal(value: Any) -> str:

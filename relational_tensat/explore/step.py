@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
-from relational_tensat.explore.apply.applying import FEWEST, Applied, Batch, apply_all
+from relational_tensat.explore.apply.applying import FEWEST, Applied, Candidates, apply_all
 from relational_tensat.explore.apply.vanilla import apply_one_by_one
 from relational_tensat.explore.world import World
 
@@ -87,7 +87,7 @@ def step(world: World, rules: Collection[int], budget: Budget) -> Delta:
     Multi-pattern rules are matched and applied first, single-pattern rules then, on what is there by then.
 
     Args:
-        rules: the numbers of those that take part, of the world's rules.
+        rules: the ids of those that take part, of the world's rules.
 
     Raises:
         Starved: the budget's ``whole_above``; nothing was done.
@@ -150,7 +150,7 @@ class _Step:
             applications = self._matcher.multi(since, self._most_at_first(node_limit), rules)
         self._note_matched(rules)
         truncated = self._matcher.truncated
-        applied = self._apply_multi(self._batches(applications, node_limit, has_rest=True))
+        applied = self._apply_multi(self._candidates(applications, node_limit, has_rest=True))
         return applied.complete and not truncated
 
     def _single(self, rules: frozenset[int]) -> bool:
@@ -163,9 +163,9 @@ class _Step:
         with self._database.stopwatch.phase("match"):
             applications = self._matcher.single(since, rules)
         self._note_matched(rules)
-        batches = self._batches(applications, self._budget.e_nodes, has_rest=False)
+        candidates = self._candidates(applications, self._budget.e_nodes, has_rest=False)
         with self._database.stopwatch.phase("apply"):
-            applied = apply_all(self._egraph, batches, self._world.steps)
+            applied = apply_all(self._egraph, candidates, self._world.steps)
         if self._must_be_whole and not applied.complete:
             raise Starved
         self._unions += applied.unions
@@ -181,7 +181,9 @@ class _Step:
             return sys.maxsize
         return max((node_limit - self._egraph.e_nodes) // _LEAST_BUILT, FEWEST)
 
-    def _batches(self, applications: int, node_limit: int, *, has_rest: bool) -> Iterator[Batch]:
+    def _candidates(
+        self, applications: int, node_limit: int, *, has_rest: bool
+    ) -> Iterator[Candidates]:
         """Yield the applications that were found, then those that ``Matcher.multi`` left to ask for."""
         while applications:
             matches = {int(r): int(n) for r, n in self._database.run("match/matches_by_rule")}
@@ -190,21 +192,21 @@ class _Step:
             bounds = self._matcher.instances.bounds(
                 matches, node_limit, is_whole=self._must_be_whole
             )
-            yield Batch(applications, bounds)
+            yield Candidates(applications, bounds)
             with self._database.stopwatch.phase("match"):
                 applications = self._matcher.rest() if has_rest else 0
 
-    def _apply_multi(self, batches: Iterator[Batch]) -> Applied:
+    def _apply_multi(self, candidates: Iterator[Candidates]) -> Applied:
         iteration = self._world.steps
         with self._database.stopwatch.phase("apply"):
             if self._world.options.cycle_filter == "vanilla":
-                applied = apply_one_by_one(self._egraph, batches, iteration)
+                applied = apply_one_by_one(self._egraph, candidates, iteration)
             elif self._world.options.cycle_filter == "efficient":
                 leaves = self._world.rules.leaf_columns
                 reject = partial(reject_cyclic_applications, leaves=leaves)
-                applied = apply_all(self._egraph, batches, iteration, reject)
+                applied = apply_all(self._egraph, candidates, iteration, reject)
             else:
-                applied = apply_all(self._egraph, batches, iteration)
+                applied = apply_all(self._egraph, candidates, iteration)
         self._unions += applied.unions
         self._rejected += applied.rejected
         return applied

@@ -21,10 +21,10 @@ class World:
 
     Attributes:
         egraph: its tables; temporary tables that a step works with are its database connection's.
-        rules: by number; a step takes any of these numbers.
+        rules: by id; a step takes any of these ids.
         matcher: finds applications.
         options: how they are applied: by which cycle filter, and whether what is old is matched again.
-        steps: how many there were; e-nodes and unions are stored with the number of their step.
+        steps: how many there were; e-nodes and unions are stored with the index of their step.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ def restore_world(
     """Return the world that another process left in the tables, all but how far each rule has been.
 
     Args:
-        rules: those that it had, under the numbers that they had.
+        rules: those that it had, under the ids that they had.
         options: as for ``begin_world``.
     """
     egraph.resume_heads(rules.heads)

@@ -26,7 +26,7 @@ Row = tuple[int, int, int, tuple[int, ...], tuple[int, ...]]
 RULES = [with_own_attributes(rule) for rule in [*load_rules(), *taso_rules()]]
 COMPILED = CompiledRules(RULES)
 #: Which skeleton a pattern has.
-SKELETON = {COMPILED.patterns[p - 1]: s.number for s in COMPILED.skeletons for p in s.patterns}
+SKELETON = {COMPILED.patterns[p - 1]: s.id for s in COMPILED.skeletons for p in s.patterns}
 SKELETONS = set(SKELETON.values())
 
 
@@ -97,7 +97,7 @@ class Both:
             if rule.rule.is_multi:
                 sources = [leaf_variables(source) for source in rule.rule.sources]
                 for pair in self.python.pairs(rule.rule, since):
-                    expected[self._pair(rule.number, pair, sources)] += 1
+                    expected[self._pair(rule.id, pair, sources)] += 1
         found: Counter[tuple[object, ...]] = Counter()
         if self.sql.pair(since):
             nodes = ", ".join(f"g{i}" for i in range(2 * self.compiled.node_columns))
@@ -253,9 +253,9 @@ def paired(made: PatternEGraph, rule: Rule, wrong: str) -> tuple[int, ...]:
     return (first[0].owner, second[0].owner)
 
 
-@pytest.mark.parametrize("group", COMPILED.joins, ids=lambda group: f"join{group.number}")
+@pytest.mark.parametrize("group", COMPILED.joins, ids=lambda group: f"join{group.id}")
 def test_pairs_of_every_join(group: JoinGroup) -> None:
-    random = Random(group.number)
+    random = Random(group.id)
     rules = [COMPILED.rule(number).rule for number in group.rules]
     made = PatternEGraph(random)
     exact, near = [], []
@@ -270,9 +270,9 @@ def test_pairs_of_every_join(group: JoinGroup) -> None:
     assert found.isdisjoint(near)
 
 
-@pytest.mark.parametrize("group", COMPILED.joins, ids=lambda group: f"join{group.number}")
+@pytest.mark.parametrize("group", COMPILED.joins, ids=lambda group: f"join{group.id}")
 def test_pairs_in_crowded_e_graphs(group: JoinGroup) -> None:
-    random = Random(group.number)
+    random = Random(group.id)
     rules = [COMPILED.rule(number).rule for number in group.rules]
     made = PatternEGraph(random)
     below = [made.leaf() for _ in range(2)]

@@ -103,7 +103,7 @@ SHUFFLE = parse_rules(
 )
 
 
-def test_a_limit_that_makes_portions_but_is_not_reached_changes_nothing() -> None:
+def test_a_limit_that_makes_batches_but_is_not_reached_changes_nothing() -> None:
     """Most applications ask for the same e-nodes, and most are rejected: they would be cyclic."""
     chain = sum_of(17)
     nodes = [*chain.nodes, Node("mul", ("x0", "x1"), ("p",)), Node("mul", ("x0", "x2"), ("q",))]

@@ -16,11 +16,11 @@ from relational_tensat.explore.apply.targets import (
     unions_text,
 )
 
-#: How many times the room that is left one portion of applications may build before what is too much is
-#: taken away again: most applications share e-nodes, so the sum of their sizes says little.
+#: How many times the node budget that is left one batch of applications may build before what is too much
+#: is removed again: most applications share e-nodes, so the sum of their sizes says little.
 OVERBUILD = 4
 
-#: The fewest applications of a portion that is followed by others: it is a statement or two for each step.
+#: The fewest applications of a batch that is followed by others: it is a statement or two for each step.
 FEWEST = 20_000
 
 #: From so many classes on, their labels are joined instead of looked up in a list of them all (CPU ms: 650
@@ -39,7 +39,7 @@ class Bounds:
         sources: how many the rules have.
         bound: how many bindings an application has before its target is built.
         operands: the most that an e-node of a target has.
-        rules: what the first comments of statements say of the rules.
+        rules: what the first comments of statements report of the rules.
         is_whole: the caller undoes all where the limit leaves something out: so it ends there.
     """
 
@@ -54,8 +54,8 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """The rows of the table ``application``, as it is now.
+class Candidates:
+    """Applications that a search found: the rows of the table ``application``, as it is now.
 
     Attributes:
         applications: the highest id among them.
@@ -82,26 +82,26 @@ class Applied:
 
 def apply_all(
     egraph: EGraph,
-    batches: Iterable[Batch],
+    candidates: Iterable[Candidates],
     iteration: int,
     reject: Callable[[Database], int] = lambda _: 0,
 ) -> Applied:
     """Carry out applications in their order, as far as the node limit allows, then rebuild.
 
     Args:
-        batches: one is asked for when those before it are carried out.
+        candidates: one search at a time, asked for when those before it are carried out.
         reject: drops rows of ``application`` that must not be carried out, and returns how many. Asked
             for those only whose turn comes: until the rebuild, nothing changes below the classes that
             there were.
     """
     database = egraph.database
     unions, rejected, complete = 0, 0, True
-    for number, bounds in enumerate(_in_portions(egraph, batches)):
+    for index, bounds in enumerate(_in_batches(egraph, candidates)):
         rejected += reject(database)
         complete = _build_within(egraph, iteration, bounds)
         if not complete and bounds.is_whole:
             return Applied(unions, complete, rejected)
-        unions += _ask_unions(database, bounds, more=number > 0)
+        unions += _ask_unions(database, bounds, more=index > 0)
         if not complete:
             break
     if unions:
@@ -113,53 +113,54 @@ def apply_all(
     return Applied(unions, complete, rejected)
 
 
-def _in_portions(egraph: EGraph, batches: Iterable[Batch]) -> Iterator[Bounds]:
-    """Let ``application`` be one portion of the batches after the other; yield what bounds it."""
+def _in_batches(egraph: EGraph, candidates: Iterable[Candidates]) -> Iterator[Bounds]:
+    """Let ``application`` be one batch of the candidates after the other; yield what bounds it."""
     database = egraph.database
-    for batch in batches:
-        portions = _portions(batch.applications, egraph.e_nodes, batch.bounds)
-        if len(portions) > 1:
+    for group in candidates:
+        sizes = _batch_sizes(group.applications, egraph.e_nodes, group.bounds)
+        if len(sizes) > 1:
             database.run("apply/candidates")
-        done = 0
-        for portion in portions:
-            if len(portions) > 1:
-                database.run("apply/batch", after=done, upto=done + portion)
-            yield batch.bounds
-            done += portion
+        last = 0
+        for size in sizes:
+            if len(sizes) > 1:
+                database.run("apply/batch", after=last, upto=last + size)
+            yield group.bounds
+            last += size
 
 
-def _portions(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:
-    """Return how many applications to carry out at a time: as many as may fill the room, then twice that.
+def _batch_sizes(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:
+    """Return how many applications to carry out at a time: as many as fill the node budget, then
+    twice that.
 
     None may build more than ``OVERBUILD`` times the node limit, which bounds memory; where half of that
-    may fill the room, all is built at once.
+    may fill the node budget, all is built at once.
     """
     most = -(-applications // (1 + bounds.total_nodes // (OVERBUILD * bounds.node_limit)))
-    room = max(bounds.node_limit - e_nodes, 0)
-    fill = applications * OVERBUILD * room // max(bounds.total_nodes, 1)
-    portion = max(fill, FEWEST)
-    if 2 * portion >= most:
-        portion = most
-    portions: list[int] = []
-    left = applications
-    while left > 0:
-        portions.append(min(portion, left))
-        left -= portion
-        portion = min(2 * portion, most)
-    return portions
+    node_budget = max(bounds.node_limit - e_nodes, 0)
+    fill = applications * OVERBUILD * node_budget // max(bounds.total_nodes, 1)
+    size = max(fill, FEWEST)
+    if 2 * size >= most:
+        size = most
+    sizes: list[int] = []
+    remainder = applications
+    while remainder > 0:
+        sizes.append(min(size, remainder))
+        remainder -= size
+        size = min(2 * size, most)
+    return sizes
 
 
 def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
-    """Build the targets; take away those past the node limit, and say whether there were none.
+    """Build the targets; remove those past the node limit, and return whether there were none.
 
-    Where all of it is undone then (``Bounds.is_whole``), nothing need be taken away.
+    Where all of it is undone then (``Bounds.is_whole``), nothing need be removed.
     """
     database = egraph.database
     next_id, before = egraph.next_id, egraph.e_nodes
     hash_cons = f"-- build: {bounds.rules}\n{hash_cons_text(bounds.operands)}"
     for step in range(1, bounds.steps + 1):
-        numbers = {"iteration": iteration, "stamp": egraph.clock, "next_id": egraph.next_id}
-        ((added,),) = database.execute(hash_cons, {**numbers, "step": step}, "hash_cons")
+        params = {"iteration": iteration, "stamp": egraph.clock, "next_id": egraph.next_id}
+        ((added,),) = database.execute(hash_cons, {**params, "step": step}, "hash_cons")
         egraph.next_id += added
         egraph.e_nodes += added
         if bounds.is_whole and egraph.e_nodes > bounds.node_limit:
@@ -168,7 +169,7 @@ def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
         database.execute(bind, {"step": step}, "bind")
     fits = egraph.e_nodes <= bounds.node_limit
     if not fits:
-        _take_away(egraph, next_id, max(bounds.node_limit - before, 0))
+        _unbuild(egraph, next_id, max(bounds.node_limit - before, 0))
     egraph.e_classes += egraph.e_nodes - before
     if egraph.e_nodes > before:
         _make_classes(egraph, next_id, bounds)
@@ -192,17 +193,17 @@ def _ask_unions(database: Database, bounds: Bounds, *, more: bool) -> int:
     return int(database.execute(text, name="root_unions")[0][0])
 
 
-def _take_away(egraph: EGraph, next_id: int, room: int) -> None:
-    """Of the e-nodes from ``next_id`` on, keep what the first applications need and ``room`` allows.
+def _unbuild(egraph: EGraph, next_id: int, node_budget: int) -> None:
+    """Of the e-nodes from ``next_id`` on, keep what the first applications need and ``node_budget`` allows.
 
     The ids of those kept follow on each other: ids are dense.
     """
     database = egraph.database
-    last = database.run("apply/last_that_fits", next_id=next_id, budget=room)[0][0]
-    gone = database.change("apply/unbuild_enodes", next_id=next_id, last=last)
+    last = database.run("apply/last_that_fits", next_id=next_id, budget=node_budget)[0][0]
+    count = database.change("apply/unbuild_enodes", next_id=next_id, last=last)
     database.run("apply/keep_applications", last=last)
     database.run("apply/new_ids", next_id=next_id, end_id=egraph.next_id)
     database.run("apply/renumber_enodes", next_id=next_id)
     database.run("apply/renumber_bindings", next_id=next_id)
-    egraph.e_nodes -= gone
-    egraph.next_id -= gone
+    egraph.e_nodes -= count
+    egraph.next_id -= count

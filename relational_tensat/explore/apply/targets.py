@@ -18,7 +18,7 @@ def hash_cons_text(operands: int) -> str:
         operands: the most that an e-node of a target has.
     """
     children = [f"c{i}" for i in range(operands)]
-    wanted = ", ".join(f"coalesce(a.b[t.s{i}], 0) AS {c}" for i, c in enumerate(children))
+    operand_columns = ", ".join(f"coalesce(a.b[t.s{i}], 0) AS {c}" for i, c in enumerate(children))
     key = ", ".join(["signature", *children])
     zeros = ", 0" * (CHILD_COLUMNS - operands)
     return (
@@ -31,11 +31,11 @@ def hash_cons_text(operands: int) -> str:
         "        ($next_id - 1 + row_number() OVER (ORDER BY min(application)))::INTEGER AS id,\n"
         f"        min(rule) AS rule, any_value(head) AS head, {key}\n"
         "    FROM (\n"
-        f"        SELECT a.id AS application, a.rule, t.signature, t.head, {wanted}\n"
+        f"        SELECT a.id AS application, a.rule, t.signature, t.head, {operand_columns}\n"
         "        FROM application AS a JOIN template AS t ON t.instance = a.instance\n"
         "        WHERE t.step = $step\n"
         "    ) AS request\n"
-        f"    ANTI JOIN (SELECT {key} FROM enode{_no_more(operands)}) AS known USING ({key})\n"
+        f"    ANTI JOIN (SELECT {key} FROM enode{_has_at_most(operands)}) AS known USING ({key})\n"
         f"    GROUP BY {key}\n"
         ")"
     )
@@ -52,14 +52,14 @@ def bind_text(operands: int, bound: int) -> str:
     """
     same = "".join(f" AND e.c{i} = coalesce(a.b[t.s{i}], 0)" for i in range(operands))
     before = "".join(f"a.b[{i}], " for i in range(1, bound + 1))
-    known = f"(SELECT * FROM enode{_no_more(operands)})"
+    enodes = f"(SELECT * FROM enode{_has_at_most(operands)})"
     return (
         "-- the class of this step's e-node, bound in each application\n"
         "CREATE OR REPLACE TEMP TABLE application AS\n"
         f"SELECT a.id, a.rule, a.instance, a.root0, a.root1, [{before}e.class] AS b\n"
         "FROM application AS a\n"
         "LEFT JOIN template AS t ON t.instance = a.instance AND t.step = $step\n"
-        f"LEFT JOIN {known} AS e ON e.signature = t.signature{same}"
+        f"LEFT JOIN {enodes} AS e ON e.signature = t.signature{same}"
     )
 
 
@@ -114,7 +114,7 @@ def unions_text(sources: int) -> str:
         first = ",\n        min(application) FILTER (source = 1) AS first1"
         source = "(coalesce(first0 > first1, first0 IS NULL))::INTEGER"
         reason = "least(first0, first1)"
-    numbers = "unnest([0, 1])" if sources > 1 else "0"
+    positions = "unnest([0, 1])" if sources > 1 else "0"
     return (
         "-- the unions that applications ask for\n"
         "WITH asked AS (\n"
@@ -123,7 +123,7 @@ def unions_text(sources: int) -> str:
         f"        min(application) FILTER (source = 0) AS first0{first}\n"
         "    FROM (\n"
         "        SELECT\n"
-        f"            a.id AS application, {numbers} AS source, {root} AS a, {target} AS b\n"
+        f"            a.id AS application, {positions} AS source, {root} AS a, {target} AS b\n"
         "        FROM application AS a JOIN instance AS i ON i.id = a.instance\n"
         "    )\n"
         "    WHERE a > 0 AND a <> b\n"
@@ -134,7 +134,7 @@ def unions_text(sources: int) -> str:
     )
 
 
-def _no_more(operands: int) -> str:
+def _has_at_most(operands: int) -> str:
     """Return the condition that an e-node has no more than so many children."""
-    rest = [f"c{i} = 0" for i in range(operands, CHILD_COLUMNS)]
-    return f" WHERE {' AND '.join(rest)}" if rest else ""
+    conditions = [f"c{i} = 0" for i in range(operands, CHILD_COLUMNS)]
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""

@@ -10,29 +10,29 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.apply.applying import Applied, Batch, apply_all
+from relational_tensat.explore.apply.applying import Applied, Candidates, apply_all
 
 
-def apply_one_by_one(egraph: EGraph, batches: Iterator[Batch], iteration: int) -> Applied:
+def apply_one_by_one(egraph: EGraph, candidates: Iterator[Candidates], iteration: int) -> Applied:
     """Carry out applications one at a time, each checked against all descendants.
 
     Args:
-        batches: of one batch at most.
+        candidates: of one search at most.
     """
-    batch = next(batches, None)
-    if batch is None:
+    group = next(candidates, None)
+    if group is None:
         return Applied(unions=0, complete=True)
     database = egraph.database
     database.run("apply/waiting")
     unions, rejected, complete = 0, 0, True
-    for number in range(1, batch.applications + 1):
-        if not database.change("apply/next_waiting", position=number):
+    for index in range(1, group.applications + 1):
+        if not database.change("apply/next_waiting", position=index):
             continue  # its two roots became one class in the meantime
         database.run("cycles/descendants")
         if database.run("cycles/is_descendant")[0][0]:
             rejected += 1
             continue
-        applied = apply_all(egraph, [replace(batch, applications=1)], iteration)
+        applied = apply_all(egraph, [replace(group, applications=1)], iteration)
         unions += applied.unions
         complete &= applied.complete
     return Applied(unions, complete, rejected)

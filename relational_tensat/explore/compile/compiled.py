@@ -24,7 +24,7 @@ from relational_tensat.rules.model import Rule
 #: Most pairs of matches that one join group of multi-pattern rules may bring up in an iteration.
 PAIR_CAP = 2_000_000
 
-#: So many rules are named in a statement's first comment; of more, it says how many there are.
+#: So many rules are named in a statement's first comment; of more, only how many there are.
 _NAMED = 8
 
 
@@ -37,12 +37,12 @@ class CompiledSkeleton:
 
     Attributes:
         leaves: the equal leaves that all patterns share (as ``Pattern.leaves``), None if they differ.
-        patterns: their numbers.
+        patterns: their ids.
         equal_leaves: per pattern, the pairs of leaves (i < j) that it wants equal.
         rows: which heads may stand at its nodes for which pattern, so far: (pattern, heads…).
     """
 
-    number: int
+    id: int
     shape: Skeleton
     leaves: tuple[int, ...] | None
     patterns: list[int] = field(default_factory=list)
@@ -51,23 +51,23 @@ class CompiledSkeleton:
 
     @property
     def parents(self) -> list[tuple[int, int]]:
-        """Per node but the root: the number of the node above it, and which operand of that it is."""
+        """Per node but the root: the index of the node above it, and which operand of that it is."""
         return skeleton_walk(self.shape)[0][1:]
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledRule:
-    """A rule by numbers: patterns of its sources, and where its variables are bound.
+    """A rule by ids: patterns of its sources, and where its variables are bound.
 
     Attributes:
-        number: the rule's id in the tables.
-        patterns: pattern number per source.
+        id: the rule's id in the tables.
+        patterns: pattern id per source.
         slots: per tensor variable (in ``tensor_vars`` order), the position in an application's list of
             bindings: leaves of the first source, then leaves of the second.
     """
 
     rule: Rule
-    number: int
+    id: int
     patterns: tuple[int, ...]
     slots: tuple[int, ...]
 
@@ -76,7 +76,7 @@ class CompiledRule:
 class JoinGroup:
     """Multi-pattern rules that share leaves in the same way: pairs (leaf of first, leaf of second)."""
 
-    number: int
+    id: int
     shared: tuple[tuple[int, int], ...]
     rules: tuple[int, ...]
 
@@ -85,15 +85,15 @@ class CompiledRules:
     """All that exploration needs of a set of rules.
 
     Args:
-        first: the number of the first rule; the others follow.
+        first: the id of the first rule; the others follow.
 
     Attributes:
-        first, rules: by number - first.
-        patterns: by number - 1.
-        skeletons: by number - 1.
+        first, rules: by id - first.
+        patterns: by id - 1.
+        skeletons: by id - 1.
         node_columns, leaf_columns: the most operator nodes and leaves that a source has.
         joins: groups of multi-pattern rules.
-        single_rules, multi_rules: the numbers of the rules with one source, and of those with several.
+        single_rules, multi_rules: the ids of the rules with one source, and of those with several.
     """
 
     def __init__(self, rules: Sequence[Rule], first: int = 1) -> None:
@@ -104,73 +104,75 @@ class CompiledRules:
         self._pattern_ids: dict[Pattern, int] = {}
         self._skeleton_ids: dict[tuple[Skeleton, tuple[int, ...] | None], int] = {}
         sources = [tuple(source_pattern(s, rule) for s in rule.sources) for rule in rules]
-        numbers = [tuple(self._pattern(s.pattern) for s in each) for each in sources]
+        pattern_ids = [
+            tuple(self._pattern(s.pattern) for s in rule_sources) for rule_sources in sources
+        ]
         self.node_columns = max((len(p.nodes) for p in self.patterns), default=1)
         self.leaf_columns = max(max((len(p.leaves) for p in self.patterns), default=1), 1)
         for index, rule in enumerate(rules):
             slots = _slots(rule, sources[index], self.leaf_columns)
-            self.rules.append(CompiledRule(rule, first + index, numbers[index], slots))
+            self.rules.append(CompiledRule(rule, first + index, pattern_ids[index], slots))
         self.heads = Heads(self.patterns)
-        self._heads_seen = 0
+        self._head_count = 0
         self.joins = _join_groups(self.rules, sources)
-        self.single_rules = frozenset(r.number for r in self.rules if len(r.patterns) == 1)
-        self.multi_rules = frozenset(r.number for r in self.rules if len(r.patterns) > 1)
+        self.single_rules = frozenset(r.id for r in self.rules if len(r.patterns) == 1)
+        self.multi_rules = frozenset(r.id for r in self.rules if len(r.patterns) > 1)
         self.single_patterns = self.patterns_of(self.single_rules)
         self.multi_patterns = self.patterns_of(self.multi_rules)
 
-    def rule(self, number: int) -> CompiledRule:
-        """Return the rule of a number."""
-        return self.rules[number - self.first]
+    def rule(self, rule_id: int) -> CompiledRule:
+        """Return the rule of an id."""
+        return self.rules[rule_id - self.first]
 
     @property
     def all_rules(self) -> frozenset[int]:
-        """The numbers of all rules."""
+        """The ids of all rules."""
         return self.single_rules | self.multi_rules
 
     def named(self, *names: str) -> frozenset[int]:
-        """Return the numbers of rules by name.
+        """Return the ids of rules by name.
 
         Raises:
             UsageError: there is no rule of that name.
         """
-        numbers = {rule.rule.name: rule.number for rule in self.rules}
+        rule_ids = {rule.rule.name: rule.id for rule in self.rules}
         for name in names:
-            if name not in numbers:
-                raise UsageError(f"rule {name!r}: no rule of that name{nearest(name, numbers)}")
-        return frozenset(numbers[name] for name in names)
+            if name not in rule_ids:
+                raise UsageError(f"rule {name!r}: no rule of that name{nearest(name, rule_ids)}")
+        return frozenset(rule_ids[name] for name in names)
 
     def patterns_of(self, rules: Iterable[int]) -> frozenset[int]:
         """Return the patterns that the sources of rules are."""
-        return frozenset(pattern for number in rules for pattern in self.rule(number).patterns)
+        return frozenset(pattern for rule_id in rules for pattern in self.rule(rule_id).patterns)
 
     def _pattern(self, pattern: Pattern) -> int:
-        found = self._pattern_ids.get(pattern)
-        if found is not None:
-            return found
+        pattern_id = self._pattern_ids.get(pattern)
+        if pattern_id is not None:
+            return pattern_id
         self.patterns.append(pattern)
-        found = self._pattern_ids[pattern] = len(self.patterns)
+        pattern_id = self._pattern_ids[pattern] = len(self.patterns)
         leaves = pattern.leaves if _is_branching(pattern.skeleton) else None
         key = (pattern.skeleton, leaves)
-        number = self._skeleton_ids.setdefault(key, len(self.skeletons) + 1)
-        if number > len(self.skeletons):
-            self.skeletons.append(CompiledSkeleton(number, pattern.skeleton, leaves))
-        skeleton = self.skeletons[number - 1]
-        skeleton.patterns.append(found)
-        skeleton.equal_leaves[found] = [(i, j) for j, i in enumerate(pattern.leaves) if i != j]
-        return found
+        skeleton_id = self._skeleton_ids.setdefault(key, len(self.skeletons) + 1)
+        if skeleton_id > len(self.skeletons):
+            self.skeletons.append(CompiledSkeleton(skeleton_id, pattern.skeleton, leaves))
+        skeleton = self.skeletons[skeleton_id - 1]
+        skeleton.patterns.append(pattern_id)
+        skeleton.equal_leaves[pattern_id] = [(i, j) for j, i in enumerate(pattern.leaves) if i != j]
+        return pattern_id
 
     def see_heads(self) -> None:
         """Note which rows of skeletons the heads seen since the last call make possible."""
-        if self._heads_seen == len(self.heads.examples):
+        if self._head_count == len(self.heads.examples):
             return
-        self._heads_seen = len(self.heads.examples)
+        self._head_count = len(self.heads.examples)
         for skeleton in self.skeletons:
-            for number in skeleton.patterns:
+            for pattern_id in skeleton.patterns:
                 options = [
                     [h + 1 for h, symbol in enumerate(self.heads.examples) if node.accepts(symbol)]
-                    for node in self.patterns[number - 1].nodes
+                    for node in self.patterns[pattern_id - 1].nodes
                 ]
-                skeleton.rows.update((number, *heads) for heads in itertools.product(*options))
+                skeleton.rows.update((pattern_id, *heads) for heads in itertools.product(*options))
 
 
 def note_examples(compiled: CompiledRules) -> None:
@@ -182,7 +184,7 @@ def note_examples(compiled: CompiledRules) -> None:
 
 
 def named_rules(names: Sequence[str]) -> str:
-    """Return what the first comment of a generated statement says of the rules that it serves."""
+    """Return what the first comment of a generated statement reports of the rules that it serves."""
     shown = ", ".join(names[:_NAMED])
     return shown if len(names) <= _NAMED else f"{shown}, … ({len(names)} rules)"
 
@@ -200,7 +202,7 @@ def match_columns(compiled: CompiledRules) -> list[str]:
 
 
 def skeleton_text(skeleton: CompiledSkeleton) -> str:
-    """Return a skeleton as text: ``f(f(_, _), _)``; equal leaves have a number: ``f(f(0, _), f(0, _))``."""
+    """Return a skeleton as text: ``f(f(_, _), _)``; equal leaves have an index: ``f(f(0, _), f(0, _))``."""
     leaves = skeleton.leaves or ()
     names = iter([str(i) if leaves.count(i) > 1 else "_" for i in leaves])
 
@@ -247,18 +249,18 @@ def join_query(
             "FROM rule_join AS r",
             "JOIN match AS a ON a.pattern = r.first_pattern",
             f"JOIN match AS b ON b.pattern = r.second_pattern{on}",
-            f"WHERE r.join_group = {group.number}{only} AND a.root <> b.root",
+            f"WHERE r.join_group = {group.id}{only} AND a.root <> b.root",
             "    AND (NOT r.is_symmetric OR a.root < b.root) AND greatest(a.stamp, b.stamp) >= $since",
             f"LIMIT {PAIR_CAP}",
         ]
     )
 
 
-def is_one_of(column: str, numbers: Sequence[int]) -> str:
-    """Return the condition that a column has one of these numbers."""
-    if len(numbers) == 1:
-        return f"{column} = {numbers[0]}"
-    return f"{column} IN ({', '.join(map(str, numbers))})"
+def is_one_of(column: str, ids: Sequence[int]) -> str:
+    """Return the condition that a column has one of these ids."""
+    if len(ids) == 1:
+        return f"{column} = {ids[0]}"
+    return f"{column} IN ({', '.join(map(str, ids))})"
 
 
 def _is_branching(shape: Skeleton) -> bool:
@@ -309,8 +311,8 @@ def _join_groups(
             for name, leaf in sorted(first.leaf_of.items())
             if name in second.leaf_of
         )
-        groups.setdefault(shared, []).append(compiled.number)
+        groups.setdefault(shared, []).append(compiled.id)
     return [
-        JoinGroup(number + 1, shared, tuple(members))
-        for number, (shared, members) in enumerate(sorted(groups.items()))
+        JoinGroup(index + 1, shared, tuple(members))
+        for index, (shared, members) in enumerate(sorted(groups.items()))
     ]

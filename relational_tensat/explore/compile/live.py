@@ -32,7 +32,7 @@ class Edges:
             for skeleton in compiled.skeletons
             if compiled.single_patterns.intersection(skeleton.patterns)
         ]
-        positions = sorted({position for each in parents for _, position in each})
+        positions = sorted({position for node_parents in parents for _, position in node_parents})
         self.query = _edges_query(positions, alone=[] in parents)
         self._changed: set[Edge] = set()
         #: All that were ever there: those that are gone by now only cost time.
@@ -42,9 +42,9 @@ class Edges:
         """Return the clock from which on edges have to be looked for, to know them all."""
         return since if self._seen else 0
 
-    def see(self, changed: Iterable[Edge]) -> None:
+    def see(self, edges: Iterable[Edge]) -> None:
         """Take note of the edges that have changed."""
-        self._changed = set(changed)
+        self._changed = set(edges)
         self._seen |= self._changed
 
     def can_match_anew(self, heads: Sequence[int], parents: Sequence[tuple[int, int]]) -> bool:
@@ -64,10 +64,10 @@ def _edges_query(positions: Sequence[int], *, alone: bool) -> str:
     parts = []
     if positions:
         children = ", ".join(f"c{at}" for at in positions)
-        numbers = ", ".join(map(str, positions))
+        operands = ", ".join(map(str, positions))
         parts.append(
             "SELECT DISTINCT parent.head, parent.position, child.head FROM (\n"
-            f"    SELECT head, stamp, unnest([{children}]) AS child, unnest([{numbers}]) AS position\n"
+            f"    SELECT head, stamp, unnest([{children}]) AS child, unnest([{operands}]) AS position\n"
             "    FROM enode WHERE head > 0 AND NOT filtered\n"
             ") AS parent\n"
             "JOIN enode AS child ON child.class = parent.child\n"
@@ -102,13 +102,13 @@ def live_skeletons(
         patterns: those of the phase that are asked for; None for all of them.
         edges: leaves out rows of which an edge is not in the e-graph, or none has changed.
     """
-    wanted = phase_patterns(compiled, phase) if patterns is None else patterns
-    found = []
+    pattern_ids = phase_patterns(compiled, phase) if patterns is None else patterns
+    skeletons = []
     for skeleton in compiled.skeletons:
-        rows = [row for row in sorted(skeleton.rows) if row[0] in wanted]
+        rows = [row for row in sorted(skeleton.rows) if row[0] in pattern_ids]
         if edges is not None:
             parents = skeleton.parents
             rows = [row for row in rows if edges.can_match_anew(row[1:], parents)]
         if rows:
-            found.append(LiveSkeleton(skeleton, tuple(rows)))
-    return found
+            skeletons.append(LiveSkeleton(skeleton, tuple(rows)))
+    return skeletons

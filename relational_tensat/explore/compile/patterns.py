@@ -26,7 +26,7 @@ Skeleton: TypeAlias = tuple["Skeleton | None", ...]
 
 @dataclass(frozen=True, slots=True)
 class PatternNode:
-    """What stands at one node: operator, number of children, attributes that must be equal."""
+    """What stands at one node: operator, count of children, attributes that must be equal."""
 
     op: str
     arity: int
@@ -50,7 +50,7 @@ class PatternNode:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A source with its variables numbered by leaf.
+    """A source with its variables indexed by leaf.
 
     Attributes:
         nodes: in pre-order.
@@ -114,7 +114,7 @@ def _literals(term: Apply) -> AttrItems:
 
 
 class Heads:
-    """Numbers what patterns compare: operator, arity, and the attributes that some rule pins."""
+    """Gives ids to what patterns compare: operator, arity, and the attributes that some rule pins."""
 
     def __init__(self, patterns: Iterable[Pattern]) -> None:
         self._pinned: dict[tuple[str, int], set[str]] = {}
@@ -133,12 +133,12 @@ class Heads:
         if pinned is None:
             return 0
         key = (symbol.op, symbol.arity, tuple(i for i in symbol.attrs if i[0] in pinned))
-        found = self._ids.get(key)
-        if found is None:
+        head = self._ids.get(key)
+        if head is None:
             self.examples.append(symbol)
             self.texts.append(_head_text(*key))
-            found = self._ids[key] = len(self.examples)
-        return found
+            head = self._ids[key] = len(self.examples)
+        return head
 
 
 def _head_text(op: str, arity: int, pinned: AttrItems) -> str:

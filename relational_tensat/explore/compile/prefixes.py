@@ -55,10 +55,10 @@ class Prefix:
     """E-nodes joined so far: the steps from the first node to this one.
 
     Attributes:
-        node: the number of its last node.
+        node: the index of its last node.
         is_whole: a branch ends here that joins by nothing but classes: all of it is needed in any case.
         ends: branches that end here, with what is left to ask of their rows.
-        needs: the columns of its nodes that later steps and the ends speak of.
+        needs: the columns of its nodes that later steps and the ends use.
         name: of the common table expression that has its rows, if there is one.
     """
 
@@ -80,7 +80,7 @@ class Prefix:
         """
         if self.node == 0 or len(self.following) + len(self.ends) < 2:
             return False
-        steps = [each.step for each in self.path()]
+        steps = [prefix.step for prefix in self.path()]
         is_branching = len({step.parent for step in steps}) < len(steps)
         return self.is_whole or not is_branching or any(step.equal for step in steps)
 
@@ -95,7 +95,7 @@ def shared_prefixes(live: Sequence[LiveSkeleton]) -> list[Prefix]:
     Each skeleton is the branch of one of them.
     """
     first: dict[Step, Prefix] = {}
-    branches = [_branch(each) for each in live]
+    branches = [_branch(skeleton) for skeleton in live]
     for branch in sorted(branches, key=lambda b: sum(len(step.equal) for step in b.steps)):
         _place(branch, first)
     prefixes = list(_all(first.values()))
@@ -112,11 +112,11 @@ def _branch(live: LiveSkeleton) -> Branch:
     steps = [
         Step(
             parent, position,
-            tuple(sorted({row[1 + number] for row in live.rows})),
-            tuple(sorted({row[1 : 2 + number] for row in live.rows})),
-            tuple(sorted(pair for pair in common if max(map(node_of, pair)) == number)),
+            tuple(sorted({row[1 + node] for row in live.rows})),
+            tuple(sorted({row[1 : 2 + node] for row in live.rows})),
+            tuple(sorted(pair for pair in common if max(map(node_of, pair)) == node)),
         )
-        for number, (parent, position) in enumerate(nodes)
+        for node, (parent, position) in enumerate(nodes)
     ]  # fmt: skip
     return Branch(live, leaves, steps, sorted(set.union(*wants) - common), wants)
 
@@ -126,12 +126,12 @@ def _place(branch: Branch, first: dict[Step, Prefix]) -> None:
     steps = branch.steps
     prefix, late = _whole_prefix(steps, first.values())
     start = 0 if prefix is None else prefix.node + 1
-    for number, step in enumerate(steps[start:], start=start):
+    for node, step in enumerate(steps[start:], start=start):
         if late is not None:
             step = replace(step, equal=late.equal + step.equal, narrowed=late.narrowed)
             late = None
         options = first if prefix is None else prefix.following
-        prefix = options.setdefault(step, Prefix(step, prefix, number))
+        prefix = options.setdefault(step, Prefix(step, prefix, node))
     if prefix is not None:
         prefix.ends.append((branch, late))
         prefix.is_whole |= not any(step.equal for step in steps)
@@ -151,10 +151,10 @@ def _whole_prefix(
             best = prefix if best is None or prefix.node > best.node else best
     if best is None:
         return None, None
-    mine = list(zip(best.path(), steps, strict=False))
-    equal = tuple(pair for _, step in mine for pair in step.equal)
+    path_steps = list(zip(best.path(), steps, strict=False))
+    equal = tuple(pair for _, step in path_steps for pair in step.equal)
     narrowed = tuple(
-        (prefix.node, step.heads) for prefix, step in mine if prefix.step.heads != step.heads
+        (prefix.node, step.heads) for prefix, step in path_steps if prefix.step.heads != step.heads
     )
     if not equal and not narrowed:
         return best, None
@@ -180,25 +180,25 @@ def _all(prefixes: Iterable[Prefix]) -> Iterator[Prefix]:
 
 
 def _note_needs(prefixes: Iterable[Prefix]) -> None:
-    """Note, for each prefix, which of its columns are spoken of later."""
+    """Note, for each prefix, which of its columns are used later."""
     for prefix in prefixes:
         step = prefix.step
-        spoken = {f"n{step.parent}.c{step.position}"} if prefix.above else set()
-        spoken.update(_spoken(step))
+        columns = {f"n{step.parent}.c{step.position}"} if prefix.above else set()
+        columns.update(_columns(step))
         for branch, late in prefix.ends:
-            spoken.update(["n0.class", *branch.leaves])
-            spoken.update(f"n{i}.signature" for i in range(prefix.node + 1))
-            spoken.update(f"n{i}.head" for i, s in enumerate(branch.steps) if len(s.heads) > 1)
-            spoken.update(_spoken(late) if late else ())
-        for each in prefix.path():
-            each.needs.update(c for c in spoken if node_of(c) <= each.node)
+            columns.update(["n0.class", *branch.leaves])
+            columns.update(f"n{i}.signature" for i in range(prefix.node + 1))
+            columns.update(f"n{i}.head" for i, s in enumerate(branch.steps) if len(s.heads) > 1)
+            columns.update(_columns(late) if late else ())
+        for ancestor in prefix.path():
+            ancestor.needs.update(c for c in columns if node_of(c) <= ancestor.node)
 
 
-def _spoken(step: Step) -> Iterator[str]:
+def _columns(step: Step) -> Iterator[str]:
     yield from (column for pair in step.equal for column in pair)
     yield from (f"n{node}.head" for node, _ in step.narrowed)
 
 
 def node_of(column: str) -> int:
-    """Return the number of the node that a column is of: 1 of ``n1.c0``."""
+    """Return the index of the node that a column is of: 1 of ``n1.c0``."""
     return int(column[1 : column.index(".")])

@@ -33,19 +33,19 @@ def search_query(live: Sequence[LiveSkeleton], compiled: CompiledRules, phase: s
     Its parameter ``$since``: only matches that involve a row written at that clock or later.
     """
     shared: list[str] = []
-    found: list[str] = []
+    matches: list[str] = []
     for prefix in shared_prefixes(live):
         if prefix.is_shared:
             rows = _rows(prefix)
             prefix.name = f"p{len(shared)}"
             shared.append(f"{prefix.name} AS MATERIALIZED (\n{rows}\n)")
-        found += [
+        matches += [
             f"-- match {phase} {skeleton_text(branch.live.skeleton)}\n"
             + _matches(prefix, branch, late, compiled)
             for branch, late in prefix.ends
         ]
     beginning = "WITH " + ", ".join(shared) + "\n" if shared else ""
-    return beginning + "\nUNION ALL\n".join(found)
+    return beginning + "\nUNION ALL\n".join(matches)
 
 
 @dataclass
@@ -71,7 +71,7 @@ class _Source:
             return column
         return f"{self.shared.name}.{column.replace('.', '_')}"
 
-    def ask(self, step: Step) -> None:
+    def add_conditions(self, step: Step) -> None:
         """Add the conditions that are about several nodes."""
         self.conditions += [f"{self.column(a)} = {self.column(b)}" for a, b in step.equal]
         self.conditions += [
@@ -111,7 +111,7 @@ def _source(prefix: Prefix) -> _Source:
         source.tables += f"\nJOIN enode AS {node} ON {node}.class = {operand}"
         source.conditions += conditions
         source.stamps.append(f"{node}.stamp")
-    source.ask(step)
+    source.add_conditions(step)
     return source
 
 
@@ -130,7 +130,7 @@ def _rows(prefix: Prefix) -> str:
 
 def _join_combined(source: _Source, prefix: Prefix) -> None:
     """Keep to the heads that a prefix's nodes may have together, where each for itself is not enough."""
-    varied = [each.node for each in prefix.path() if len(each.step.heads) > 1]
+    varied = [ancestor.node for ancestor in prefix.path() if len(ancestor.step.heads) > 1]
     if len(varied) > 1:
         rows = sorted({tuple(heads[i] for i in varied) for heads in prefix.step.combined})
         on = [(f"h{i}", source.column(f"n{i}.head")) for i in varied]
@@ -141,7 +141,7 @@ def _matches(prefix: Prefix, branch: Branch, late: Step | None, compiled: Compil
     """Return the query of a branch's matches."""
     source = _source(prefix)
     if late is not None:
-        source.ask(late)
+        source.add_conditions(late)
     if not source.is_new:
         source.conditions.append(f"{source.stamp} >= $since")
     nodes, rows = len(branch.steps), branch.live.rows
@@ -170,7 +170,7 @@ def _join_rows(source: _Source, branch: Branch) -> None:
     ]
     on = [(f"h{i}", source.column(f"n{i}.head")) for i in varied]
     source.join_values("s", names, values, on)
-    source.conditions += [f"(NOT s.e{k} OR {each})" for k, each in enumerate(equal)]
+    source.conditions += [f"(NOT s.e{k} OR {condition})" for k, condition in enumerate(equal)]
     if all(wants.intersection(branch.optional) for wants in branch.wants):
         # each pattern wants some: so ask for any, before there is a row for each pattern
         source.conditions.append(f"({' OR '.join(equal)})")

@@ -10,7 +10,7 @@ from relational_tensat.rules.soundness.drawing import Configuration, draw_config
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.tensor.choices import Choices
 
-#: Per operand, per dimension: 1, or a number that equal sizes share.
+#: Per operand, per dimension: 1, or an id that equal sizes share.
 Pattern: TypeAlias = tuple[tuple[int, ...], ...]
 
 #: So many different patterns of equal sizes are drawn, of which a few are chosen; fewer where so many
@@ -31,8 +31,8 @@ def generic_configurations(rule: Rule, count: int, choices: Choices) -> list[Con
         UnsoundRuleError: on operands that were drawn the rule changes the type of a result.
     """
     different: dict[Pattern, Configuration] = {}
-    for each in _drawn(rule, choices):
-        wider = spread(rule, each)
+    for configuration in _drawn(rule, choices):
+        wider = spread(rule, configuration)
         different.setdefault(pattern(wider), wider)
     ranked = [different[key] for key in sorted(different, key=_specialness)]
     if len(ranked) <= count:
@@ -45,12 +45,12 @@ def _drawn(rule: Rule, choices: Choices) -> list[Configuration]:
     drawn: dict[Pattern, Configuration] = {}
     since_new, plan = 0, Plan(rule)
     for _ in range(_ATTEMPTS):
-        found = draw_configuration(plan, choices)
-        if found is None or found.instantiate(rule) is None:
+        configuration = draw_configuration(plan, choices)
+        if configuration is None or configuration.instantiate(rule) is None:
             continue
-        known = len(drawn)
-        drawn.setdefault(pattern(found), found)
-        since_new = since_new + 1 if len(drawn) == known else 0
+        count = len(drawn)
+        drawn.setdefault(pattern(configuration), configuration)
+        since_new = since_new + 1 if len(drawn) == count else 0
         if len(drawn) == _PATTERNS or since_new == _PATIENCE:
             break
     return list(drawn.values())

@@ -117,20 +117,20 @@ class _Attempt:
         rule, effort = self._rule, self._effort
         choices = SeededChoices(f"{effort.seed} {rule.name}")
         try:
-            found = generic_configurations(rule.everywhere, effort.configurations, choices)
+            configurations = generic_configurations(rule.everywhere, effort.configurations, choices)
         except UnsoundRuleError as error:
             return self._failed(f"wrong: {error}")
-        if not found:
+        if not configurations:
             return self._failed("no operands were found that satisfy its sources and conditions")
-        self._configurations = found
-        missing, stopped = self._prove(found)
-        if missing and stopped != "saturated" and len(found) > 1:
-            for each in missing:
-                unproven, stopped = self._prove([each])
+        self._configurations = configurations
+        failures, stop_reason = self._prove(configurations)
+        if failures and stop_reason != "saturated" and len(configurations) > 1:
+            for configuration in failures:
+                unproven, stop_reason = self._prove([configuration])
                 if unproven:
-                    return self._failed(_WITHOUT[stopped], each)
-        elif missing:
-            return self._failed(_WITHOUT[stopped], missing[0])
+                    return self._failed(_WITHOUT[stop_reason], configuration)
+        elif failures:
+            return self._failed(_WITHOUT[stop_reason], failures[0])
         return self._outcome()
 
     def _prove(self, configurations: Sequence[Configuration]) -> tuple[list[Configuration], str]:
@@ -138,13 +138,13 @@ class _Attempt:
         sides = both_sides(self._rule.everywhere, configurations)
         egraph = EGraph.create(sides.graph)
         try:
-            stopped = "goal"
+            stop_reason = "goal"
             if _unproven(sides, egraph):
                 exploration = self._explore(egraph, sides)
                 self._iterations = max(self._iterations, exploration.iterations)
-                stopped = exploration.stop_reason
+                stop_reason = exploration.stop_reason
             self._e_nodes = max(self._e_nodes, egraph.e_nodes)
-            return [configurations[i] for i in _unproven(sides, egraph)], stopped
+            return [configurations[i] for i in _unproven(sides, egraph)], stop_reason
         finally:
             egraph.close()
 
@@ -158,7 +158,7 @@ class _Attempt:
             time_limit_s=max(left_s, 0.0),
         )
         exploration = explore(
-            egraph, self._laws, options, until=lambda grown: not _unproven(sides, grown)
+            egraph, self._laws, options, until=lambda current: not _unproven(sides, current)
         )
         if exploration.stop_reason == "interrupted":
             raise KeyboardInterrupt
@@ -185,10 +185,10 @@ class _Attempt:
 
 
 def _unproven(sides: Sides, egraph: EGraph) -> list[int]:
-    """Return the numbers of the configurations of which some pair is not one class."""
+    """Return the indices of the configurations of which some pair is not one class."""
     class_of = dict(egraph.database.run("egraph/output_classes"))
     return [
-        number
-        for number, pairs in enumerate(sides.pairs)
+        index
+        for index, pairs in enumerate(sides.pairs)
         if any(class_of[left] != class_of[right] for left, right in pairs)
     ]

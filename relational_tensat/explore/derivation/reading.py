@@ -28,7 +28,7 @@ def read_subjects(path: Path, names: Sequence[str] = ()) -> list[Subject]:
     """Return the rules of a rule file or folder, or of a file of TASO's or TENSAT's.
 
     Rules that their file marks as unsound, and all that are not in the rule language, are judged as
-    ``rules import`` does it: where a condition is found that mends one, it is derived under that.
+    ``rules import`` does it: where a condition is found that repairs one, it is derived under that.
 
     Args:
         names: of the rules to return, the others are left out; none for all.
@@ -39,14 +39,16 @@ def read_subjects(path: Path, names: Sequence[str] = ()) -> list[Subject]:
     """
     if path.is_dir() or path.suffix == ".rules":
         rules = load_rules([path], only=names)
-        return [_mended(rule) if rule.unsound else Subject(rule) for rule in rules]
-    read = {rule.name: rule for rule in read_rules(path)}
-    chosen = named_rules(names, read)
-    return [_mended(rule) for rule in read.values() if not chosen or rule.name in chosen]
+        return [_repaired(rule) if rule.unsound else Subject(rule) for rule in rules]
+    file_rules = {rule.name: rule for rule in read_rules(path)}
+    selection = named_rules(names, file_rules)
+    return [
+        _repaired(rule) for rule in file_rules.values() if not selection or rule.name in selection
+    ]
 
 
-def _mended(rule: Rule) -> Subject:
+def _repaired(rule: Rule) -> Subject:
     if attr_vars(rule):  # conditions are looked for where all attributes are constants
         return Subject(rule)
-    judged = judge(rule)
-    return Subject(judged.rule, finding(judged) if judged.status == "sound if" else "")
+    judgement = judge(rule)
+    return Subject(judgement.rule, finding(judgement) if judgement.status == "sound if" else "")

@@ -42,12 +42,14 @@ def both_sides(rule: Rule, configurations: Sequence[Configuration]) -> Sides:
     inputs: dict[str, TensorType] = {}
     nodes: list[Node] = []
     pairs = []
-    for number, configuration in enumerate(configurations):
-        builder = _Builder(rule, configuration, f"{number}.")
+    for index, configuration in enumerate(configurations):
+        builder = _Builder(rule, configuration, f"{index}.")
         inputs.update(builder.inputs)
         pairs.append(builder.build())
         nodes += builder.nodes
-    outputs = dict.fromkeys(name for each in pairs for pair in each for name in pair)
+    outputs = dict.fromkeys(
+        name for output_pairs in pairs for pair in output_pairs for name in pair
+    )
     return Sides(build_graph(rule.name, inputs, {}, nodes, outputs, where=rule.name), tuple(pairs))
 
 
@@ -103,14 +105,14 @@ class _Builder:
         """Return an operator's value. A tuple is known by its tensors: a part of it is one of them."""
         operator = get_operator(op)
         kind = operator.infer(tuple(kind for _, kind in operands), attrs)
-        given = tuple(name for names, _ in operands for name in names)
+        operand_names = tuple(name for names, _ in operands for name in names)
         if op == "part":
-            return (given[int_of(attrs, "index")],), kind
+            return (operand_names[int_of(attrs, "index")],), kind
         if op == "noop":
-            return given, kind
+            return operand_names, kind
         name = f"{self._prefix}{len(self.nodes)}"
         names: tuple[str, ...] = (name,)
         if operator.multi_output:
             names = tuple(f"{name}.{part}" for part in range(len(tensors_of(kind))))
-        self.nodes.append(Node(op, given, names, attrs, name))
+        self.nodes.append(Node(op, operand_names, names, attrs, name))
         return names, kind

@@ -18,7 +18,7 @@ from relational_tensat.rules.soundness.drawing import Configuration
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType
 
-#: A dimension: the number of a variable, and an axis.
+#: A dimension: the index of a variable, and an axis.
 Place: TypeAlias = tuple[int, int]
 
 _MOST_GROUPS = 300
@@ -48,7 +48,7 @@ def spread(rule: Rule, configuration: Configuration) -> Configuration:
         moved = _least_moved(rule, configuration, place, equal, prime)
         if moved is not None:
             configuration, places = moved
-            waiting = [each for each in waiting if each not in places]
+            waiting = [other for other in waiting if other not in places]
     return configuration
 
 
@@ -66,9 +66,9 @@ def _least_moved(
         for others in itertools.combinations(equal, count)
     )
     for places in itertools.chain(itertools.islice(groups, _MOST_GROUPS), [{place, *equal}]):
-        changed = _resized(rule, configuration, places, size)
-        if changed is not None:
-            return changed, places
+        candidate = _resized(rule, configuration, places, size)
+        if candidate is not None:
+            return candidate, places
     return None
 
 
@@ -82,8 +82,8 @@ def _resized(
         )
         for v, kind in enumerate(configuration.var_types)
     )
-    changed = retyped(rule, configuration.symbols, types)
-    return None if changed is None or changed.instantiate(rule) is None else changed
+    candidate = retyped(rule, configuration.symbols, types)
+    return None if candidate is None or candidate.instantiate(rule) is None else candidate
 
 
 def retyped(
@@ -91,18 +91,18 @@ def retyped(
 ) -> Configuration | None:
     """Return the configuration of the same operators on operands of other types; None if they misfit."""
     types = dict(zip(tensor_vars(rule), var_types, strict=True))
-    left = iter(symbols)
+    remainder = iter(symbols)
     placed: dict[int, tuple[str, Attrs]] = {}
 
     def visit(term: Term) -> ValueType:
         if isinstance(term, Var):
             return types[term.name]
-        number = len(placed)
-        placed[number] = next(left)
+        index = len(placed)
+        placed[index] = next(remainder)
         operands = tuple(visit(child) for child in term.children)
         operator = get_operator(term.op)
-        attrs = operator.canonical(operands, placed[number][1])
-        placed[number] = (term.op, attrs)
+        attrs = operator.canonical(operands, placed[index][1])
+        placed[index] = (term.op, attrs)
         return operator.infer(operands, attrs)
 
     try:
@@ -117,11 +117,11 @@ def _sizes(configuration: Configuration) -> list[int]:
 
 
 def _primes(above: int) -> Iterator[int]:
-    found: list[int] = []
-    number = 2
+    primes: list[int] = []
+    candidate = 2
     while True:
-        if all(number % prime for prime in found):
-            found.append(number)
-            if number > above:
-                yield number
-        number += 1
+        if all(candidate % prime for prime in primes):
+            primes.append(candidate)
+            if candidate > above:
+                yield candidate
+        candidate += 1

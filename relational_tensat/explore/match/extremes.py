@@ -3,7 +3,7 @@
 ``(x + 1.5·2^23) - 1.5·2^23`` rounds x, ``x·300·300`` is infinite in float16, and a batch norm with the mean
 10^6 loses half of its digits when it moves into a convolution. Rules that round are sound for moderate
 operands (see ``FloatFormat.moderate``); what is computed at run time counts as moderate, and so do weights
-whose data are not known. Of constants that are known it is looked at.
+whose data are not known. Constants that are known are checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Extremes:
 
     def __init__(self, egraph: EGraph, compiled: CompiledRules) -> None:
         self._egraph = egraph
-        self._guarded = [each.number for each in compiled.rules if rounds_otherwise(each.rule)]
+        self._guarded = [rule.id for rule in compiled.rules if rounds_otherwise(rule.rule)]
         self._weights = frozenset(_extreme_weights(egraph.graph))
         self._keeping = [name for name, operator in operators().items() if operator.keeps_size]
         self._seen = 0
@@ -39,7 +39,7 @@ class Extremes:
 
     @property
     def is_active(self) -> bool:
-        """Whether an extreme constant was met."""
+        """Whether there is an extreme constant."""
         return bool(self._signatures) and bool(self._guarded)
 
     def refresh(self) -> None:
@@ -57,14 +57,14 @@ class Extremes:
         """Return the condition on applications that are left out, as text; "" where there are none.
 
         Args:
-            rule: the column of the rule's number.
+            rule: the column of the rule's id.
             classes: the list of the classes that a match binds.
         """
         if not self.is_active:
             return ""
-        numbers = ", ".join(map(str, self._guarded))
+        rule_ids = ", ".join(map(str, self._guarded))
         bound = f"list_has_any({classes}, (SELECT classes FROM extreme))"
-        return f"{rule} IN ({numbers}) AND {bound}"
+        return f"{rule} IN ({rule_ids}) AND {bound}"
 
     def _is_extreme(self, signature: int) -> bool:
         symbol = self._egraph.catalogue.symbol_of(signature)

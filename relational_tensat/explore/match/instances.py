@@ -26,7 +26,7 @@ class Instances:
     ``bounds`` says how much the applications of valid instances can add.
 
     Args:
-        first: the number of the first instance; the others follow.
+        first: the id of the first instance; the others follow.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Instances:
         self._database = database
         self._count = first - 1
         self._sites = [_variable_sites(rule, compiled) for rule in compiled.rules]
-        #: By rule number: the most nodes that a valid instance builds.
+        #: By rule id: the most nodes that a valid instance builds.
         self._sizes: dict[int, int] = {}
         #: The most operands of a node that a valid instance builds.
         self._operands = 1
@@ -48,7 +48,7 @@ class Instances:
             table.create(self._database)
 
     def restore(self) -> None:
-        """Go on with the tables that another process has filled."""
+        """Resume with the tables that another process has filled."""
         ((last,),) = self._database.execute("SELECT max(id) FROM instance", name="instance")
         self._count = max(self._count, int(last or 0))
         sizes = self._database.run("match/instance_sizes")
@@ -61,7 +61,7 @@ class Instances:
             self._database.execute(f"DROP TABLE {table}", name=table)
 
     def judge(self, configurations: Sequence[tuple[int, ...]]) -> None:
-        """Judge configurations: rows of rule number and signatures (0 where there is no node).
+        """Judge configurations: rows of rule id and signatures (0 where there is no node).
 
         Raises:
             UnsoundRuleError: a target's type differs from its source's.
@@ -69,32 +69,32 @@ class Instances:
         columns = 2 * self._compiled.node_columns
         instances: list[tuple[int, ...]] = []
         template: list[tuple[int, ...]] = []
-        for number, *signatures in configurations:
+        for rule_id, *signatures in configurations:
             self._database.check_interrupt()
             self._count += 1
-            rule = self._compiled.rule(number)
+            rule = self._compiled.rule(rule_id)
             types = self._variable_types(rule, signatures)
             instance = self._instantiate(rule, signatures, types)
             roots = (0, 0)
             if instance is not None:
                 rows, roots = self._template_rows(rule, instance)
                 template.extend(rows)
-                self._sizes[number] = max(self._sizes.get(number, 0), len(rows))
+                self._sizes[rule_id] = max(self._sizes.get(rule_id, 0), len(rows))
                 operands = [len(node.children) for node in instance.nodes]
                 self._operands = max([self._operands, *operands])
             padding = [0] * (columns - len(signatures))
             pattern = 0 if rule.rule.is_multi else rule.patterns[0]
-            instances.append((self._count, number, pattern, *signatures, *padding, *roots))
+            instances.append((self._count, rule_id, pattern, *signatures, *padding, *roots))
         self._database.append("instance", instances)
         self._database.append("template", template)
 
     def bounds(
         self, matches: Mapping[int, int], node_limit: int, *, is_whole: bool = False
     ) -> Bounds:
-        """Return what bounds building the targets of so many matches, by rule number.
+        """Return what bounds building the targets of so many matches, by rule id.
 
         Args:
-            matches: of rules that have the same number of sources.
+            matches: of rules that have equally many sources.
         """
         sizes = [(self._sizes.get(rule, 0), count) for rule, count in matches.items()]
         sources = max((len(self._compiled.rule(rule).patterns) for rule in matches), default=0)
@@ -112,7 +112,7 @@ class Instances:
     def _variable_types(
         self, compiled: CompiledRule, signatures: Sequence[int]
     ) -> tuple[ValueType, ...]:
-        sites = self._sites[compiled.number - self._compiled.first]
+        sites = self._sites[compiled.id - self._compiled.first]
         return tuple(self._catalogue.operand_types(signatures[n])[child] for n, child in sites)
 
     def _instantiate(
@@ -160,20 +160,22 @@ def _variable_sites(rule: CompiledRule, compiled: CompiledRules) -> list[tuple[i
     """Return, per tensor variable, a (signature position, child position) where it is an operand."""
     sites: list[tuple[int, int]] = []
     leaf_sites: list[tuple[int, int]] = []
-    for index, number in enumerate(rule.patterns):
-        found: list[tuple[int, int]] = []
-        _leaf_sites(compiled.patterns[number - 1].skeleton, index * compiled.node_columns, found)
-        leaf_sites += found + [(0, 0)] * (compiled.leaf_columns - len(found))
+    for index, pattern in enumerate(rule.patterns):
+        positions: list[tuple[int, int]] = []
+        _leaf_sites(
+            compiled.patterns[pattern - 1].skeleton, index * compiled.node_columns, positions
+        )
+        leaf_sites += positions + [(0, 0)] * (compiled.leaf_columns - len(positions))
     sites.extend(leaf_sites[slot] for slot in rule.slots)
     return sites
 
 
-def _leaf_sites(shape: Skeleton, start: int, found: list[tuple[int, int]]) -> int:
-    """Append (node, child position) of each leaf in pre-order; return the next free node number."""
-    following = start + 1
+def _leaf_sites(shape: Skeleton, start: int, sites: list[tuple[int, int]]) -> int:
+    """Append (node, child position) of each leaf in pre-order; return the next free node index."""
+    next_node = start + 1
     for position, child in enumerate(shape):
         if child is None:
-            found.append((start, position))
+            sites.append((start, position))
         else:
-            following = _leaf_sites(child, following, found)
-    return following
+            next_node = _leaf_sites(child, next_node, sites)
+    return next_node

@@ -41,7 +41,7 @@ class Matcher:
     Attributes:
         instances: the judged configurations.
         truncated: whether the last search left pairs out because of ``PAIR_CAP``.
-        rule_seconds: wall seconds of matching, by rule number.
+        rule_seconds: wall seconds of matching, by rule id.
     """
 
     def __init__(
@@ -61,9 +61,9 @@ class Matcher:
         self._extremes = Extremes(egraph, compiled)
         self._edges = Edges(compiled)
         self._rules_of: dict[int, list[int]] = {}
-        for each in compiled.rules:
-            if not each.rule.is_multi:
-                self._rules_of.setdefault(each.patterns[0], []).append(each.number)
+        for rule in compiled.rules:
+            if not rule.rule.is_multi:
+                self._rules_of.setdefault(rule.patterns[0], []).append(rule.id)
         self._write_texts([f"g{i}" for i in range(2 * compiled.node_columns)])
 
     def create_tables(self, *, with_rules: bool = True) -> None:
@@ -75,7 +75,7 @@ class Matcher:
         self._insert_joins()
 
     def restore_tables(self) -> None:
-        """Go on with rules and instances in the tables: another process ended while it matched them."""
+        """Resume with rules and instances in the tables: another process ended while it matched them."""
         self.instances.restore()
         self._database.script("match/rule_tables")
         self._insert_joins()
@@ -89,10 +89,16 @@ class Matcher:
         if not self.find("single", since, rules):
             return 0
         text = f"-- unjudged: {self._serves}\n{self._unjudged_singles}"
-        found = self._database.execute(text, name="unjudged_singles")
-        self._judge([(rule, *rest) for pattern, *rest in found for rule in self._rules_of[pattern]])
-        some = rules is not None and rules != self.compiled.single_rules
-        only = f" AND {is_one_of('i.rule', sorted(rules or ()))}" if some else ""
+        rows = self._database.execute(text, name="unjudged_singles")
+        self._judge(
+            [
+                (rule, *signatures)
+                for pattern, *signatures in rows
+                for rule in self._rules_of[pattern]
+            ]
+        )
+        is_subset = rules is not None and rules != self.compiled.single_rules
+        only = f" AND {is_one_of('i.rule', sorted(rules or ()))}" if is_subset else ""
         return self._fill_applications(self._single_text.format(only=only), f"[{self._leaves}]")
 
     def multi(self, since: int, most: int, rules: frozenset[int] | None = None) -> int:
@@ -100,7 +106,7 @@ class Matcher:
 
         Args:
             most: of a rule with more than twice as many, about as many come first. The others are left
-                to ``rest``: of millions that have no room, the order need not be known.
+                to ``rest``: of millions beyond the node budget, the order need not be known.
             rules: those that take part; None for all of them.
         """
         self._has_rest = False
@@ -115,7 +121,7 @@ class Matcher:
         return self._fill_applications(text, "p.b") or self.rest()
 
     def rest(self) -> int:
-        """Fill ``application`` with what the last search has found and not given; return how many."""
+        """Fill ``application`` with what the last search has found and not returned; return how many."""
         if not self._has_rest:
             return 0
         self._has_rest = False
@@ -158,9 +164,9 @@ class Matcher:
             return 0
         started = time.perf_counter()
         self._serves = phase_rules(self.compiled, multi=phase == "multi")
-        found = self._fill("match", search_query(live, self.compiled, phase), since=since)
+        count = self._fill("match", search_query(live, self.compiled, phase), since=since)
         self._share_time(live, rules, time.perf_counter() - started)
-        return found
+        return count
 
     def _fill(self, table: str, query: str, **params: int) -> int:
         """Make a temporary table of a query's rows; return how many."""
@@ -187,22 +193,22 @@ class Matcher:
         self, live: list[LiveSkeleton], rules: frozenset[int] | None, seconds: float
     ) -> None:
         """Share the seconds of a search among the rules that it served."""
-        patterns = {row[0] for each in live for row in each.rows}
+        patterns = {row[0] for skeleton in live for row in skeleton.rows}
         served = [
-            r.number
+            r.id
             for r in self.compiled.rules
-            if patterns.intersection(r.patterns) and (rules is None or r.number in rules)
+            if patterns.intersection(r.patterns) and (rules is None or r.id in rules)
         ]
-        for number in served:
-            self.rule_seconds[number] = self.rule_seconds.get(number, 0.0) + seconds / len(served)
+        for rule_id in served:
+            self.rule_seconds[rule_id] = self.rule_seconds.get(rule_id, 0.0) + seconds / len(served)
 
     def _insert_joins(self) -> None:
         joined = [(g, self.compiled.rule(n)) for g in self.compiled.joins for n in g.rules]
         self._database.insert(
             "rule_join",
             {
-                "join_group": [g.number for g, _ in joined],
-                "rule": [r.number for _, r in joined],
+                "join_group": [g.id for g, _ in joined],
+                "rule": [r.id for _, r in joined],
                 "first_pattern": [r.patterns[0] for _, r in joined],
                 "second_pattern": [r.patterns[1] for _, r in joined],
                 "is_symmetric": [r.rule.symmetric for _, r in joined],
@@ -215,7 +221,7 @@ class Matcher:
         self._database.insert(
             "rule",
             {
-                "id": [r.number for r in compiled.rules],
+                "id": [r.id for r in compiled.rules],
                 "name": [r.name for r in rules],
                 "law": [r.law for r in rules],
                 "sources": [len(r.sources) for r in rules],

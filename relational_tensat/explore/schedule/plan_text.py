@@ -31,12 +31,12 @@ class _Parser:
         self._text = text
         self._tokens: list[tuple[str, int]] = []
         end = 0
-        while rest := text[end:].strip():
+        while remainder := text[end:].strip():
             match = _TOKEN.match(text, end)
             if match is None:
-                self._end = text.index(rest, end)
+                self._end = text.index(remainder, end)
                 self._fail(
-                    f"{rest[0]!r}, expected a ruleset, saturate(…) or repeat N (…)", self._end
+                    f"{remainder[0]!r}, expected a ruleset, saturate(…) or repeat N (…)", self._end
                 )
             self._tokens.append((match[1], match.start(1)))
             end = match.end()
@@ -63,8 +63,8 @@ class _Parser:
         if token == "(":
             return self._body()
         if token in ("", ")", ";", "+"):
-            found = repr(token) if token else "the end"
-            self._fail(f"{found}, expected a ruleset, saturate(…) or repeat N (…)", place)
+            token_text = repr(token) if token else "the end"
+            self._fail(f"{token_text}, expected a ruleset, saturate(…) or repeat N (…)", place)
         self._take()
         if token == "saturate":
             return Saturate(self._body())

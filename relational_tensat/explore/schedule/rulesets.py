@@ -19,17 +19,17 @@ def rules_by_ruleset(rules: Sequence[Rule]) -> dict[str, tuple[str, ...]]:
     ``(ruleset NAME …)``. It is a ruleset itself, as is each family ``NAME[…]``. Where two have a name,
     the first of these has it: a file ``multi.rules`` is no ruleset.
     """
-    named: dict[str, list[str]] = {name: [] for name in BUILT_IN}
+    built_in: dict[str, list[str]] = {name: [] for name in BUILT_IN}
     own: dict[str, list[str]] = {}
     single: dict[str, list[str]] = {}
     for rule in rules:
-        named["all"].append(rule.name)
-        named["multi" if rule.is_multi else "single"].append(rule.name)
+        built_in["all"].append(rule.name)
+        built_in["multi" if rule.is_multi else "single"].append(rule.name)
         for name in dict.fromkeys((*rule.rulesets, rule.family)):
             own.setdefault(name, []).append(rule.name)
         for name in dict.fromkeys((rule.name, rule.name.partition("[")[0])):
             single.setdefault(name, []).append(rule.name)
-    return {name: tuple(members) for name, members in (single | own | named).items() if name}
+    return {name: tuple(members) for name, members in (single | own | built_in).items() if name}
 
 
 def check_rulesets(plan: Plan, rules: Sequence[Rule]) -> None:
@@ -38,7 +38,7 @@ def check_rulesets(plan: Plan, rules: Sequence[Rule]) -> None:
     Raises:
         UsageError: one does not exist; names the nearest.
     """
-    known = rules_by_ruleset(rules)
+    rulesets = rules_by_ruleset(rules)
     for name in rulesets_of(plan):
-        if name not in known:
-            raise UsageError(f"schedule: no ruleset or rule {name!r}{nearest(name, known)}")
+        if name not in rulesets:
+            raise UsageError(f"schedule: no ruleset or rule {name!r}{nearest(name, rulesets)}")

@@ -48,11 +48,11 @@ def explore(
     """Grow an e-graph by rules until it is saturated, has what is looked for, or a limit is reached.
 
     Args:
-        options: the limits, and how it goes on until then; ``blocks`` is for ``explore_blocks``.
+        options: the limits, and how exploration proceeds until then; ``blocks`` is for ``explore_blocks``.
         progress: called after every iteration.
         until: asked after every iteration whether the e-graph has what is looked for (the stop reason
             ``goal``).
-        after: called with its number after every iteration that another one follows; what it returns
+        after: called with its index after every iteration that another one follows; what it returns
             is a reason to stop there. Its time counts as exploration's.
         start: where another process left an exploration of this e-graph by these rules; it is resumed
             there, all but the time limit as if nothing had happened. ``after`` is then called
@@ -120,8 +120,8 @@ class _Saturation:
         world.steps = start.iteration
         world.note_matched(compiled.single_rules, start.since_single)
         world.note_matched(compiled.multi_rules, start.since_multi)
-        numbered = enumerate(start.rule_seconds, start=start.first_rule)
-        world.matcher.rule_seconds = {rule: seconds for rule, seconds in numbered if seconds}
+        rule_seconds = enumerate(start.rule_seconds, start=start.first_rule)
+        world.matcher.rule_seconds = {rule: seconds for rule, seconds in rule_seconds if seconds}
 
     def run(
         self,
@@ -130,17 +130,17 @@ class _Saturation:
         after: Callable[[int], str | None] | None,
     ) -> Exploration:
         guard = self._watch.guard(self._database.interrupt, self._options.time_limit_s)
-        done = self._state.iteration
+        iteration = self._state.iteration
         reason = "schedule" if self._schedule and self._schedule.rules is None else None
         with guard.watching():
-            if done:
-                reason = self._follow(done, self._state.stopped or reason, guard, until, after)
-            while reason is None and done < self._options.iterations:
-                done += 1
-                reason = self._iterate(done, guard)
+            if iteration:
+                reason = self._follow(iteration, self._state.stopped or reason, guard, until, after)
+            while reason is None and iteration < self._options.iterations:
+                iteration += 1
+                reason = self._iterate(iteration, guard)
                 if progress is not None:
                     progress(self._journal.log[-1])
-                reason = self._follow(done, reason, guard, until, after)
+                reason = self._follow(iteration, reason, guard, until, after)
         self._database.resume()
         return self._finish(reason or "iterations")
 
@@ -152,7 +152,7 @@ class _Saturation:
         until: Callable[[EGraph], bool] | None,
         after: Callable[[int], str | None] | None,
     ) -> str | None:
-        """Do what follows an iteration; return the reason to stop, or None to go on."""
+        """Do what follows an iteration; return the reason to stop, or None to continue."""
         if reason in (None, "saturated", "schedule") and self._is_reached(until):
             return "goal"
         if reason is not None or iteration >= self._options.iterations:
@@ -172,7 +172,7 @@ class _Saturation:
             return False  # the next iteration says why
 
     def _iterate(self, iteration: int, guard: Guard) -> str | None:
-        """Run one iteration and log it; return the reason to stop, or None to go on."""
+        """Run one iteration and log it; return the reason to stop, or None to continue."""
         self._iteration_started = time.perf_counter()
         self._statements_before = self._database.statements
         while True:
@@ -238,14 +238,16 @@ class _Saturation:
             return False
         if self._options.multi_schedule == "first":
             return iteration <= self._options.multi_iterations
-        left = self._state.multi_done < self._options.multi_iterations
-        return left and (iteration == 1 or self._state.quiet)
+        has_iterations = self._state.multi_done < self._options.multi_iterations
+        return has_iterations and (iteration == 1 or self._state.quiet)
 
     def _budget(self) -> Budget:
         """Return what the next iteration may build: multi-pattern rules leave some of it to the others."""
         limit, state = self._options.node_limit, self._state
-        enough = max(scarce_budget(state.original, limit), self._egraph.e_nodes)
-        return Budget(limit, self._multi_budget(), whole_above=None if state.scarce else enough)
+        whole_above = max(scarce_budget(state.original, limit), self._egraph.e_nodes)
+        return Budget(
+            limit, self._multi_budget(), whole_above=None if state.scarce else whole_above
+        )
 
     def _multi_budget(self) -> int:
         """Return the most e-nodes that multi-pattern rules may leave."""
@@ -260,8 +262,8 @@ class _Saturation:
             return "nodes"
         if self._schedule is not None:
             self._schedule.note(not delta.is_empty)
-            ended = "nodes" if state.left_out else "schedule"
-            return "" if self._schedule.rules is not None else ended
+            reason = "nodes" if state.left_out else "schedule"
+            return "" if self._schedule.rules is not None else reason
         if not state.quiet or self._wants_multi(state.iteration + 1):
             return ""
         return "nodes" if state.left_out else "saturated"
@@ -285,7 +287,7 @@ class _Saturation:
             return
         state, seconds = self._state, self._world.matcher.rule_seconds
         rules = self._world.rules.rules
-        state.rule_seconds = [seconds.get(rule.number, 0.0) for rule in rules]
+        state.rule_seconds = [seconds.get(rule.id, 0.0) for rule in rules]
         self._egraph.catalogue.flush(self._database)
         self._journal.write(self._database)
         write_checkpoint(self._egraph, state)

@@ -22,8 +22,8 @@ def begin_schedule(world: World, text: str) -> Schedule:
     rules = [compiled.rule for compiled in world.rules.rules]
     plan = parse_schedule(text)
     check_rulesets(plan, rules)
-    named = rules_by_ruleset(rules)
-    return Schedule(plan, lambda name: world.rules.named(*named[name]))
+    rule_names = rules_by_ruleset(rules)
+    return Schedule(plan, lambda name: world.rules.named(*rule_names[name]))
 
 
 def resume_schedule(
@@ -46,9 +46,9 @@ def resume_schedule(
 
 def _additions(log: Iterable[IterationReport], start: Checkpoint) -> Iterator[bool]:
     """Yield whether each complete iteration added something."""
-    done = [entry for entry in log if entry.iteration <= start.iteration]
-    sizes = pairwise([start.original, *(entry.e_nodes for entry in done)])
-    for entry, (before, after) in zip(done, sizes, strict=True):
+    entries = [entry for entry in log if entry.iteration <= start.iteration]
+    sizes = pairwise([start.original, *(entry.e_nodes for entry in entries)])
+    for entry, (before, after) in zip(entries, sizes, strict=True):
         yield entry.unions > 0 or after != before
 
 

@@ -17,21 +17,21 @@ def cut_into_atoms(graph: LoadedGraph) -> list[list[int]]:
     what the graph returns with the last atom.
     """
     computed = [
-        number
-        for number in graph.nodes
-        if number in graph.on_inputs and not graph.is_leaf(number) and number not in graph.gathering
+        node
+        for node in graph.nodes
+        if node in graph.on_inputs and not graph.is_leaf(node) and node not in graph.gathering
     ]
-    last_use = {child: number for number in computed for child in graph.nodes[number].children}
+    last_use = {child: node for node in computed for child in graph.nodes[node].children}
     atoms: list[list[int]] = [[]]
     alive: set[int] = set()
-    for number in computed:
-        atoms[-1].append(number)
+    for node in computed:
+        atoms[-1].append(node)
         alive.difference_update(
-            child for child in graph.nodes[number].children if last_use[child] == number
+            child for child in graph.nodes[node].children if last_use[child] == node
         )
-        if number in last_use:
-            alive.add(number)
-        if alive == {number} and graph.is_tensor(number):
+        if node in last_use:
+            alive.add(node)
+        if alive == {node} and graph.is_tensor(node):
             atoms.append([])
     if not atoms[-1]:
         atoms.pop()
@@ -43,10 +43,10 @@ def _with_the_rest(graph: LoadedGraph, atoms: list[list[int]]) -> list[list[int]
     if not atoms:
         return []
     last = len(atoms) - 1
-    place = {number: index for index, atom in enumerate(atoms) for number in atom}
-    for number in reversed(graph.nodes):
-        if not graph.is_leaf(number) and number not in place:
-            users = [place[user] for user in graph.consumers[number]]
-            place[number] = min(users, default=last)
-            atoms[place[number]].append(number)
+    place = {node: index for index, atom in enumerate(atoms) for node in atom}
+    for node in reversed(graph.nodes):
+        if not graph.is_leaf(node) and node not in place:
+            users = [place[user] for user in graph.consumers[node]]
+            place[node] = min(users, default=last)
+            atoms[place[node]].append(node)
     return [sorted(atom) for atom in atoms]

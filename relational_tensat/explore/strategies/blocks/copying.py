@@ -12,30 +12,30 @@ from relational_tensat.egraph.cycles import filter_cycles
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.rebuild import rebuild
 from relational_tensat.explore.compile.compiled import CompiledRules
-from relational_tensat.explore.strategies.blocks.found import Found
 from relational_tensat.explore.strategies.blocks.images import Images
 from relational_tensat.explore.strategies.blocks.representative import Representative
 from relational_tensat.explore.strategies.blocks.rows import RowWriter
 from relational_tensat.explore.strategies.blocks.signatures import Signatures, copy_rules
+from relational_tensat.explore.strategies.blocks.window_rows import WindowRows
 
 
-def most_copies(images: Images, representative: Representative, found: Found) -> int:
+def most_copies(images: Images, representative: Representative, rows: WindowRows) -> int:
     """Return how many e-nodes copying makes, before those that unions make equal become one."""
     count = 0
     for copies in images.copies:
         new = (
-            found.owner[row[1]] == copies.kind and row[0] not in copies.overlap.twins
-            for row in found.nodes
+            rows.owner[row[1]] == copies.kind and row[0] not in copies.overlap.counterparts
+            for row in rows.nodes
             if row[0] > representative.last
         )
         count += sum(new) * len(copies.places)
     return count
 
 
-def copy_found(
+def copy_windows(
     egraph: EGraph,
     representative: Representative,
-    found: Found,
+    rows: WindowRows,
     images: Images,
     compiled: CompiledRules,
     iteration: int,
@@ -50,9 +50,9 @@ def copy_found(
     """
     database, before = egraph.database, egraph.e_nodes
     signatures = Signatures(representative, egraph)
-    signatures.intern(row[2] for row in found.nodes)
+    signatures.intern(row[2] for row in rows.nodes)
     copy_rules(egraph, representative, signatures, compiled)
-    writer = RowWriter(database, representative, found, images, egraph.next_id)
+    writer = RowWriter(database, representative, rows, images, egraph.next_id)
     writer.classes(signatures)
     writer.nodes(signatures, egraph.catalogue.heads, egraph.clock)
     egraph.next_id += images.count

@@ -36,25 +36,25 @@ def part_of(graph: LoadedGraph, nodes: Sequence[int], mark: int = 0) -> Part:
         nodes: in ascending order; no leaves.
         mark: one of them whose place is part of the form.
     """
-    local = {number: index for index, number in enumerate(nodes)}
+    local = {node: index for index, node in enumerate(nodes)}
     free: dict[int, int] = {}
     constants: dict[int, None] = {}
     form: list[object] = []
 
-    def operand(number: int) -> object:
-        if number in local:
-            return local[number]
-        if graph.is_constant(number):
-            constants[number] = None
-            return "constant", graph.nodes[number].signature
-        if number not in free:
-            free[number] = len(free)
-        kind = "value" if not graph.is_leaf(number) else graph.op(number)
-        known = number not in graph.on_inputs
-        return kind, known, graph.type_number(number), free[number]
+    def operand(node: int) -> object:
+        if node in local:
+            return local[node]
+        if graph.is_constant(node):
+            constants[node] = None
+            return "constant", graph.nodes[node].signature
+        if node not in free:
+            free[node] = len(free)
+        kind = "value" if not graph.is_leaf(node) else graph.op(node)
+        is_known = node not in graph.on_inputs
+        return kind, is_known, graph.type_id(node), free[node]
 
-    for number in nodes:
-        signature, children = graph.nodes[number]
+    for node in nodes:
+        signature, children = graph.nodes[node]
         form.append((signature, *map(operand, children)))
     form.append(local.get(mark))
     return Part(tuple(nodes), tuple(free), tuple(constants), tuple(form))

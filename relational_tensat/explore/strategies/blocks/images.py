@@ -1,6 +1,6 @@
 """Which class of the graph each class of a window is, at each place where the window stands.
 
-For every place there is a vector: by the number of a class in the windows' e-graph, its number in the
+For every place there is a vector: by the id of a class in the windows' e-graph, its id in the
 graph's. So the rows of a window become those of all its places by indexing into these vectors.
 
 Height labels become those of the windows, one above the other: at place n (from 0), what is not above a
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.explore.strategies.blocks.found import SHARED, Found
 from relational_tensat.explore.strategies.blocks.overlap import Overlap, find_overlap
 from relational_tensat.explore.strategies.blocks.partition import Plan
 from relational_tensat.explore.strategies.blocks.representative import Representative
+from relational_tensat.explore.strategies.blocks.window_rows import SHARED, WindowRows
 
 Ints = NDArray[np.int64]
 
@@ -35,7 +35,7 @@ class Copies:
 
     Attributes:
         kind: of the windows; or ``SHARED``, for what belongs to all windows and is copied once.
-        places: their numbers, from 0.
+        places: their indices, from 0.
         new: the classes that copying makes at each of them.
         overlap: what the window before has of it already.
     """
@@ -63,41 +63,43 @@ class Images:
     count: int
 
 
-def find_images(plan: Plan, representative: Representative, found: Found, next_id: int) -> Images:
+def find_images(
+    plan: Plan, representative: Representative, rows: WindowRows, next_id: int
+) -> Images:
     """Return the images of all classes.
 
     Args:
-        next_id: the number of the first class that is made.
+        next_id: the id of the first class that is made.
 
     Raises:
         TooHigh: height labels do not suffice for all places.
     """
-    shared = _new_classes(found, SHARED, representative.last)
-    classes = np.zeros((len(plan.windows), max(found.root) + 1), dtype=np.int64)
+    shared = _new_classes(rows, SHARED, representative.last)
+    classes = np.zeros((len(plan.windows), max(rows.root) + 1), dtype=np.int64)
     classes[:, shared] = next_id + np.arange(len(shared))
-    for there, here in representative.constants.items():
-        classes[:, here] = there
-    following = next_id + len(shared)
+    for constant, copy in representative.constants.items():
+        classes[:, copy] = constant
+    next_class = next_id + len(shared)
     contexts: dict[tuple[int, int], _Context] = {}
     for place, window in enumerate(plan.windows):
         pair = (plan.windows[place - 1].kind if place else SHARED, window.kind)
         if pair not in contexts:
-            contexts[pair] = _context(plan, representative, found, place)
+            contexts[pair] = _context(plan, representative, rows, place)
         context = contexts[pair]
         context.places.append(place)
-        classes[place, context.taken] = classes[place - 1, context.taken_from]
-        classes[place, context.new] = following + np.arange(len(context.new))
+        classes[place, context.common] = classes[place - 1, context.counterparts]
+        classes[place, context.new] = next_class + np.arange(len(context.new))
         placed = representative.placed[window.kind]
         classes[place, list(placed.nodes)] = window.part.nodes
         classes[place, list(placed.free)] = window.part.free
-        following += len(context.new)
+        next_class += len(context.new)
     copies = [Copies(SHARED, np.array([0]), shared, Overlap({}, {}))]
     copies += [
         Copies(kind, np.array(context.places), context.new, context.overlap)
         for (_, kind), context in contexts.items()
     ]
-    labels = _labels(plan, representative, found, classes)
-    return Images(copies, classes, labels, following - next_id)
+    labels = _labels(plan, representative, rows, classes)
+    return Images(copies, classes, labels, next_class - next_id)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,51 +108,52 @@ class _Context:
 
     overlap: Overlap
     new: Ints
-    taken: Ints
-    taken_from: Ints
+    common: Ints
+    counterparts: Ints
     places: list[int]
 
 
-def _context(plan: Plan, representative: Representative, found: Found, place: int) -> _Context:
-    overlap = find_overlap(plan, representative, found, place)
-    there = {row[0] for row in found.nodes}
-    new, taken, taken_from = [], [], []
-    for number in _new_classes(found, plan.windows[place].kind, representative.last).tolist():
-        source = overlap.twins.get(number)
-        if source is None and number not in there:  # its e-node has become equal to another
-            source = overlap.same.get(found.root[number])
-        if source is None:
-            new.append(number)
+def _context(plan: Plan, representative: Representative, rows: WindowRows, place: int) -> _Context:
+    overlap = find_overlap(plan, representative, rows, place)
+    node_ids = {row[0] for row in rows.nodes}
+    new, common, counterparts = [], [], []
+    for class_id in _new_classes(rows, plan.windows[place].kind, representative.last).tolist():
+        counterpart = overlap.counterparts.get(class_id)
+        if counterpart is None and class_id not in node_ids:
+            # its e-node has become equal to another
+            counterpart = overlap.same.get(rows.root[class_id])
+        if counterpart is None:
+            new.append(class_id)
         else:
-            taken.append(number)
-            taken_from.append(source)
-    arrays = [np.array(each, dtype=np.int64) for each in (new, taken, taken_from)]
+            common.append(class_id)
+            counterparts.append(counterpart)
+    arrays = [np.array(ids, dtype=np.int64) for ids in (new, common, counterparts)]
     return _Context(overlap, arrays[0], arrays[1], arrays[2], [])
 
 
-def _new_classes(found: Found, kind: int, last: int) -> Ints:
+def _new_classes(rows: WindowRows, kind: int, last: int) -> Ints:
     return np.array(
-        [number for number, owner in found.owner.items() if owner == kind and number > last],
+        [class_id for class_id, owner in rows.owner.items() if owner == kind and class_id > last],
         dtype=np.int64,
     )
 
 
-def _labels(plan: Plan, representative: Representative, found: Found, classes: Ints) -> Ints:
+def _labels(plan: Plan, representative: Representative, rows: WindowRows, classes: Ints) -> Ints:
     """Return the height label of each class of the graph: of those at several places, the highest.
 
     Raises:
         TooHigh: labels do not suffice for all places.
     """
     heights = np.zeros(classes.shape[1], dtype=np.int64)
-    heights[list(found.height)] = list(found.height.values())
+    heights[list(rows.height)] = list(rows.height.values())
     step = int(heights.max()) + 1
     if step * (len(plan.windows) + 2) > _MOST_HEIGHT:
         raise TooHigh
     labels = np.zeros(int(classes.max()) + 1, dtype=np.int64)
     for place, window in enumerate(plan.windows):
         placed = representative.placed[window.kind]
-        base = max((found.height[each] for each in placed.bases), default=0)
-        middle = found.height[placed.middle]
+        base = max((rows.height[leaf] for leaf in placed.bases), default=0)
+        middle = rows.height[placed.middle]
         own = heights.copy()
         own[heights > base] += place * step - base
         own[heights > middle] += step - (middle - base)

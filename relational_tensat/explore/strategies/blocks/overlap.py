@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from relational_tensat.explore.strategies.blocks.forms import Part
-from relational_tensat.explore.strategies.blocks.found import SHARED, Found
 from relational_tensat.explore.strategies.blocks.partition import Plan
 from relational_tensat.explore.strategies.blocks.representative import Placed, Representative
+from relational_tensat.explore.strategies.blocks.window_rows import SHARED, WindowRows
 
 #: (signature, classes of the children): of one window there is one e-node with it.
 _Key: TypeAlias = tuple[int, ...]
@@ -26,39 +26,46 @@ class Overlap:
 
     Attributes:
         same: by canonical class of the window, the class of the window before that it is.
-        twins: by e-node that is in both, its number in the window before.
+        counterparts: by e-node that is in both, its id in the window before.
     """
 
     same: dict[int, int]
-    twins: dict[int, int]
+    counterparts: dict[int, int]
 
 
-def find_overlap(plan: Plan, representative: Representative, found: Found, place: int) -> Overlap:
+def find_overlap(
+    plan: Plan, representative: Representative, rows: WindowRows, place: int
+) -> Overlap:
     """Return what the window at a place (from 0) has in common with the one before; at 0, nothing."""
     if place == 0:
         return Overlap({}, {})
     before, window = plan.windows[place - 1], plan.windows[place]
     placed = representative.placed
-    there = dict(_images(before.part, placed[before.kind]))
-    same = {number: number for number in set(found.root.values()) if found.owner[number] == SHARED}
-    for number, here in _images(window.part, placed[window.kind]):
-        if number in there:
-            same[found.root[here]] = found.root[there[number]]
-    known = {_key(row): row for row in found.nodes if found.owner[row[1]] in (before.kind, SHARED)}
-    waiting = [row for row in found.nodes if found.owner[row[1]] == window.kind]
-    twins: dict[int, int] = {}
+    images_before = dict(_images(before.part, placed[before.kind]))
+    same = {node: node for node in set(rows.root.values()) if rows.owner[node] == SHARED}
+    for node, image in _images(window.part, placed[window.kind]):
+        if node in images_before:
+            same[rows.root[image]] = rows.root[images_before[node]]
+    rows_by_key = {
+        _key(row): row for row in rows.nodes if rows.owner[row[1]] in (before.kind, SHARED)
+    }
+    waiting = [row for row in rows.nodes if rows.owner[row[1]] == window.kind]
+    counterparts: dict[int, int] = {}
     count = -1
-    while count < len(twins):
-        count = len(twins)
-        left = []
+    while count < len(counterparts):
+        count = len(counterparts)
+        unmatched = []
         for row in waiting:
-            twin = _twin(row, same, known)
-            if twin is None:
-                left.append(row)
-            elif same.setdefault(row[1], twin[1]) == twin[1] and twin[-1] <= row[-1]:
-                twins[row[0]] = twin[0]
-        waiting = left
-    return Overlap(same, twins)
+            counterpart = _counterpart(row, same, rows_by_key)
+            if counterpart is None:
+                unmatched.append(row)
+            elif (
+                same.setdefault(row[1], counterpart[1]) == counterpart[1]
+                and counterpart[-1] <= row[-1]
+            ):
+                counterparts[row[0]] = counterpart[0]
+        waiting = unmatched
+    return Overlap(same, counterparts)
 
 
 def _images(part: Part, placed: Placed) -> Iterator[tuple[int, int]]:
@@ -70,8 +77,8 @@ def _key(row: tuple[Any, ...]) -> _Key:
     return row[2:8]
 
 
-def _twin(
-    row: tuple[Any, ...], same: dict[int, int], known: dict[_Key, tuple[Any, ...]]
+def _counterpart(
+    row: tuple[Any, ...], same: dict[int, int], rows_by_key: dict[_Key, tuple[Any, ...]]
 ) -> tuple[Any, ...] | None:
     children = [same.get(child, -1) if child else 0 for child in row[3:8]]
-    return None if -1 in children else known.get((row[2], *children))
+    return None if -1 in children else rows_by_key.get((row[2], *children))

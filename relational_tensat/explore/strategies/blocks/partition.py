@@ -24,7 +24,7 @@ class Window:
     """Two consecutive segments.
 
     Attributes:
-        kind: the number of its form, from 0.
+        kind: the index of its form, from 0.
         middle: the e-node that the second segment continues from.
     """
 
@@ -55,7 +55,7 @@ class Plan:
     @property
     def graph_nodes(self) -> int:
         """E-nodes of the original graph in all windows, each once."""
-        return len({number for window in self.windows for number in window.part.nodes})
+        return len({node for window in self.windows for node in window.part.nodes})
 
 
 def make_plan(graph: LoadedGraph, least_nodes: int | None = None) -> Plan | None:
@@ -68,8 +68,8 @@ def make_plan(graph: LoadedGraph, least_nodes: int | None = None) -> Plan | None
     """
     least_nodes = LEAST_NODES if least_nodes is None else least_nodes
     atoms = cut_into_atoms(graph)
-    numbers: dict[Form, int] = {}
-    forms = [numbers.setdefault(part_of(graph, atom).form, len(numbers)) for atom in atoms]
+    form_ids: dict[Form, int] = {}
+    forms = [form_ids.setdefault(part_of(graph, atom).form, len(form_ids)) for atom in atoms]
     runs = find_runs(forms, [len(atom) for atom in atoms], least_nodes)
     if not runs:
         return None
@@ -105,14 +105,14 @@ def _may_join_far(graph: LoadedGraph, segments: list[list[list[int]]]) -> bool:
     other, so that joining them closes a cycle; but not so where the graph returns what a segment
     computes beside what the next one continues from.
     """
-    returned = {child for number in graph.gathering for child in graph.nodes[number].children}
+    returned = {child for node in graph.gathering for child in graph.nodes[node].children}
     if len(returned - graph.gathering) < 2:
         return False
     users: dict[int, set[int]] = {}
     for index, segment in enumerate(segments):
         for atom in segment:
-            for number in atom:
-                for child in graph.nodes[number].children:
+            for node in atom:
+                for child in graph.nodes[node].children:
                     if graph.is_leaf(child):
                         users.setdefault(child, set()).add(index)
     return any(max(places) - min(places) > 1 for places in users.values())
@@ -123,8 +123,8 @@ def _windows(graph: LoadedGraph, segments: list[list[list[int]]]) -> list[Window
     kinds: dict[Form, int] = {}
     windows = []
     for first, second in pairwise(segments):
-        nodes = sorted(number for atom in (*first, *second) for number in atom)
-        middle = max(number for number in first[-1] if number in graph.on_inputs)
+        nodes = sorted(node for atom in (*first, *second) for node in atom)
+        middle = max(node for node in first[-1] if node in graph.on_inputs)
         part = part_of(graph, nodes, middle)
         windows.append(Window(part, kinds.setdefault(part.form, len(kinds)), middle))
     return windows

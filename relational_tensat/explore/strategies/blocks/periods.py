@@ -30,21 +30,21 @@ def find_runs(forms: Sequence[int], sizes: Sequence[int], least: int) -> list[Ru
     """Return disjoint runs, in order: the largest first found, then the largest on either side of it.
 
     Args:
-        forms: equal numbers are equal elements.
+        forms: equal integers are equal elements.
         sizes: how many e-nodes an element is.
         least: so many e-nodes a piece has at least; shorter periods are taken several times.
     """
     elements = np.asarray(forms, dtype=np.int64)
     weight = np.concatenate([[0], np.cumsum(np.asarray(sizes, dtype=np.int64))])
-    found: list[Run] = []
+    runs: list[Run] = []
     waiting = [(0, len(forms))]
     while waiting:
         low, high = waiting.pop()
         run = _largest(elements, weight, low, high, least)
         if run is not None:
-            found.append(run)
+            runs.append(run)
             waiting += [(low, run.start), (run.end, high)]
-    return sorted(found, key=lambda run: run.start)
+    return sorted(runs, key=lambda run: run.start)
 
 
 def _largest(
@@ -61,8 +61,8 @@ def _largest(
         edges = np.flatnonzero(np.diff(np.concatenate([[False], equal, [False]])))
         for begin, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             start = low + begin
-            one = int(weight[start + period] - weight[start])
-            length = period * max(1, math.ceil(least / max(one, 1)))
+            size = int(weight[start + period] - weight[start])
+            length = period * max(1, math.ceil(least / max(size, 1)))
             count = (end - begin + period) // length
             covered = int(weight[start + length * count] - weight[start]) if count else 0
             if count >= LEAST_REPEATS and covered > most:

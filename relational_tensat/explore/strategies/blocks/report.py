@@ -1,4 +1,4 @@
-"""What exploring by blocks did, as it is told."""
+"""What exploring by blocks did, as it is reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BlocksReport:
 
     @property
     def text(self) -> str:
-        """Say it in a line."""
+        """What is reported of it, in a line."""
         return (
             f"blocks: explored {self.distinct} distinct of {self.blocks}"
             f" ({self.explored} of {self.places} pairs of neighbours), reused: {self.copied} e-nodes copied"

@@ -45,7 +45,7 @@ class Representative:
     Attributes:
         placed: by the windows' kind.
         constants: e-nodes of the graph that are constants, and the e-nodes that they are here.
-        last: the highest number of an e-node before anything is explored.
+        last: the highest id of an e-node before anything is explored.
     """
 
     egraph: EGraph
@@ -55,23 +55,23 @@ class Representative:
 
 
 def build_representative(
-    graph: LoadedGraph, plan: Plan, whole: EGraph, database: Database
+    graph: LoadedGraph, plan: Plan, original: EGraph, database: Database
 ) -> Representative:
     """Put a plan's windows into the tables of a new database, and return their e-graph.
 
     Args:
-        whole: the e-graph of the graph itself.
+        original: the e-graph of the graph itself.
     """
-    database.stopwatch = whole.database.stopwatch
-    return _Builder(graph, whole, EGraph(whole.graph, database)).build(plan)
+    database.stopwatch = original.database.stopwatch
+    return _Builder(graph, original, EGraph(original.graph, database)).build(plan)
 
 
 class _Builder:
-    def __init__(self, graph: LoadedGraph, whole: EGraph, egraph: EGraph) -> None:
+    def __init__(self, graph: LoadedGraph, original: EGraph, egraph: EGraph) -> None:
         self._graph = graph
-        self._whole = whole
+        self._original = original
         self._egraph = egraph
-        self._found = Representative(egraph)
+        self._representative = Representative(egraph)
         self._signatures: list[int] = []
         self._children: list[tuple[int, ...]] = []
         self._heights: list[int] = []
@@ -80,60 +80,62 @@ class _Builder:
         results: list[int] = []
         for window in plan.kinds:
             placed = self._place(window, results)
-            self._found.placed.append(placed)
-            used = {child for node in placed.nodes for child in self._children[node - 1]}
-            results = [node for node in placed.nodes if node not in used]
-        self._found.last = len(self._signatures)
+            self._representative.placed.append(placed)
+            operands = {child for node in placed.nodes for child in self._children[node - 1]}
+            results = [node for node in placed.nodes if node not in operands]
+        self._representative.last = len(self._signatures)
         self._write()
-        return self._found
+        return self._representative
 
-    def _place(self, window: Window, before: Sequence[int]) -> Placed:
+    def _place(self, window: Window, results: Sequence[int]) -> Placed:
         part = window.part
-        local = {number: self._constant(number) for number in part.constants}
-        values = [number for number in part.free if self._is_value(number)]
-        barrier = dict(zip(values, self._barrier(values, before, window.kind), strict=True))
-        for index, number in enumerate(part.free):
-            local[number] = barrier.get(number) or self._leaf(number, f"{window.kind}.{index}")
-        for number in part.nodes:
-            signature, children = self._graph.nodes[number]
-            symbol = self._whole.catalogue.symbol_of(signature)
+        local = {node: self._constant(node) for node in part.constants}
+        values = [node for node in part.free if self._is_value(node)]
+        barrier = dict(zip(values, self._barrier(values, results, window.kind), strict=True))
+        for index, node in enumerate(part.free):
+            local[node] = barrier.get(node) or self._leaf(node, f"{window.kind}.{index}")
+        for node in part.nodes:
+            signature, children = self._graph.nodes[node]
+            symbol = self._original.catalogue.symbol_of(signature)
             operands = [local[child] for child in children]
-            local[number] = self._add(symbol.op, dict(symbol.attrs), operands)
+            local[node] = self._add(symbol.op, dict(symbol.attrs), operands)
         return Placed(
-            tuple(local[number] for number in part.nodes),
-            tuple(local[number] for number in part.free),
+            tuple(local[node] for node in part.nodes),
+            tuple(local[node] for node in part.free),
             local[window.middle],
             tuple(barrier.values()),
         )
 
-    def _is_value(self, number: int) -> bool:
-        return number in self._graph.on_inputs and not self._graph.is_leaf(number)
+    def _is_value(self, node: int) -> bool:
+        return node in self._graph.on_inputs and not self._graph.is_leaf(node)
 
-    def _type(self, number: int) -> ValueType:
-        return self._whole.catalogue.type_of(self._graph.nodes[number].signature)
+    def _type(self, node: int) -> ValueType:
+        return self._original.catalogue.type_of(self._graph.nodes[node].signature)
 
-    def _constant(self, number: int) -> int:
-        found = self._found.constants.get(number)
-        if found is None:
-            symbol = self._whole.catalogue.symbol_of(self._graph.nodes[number].signature)
-            found = self._found.constants[number] = self._add(symbol.op, dict(symbol.attrs), ())
-        return found
+    def _constant(self, node: int) -> int:
+        copy = self._representative.constants.get(node)
+        if copy is None:
+            symbol = self._original.catalogue.symbol_of(self._graph.nodes[node].signature)
+            copy = self._representative.constants[node] = self._add(
+                symbol.op, dict(symbol.attrs), ()
+            )
+        return copy
 
-    def _leaf(self, number: int, name: str) -> int:
-        kind = self._type(number)
+    def _leaf(self, node: int, name: str) -> int:
+        kind = self._type(node)
         assert isinstance(kind, TensorType)  # see plan.make_plan
-        op = "input" if number in self._graph.on_inputs else "weight"
+        op = "input" if node in self._graph.on_inputs else "weight"
         return self._add(op, {"name": name, "dtype": kind.dtype, "shape": kind.shape}, ())
 
-    def _barrier(self, values: Sequence[int], before: Sequence[int], kind: int) -> list[int]:
+    def _barrier(self, values: Sequence[int], results: Sequence[int], kind: int) -> list[int]:
         """Add the operator that no rule knows, with a result for each of some values."""
         if not values:
             return []
-        operands = list(before)
+        operands = list(results)
         while len(operands) > CHILD_COLUMNS:
-            rest = self._add("noop", {}, operands[-CHILD_COLUMNS:])
-            operands[-CHILD_COLUMNS:] = [rest]
-        types = [self._type(number) for number in values]
+            gathering = self._add("noop", {}, operands[-CHILD_COLUMNS:])
+            operands[-CHILD_COLUMNS:] = [gathering]
+        types = [self._type(node) for node in values]
         attrs: Attrs = {
             "op_type": "window",
             "domain": "",
@@ -142,8 +144,8 @@ class _Builder:
             "out_types": tuple((t.dtype, t.shape) for t in types if isinstance(t, TensorType)),
             "key": str(kind),
         }
-        whole = self._add("opaque", attrs, operands)
-        return [self._add("part", {"index": index}, (whole,)) for index in range(len(values))]
+        opaque = self._add("opaque", attrs, operands)
+        return [self._add("part", {"index": index}, (opaque,)) for index in range(len(values))]
 
     def _add(self, op: str, attrs: Attrs, operands: Sequence[int]) -> int:
         catalogue = self._egraph.catalogue
@@ -156,10 +158,10 @@ class _Builder:
 
     def _write(self) -> None:
         egraph, count = self._egraph, len(self._signatures)
-        database, numbers, zeros = egraph.database, list(range(1, count + 1)), [0] * count
+        database, ids, zeros = egraph.database, list(range(1, count + 1)), [0] * count
         padded = [[*kids, *[0] * (CHILD_COLUMNS - len(kids))] for kids in self._children]
         types = [egraph.catalogue.signatures[s - 1].type for s in self._signatures]
-        no = [False] * count
+        falses = [False] * count
         database.begin()
         create_tables(database)
         egraph.catalogue.flush(database)
@@ -167,25 +169,25 @@ class _Builder:
         database.insert(
             "enode",
             {
-                "id": numbers,
-                "class": numbers,
+                "id": ids,
+                "class": ids,
                 "signature": self._signatures,
                 "head": zeros,
                 **{f"c{i}": column for i, column in enumerate(children)},
                 "iteration": zeros,
                 "rule": zeros,
                 "stamp": zeros,
-                "filtered": no,
+                "filtered": falses,
             },
         )
         database.insert(
             "eclass",
             {
-                "id": numbers,
-                "parent": numbers,
+                "id": ids,
+                "parent": ids,
                 "type": types,
                 "height": self._heights,
-                "weight_only": no,
+                "weight_only": falses,
             },
         )
         database.commit()

@@ -1,4 +1,4 @@
-"""What is found on the windows of recurring blocks, copied to all their places; see ``exploring``."""
+"""What the rules find on the windows of recurring blocks, copied to all their places; see ``exploring``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
 from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.outcome import Exploration, IterationReport
-from relational_tensat.explore.strategies.blocks.copying import copy_found, most_copies
-from relational_tensat.explore.strategies.blocks.found import Found, WindowsMet, read_found
+from relational_tensat.explore.strategies.blocks.copying import copy_windows, most_copies
 from relational_tensat.explore.strategies.blocks.images import Images, TooHigh, find_images
 from relational_tensat.explore.strategies.blocks.loaded import LoadedGraph
 from relational_tensat.explore.strategies.blocks.partition import Plan, make_plan
@@ -21,6 +20,11 @@ from relational_tensat.explore.strategies.blocks.report import BlocksReport
 from relational_tensat.explore.strategies.blocks.representative import (
     Representative,
     build_representative,
+)
+from relational_tensat.explore.strategies.blocks.window_rows import (
+    WindowRows,
+    WindowsMet,
+    read_rows,
 )
 from relational_tensat.explore.strategies.saturation import explore
 from relational_tensat.rules.model import Rule
@@ -36,7 +40,7 @@ class Reuse:
     """The exploration of a graph's windows, and what is copied of it.
 
     Attributes:
-        start: where exploration of the whole graph goes on; None if nothing was copied.
+        start: where exploration of the whole graph resumes; None if nothing was copied.
         stopped: why exploration of the windows ended, if not because there was nothing left to add.
     """
 
@@ -72,13 +76,13 @@ class Reuse:
 
     def _reuse(self, plan: Plan, representative: Representative) -> BlocksReport | None:
         started = time.perf_counter()
-        room = self._options.node_limit * plan.explored_nodes // plan.graph_nodes
-        if representative.egraph.e_nodes > room:
+        node_limit = self._options.node_limit * plan.explored_nodes // plan.graph_nodes
+        if representative.egraph.e_nodes > node_limit:
             return None
         exploration = explore(
             representative.egraph,
             self._rules,
-            replace(self._options, node_limit=room),
+            replace(self._options, node_limit=node_limit),
             progress=self._progress,
         )
         explored = time.perf_counter()
@@ -86,14 +90,14 @@ class Reuse:
         if exploration.stop_reason not in _USEFUL or not ended_early:
             return None
         try:
-            found = read_found(representative)
-            images = find_images(plan, representative, found, self._egraph.next_id)
+            rows = read_rows(representative)
+            images = find_images(plan, representative, rows, self._egraph.next_id)
         except (WindowsMet, TooHigh):
             return None
-        most = self._egraph.e_nodes + most_copies(images, representative, found)
+        most = self._egraph.e_nodes + most_copies(images, representative, rows)
         copied = None
         if most <= self._options.node_limit:
-            copied = self._copy(representative, found, images, exploration)
+            copied = self._copy(representative, rows, images, exploration)
         if copied is None:
             return None
         if exploration.stop_reason != "saturated":
@@ -111,7 +115,7 @@ class Reuse:
     def _copy(
         self,
         representative: Representative,
-        found: Found,
+        rows: WindowRows,
         images: Images,
         exploration: Exploration,
     ) -> int | None:
@@ -120,8 +124,8 @@ class Reuse:
         compiled = CompiledRules(self._rules)
         try:
             with egraph.transaction():
-                copied = copy_found(
-                    egraph, representative, found, images, compiled, exploration.iterations
+                copied = copy_windows(
+                    egraph, representative, rows, images, compiled, exploration.iterations
                 )
                 start = self._checkpoint(compiled, exploration)
                 if egraph.database.is_file:
@@ -133,14 +137,14 @@ class Reuse:
 
     def _checkpoint(self, compiled: CompiledRules, exploration: Exploration) -> Checkpoint:
         """Return where exploration is: multi-pattern rules have had their iterations in the windows."""
-        now = self._egraph.counters()
+        counters = self._egraph.counters()
         return Checkpoint(
             first_rule=compiled.first,
             iteration=exploration.iterations,
             multi_done=self._options.multi_iterations,
-            next_id=now.next_id,
-            clock=now.clock,
-            e_nodes=now.e_nodes,
-            e_classes=now.e_classes,
+            next_id=counters.next_id,
+            clock=counters.clock,
+            e_nodes=counters.e_nodes,
+            e_classes=counters.e_classes,
             rule_seconds=[exploration.rules[r.rule.name].seconds for r in compiled.rules],
         )

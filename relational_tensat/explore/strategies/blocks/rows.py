@@ -9,10 +9,10 @@ import numpy as np
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS
-from relational_tensat.explore.strategies.blocks.found import Found
 from relational_tensat.explore.strategies.blocks.images import Images, Ints
 from relational_tensat.explore.strategies.blocks.representative import Representative
 from relational_tensat.explore.strategies.blocks.signatures import Signatures
+from relational_tensat.explore.strategies.blocks.window_rows import WindowRows
 
 
 class RowWriter:
@@ -22,39 +22,39 @@ class RowWriter:
         self,
         database: Database,
         representative: Representative,
-        found: Found,
+        window_rows: WindowRows,
         images: Images,
         first: int,
     ) -> None:
         """Prepare to write.
 
         Args:
-            first: the number of the first class that copying makes.
+            first: the id of the first class that copying makes.
         """
         self._database = database
         self._representative = representative
-        self._found = found
+        self._window_rows = window_rows
         self._images = images
         self._first = first
 
     def classes(self, signatures: Signatures) -> None:
         """Write the classes that copying makes, and the labels of the others."""
-        images, found, database = self._images, self._found, self._database
-        kind_of = {row[1]: signatures.type_number(row[2]) for row in found.nodes}
+        images, window_rows, database = self._images, self._window_rows, self._database
+        kind_of = {row[1]: signatures.type_id(row[2]) for row in window_rows.nodes}
         for copies in images.copies:
-            types = [kind_of[found.root[number]] for number in copies.new.tolist()]
-            numbers = images.classes[np.ix_(copies.places, copies.new)].ravel()
+            types = [kind_of[window_rows.root[class_id]] for class_id in copies.new.tolist()]
+            ids = images.classes[np.ix_(copies.places, copies.new)].ravel()
             self._insert(
                 "eclass",
-                id=numbers,
-                parent=numbers,
+                id=ids,
+                parent=ids,
                 type=np.tile(np.array(types, dtype=np.int64), len(copies.places)),
-                height=images.labels[numbers],
-                weight_only=np.zeros(len(numbers), dtype=bool),
+                height=images.labels[ids],
+                weight_only=np.zeros(len(ids), dtype=bool),
             )
-        known = np.flatnonzero(images.labels[: self._first])
+        label_ids = np.flatnonzero(images.labels[: self._first])
         database.run("blocks/label")
-        self._insert("label", id=known, height=images.labels[known])
+        self._insert("label", id=label_ids, height=images.labels[label_ids])
         database.run("blocks/heights")
 
     def nodes(self, signatures: Signatures, heads: Sequence[int], stamp: int) -> None:
@@ -65,25 +65,25 @@ class RowWriter:
         """
         last = self._representative.last
         rows = [
-            (self._found.owner_of((row[1], *row[3:8])), *row)
-            for row in self._found.nodes
+            (self._window_rows.owner_of((row[1], *row[3:8])), *row)
+            for row in self._window_rows.nodes
             if row[0] > last
         ]
         for copies in self._images.copies:
-            twins, places = copies.overlap.twins, copies.places
-            own = [row[1:] for row in rows if row[0] == copies.kind and row[1] not in twins]
+            counterparts, places = copies.overlap.counterparts, copies.places
+            own = [row[1:] for row in rows if row[0] == copies.kind and row[1] not in counterparts]
             if not own:
                 continue
-            number, owner, was, *children = (list(column) for column in zip(*own, strict=True))
+            node, owner, original, *children = (list(column) for column in zip(*own, strict=True))
             iteration, rule, filtered = children[CHILD_COLUMNS:]
             of, times = self._images.classes[places], len(places)
-            signature = [signatures.number(each) for each in was]
+            signature = [signatures.id_of(signature_id) for signature_id in original]
             self._insert(
                 "enode",
-                id=of[:, number].ravel(),
+                id=of[:, node].ravel(),
                 owner=of[:, owner].ravel(),
                 signature=np.tile(signature, times),
-                head=np.tile([heads[each - 1] for each in signature], times),
+                head=np.tile([heads[signature_id - 1] for signature_id in signature], times),
                 **{f"c{i}": of[:, children[i]].ravel() for i in range(CHILD_COLUMNS)},
                 iteration=np.tile(iteration, times),
                 rule=np.tile(rule, times),
@@ -94,8 +94,8 @@ class RowWriter:
     def unions(self) -> None:
         """Write the windows' unions, those that rules asked for with what these were applied to."""
         rows = [
-            (self._found.owner_of((row[1], row[2], *(row[5] or ()))), row)
-            for row in self._found.unions
+            (self._window_rows.owner_of((row[1], row[2], *(row[5] or ()))), row)
+            for row in self._window_rows.unions
         ]
         for copies in self._images.copies:
             own = [row for owner, row in rows if owner == copies.kind]
@@ -113,7 +113,9 @@ class RowWriter:
         count = len(rows) * times
         lists: Any = pa.nulls(count, pa.list_(pa.int32()))
         if bindings[0] is not None:
-            flat = np.array([each or 0 for bound in bindings for each in bound], dtype=np.int64)
+            flat = np.array(
+                [class_id or 0 for bound in bindings for class_id in bound], dtype=np.int64
+            )
             lengths = np.tile([len(bound) for bound in bindings], times)
             offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
             lists = pa.ListArray.from_arrays(offsets, of[:, flat].ravel().astype(np.int32))

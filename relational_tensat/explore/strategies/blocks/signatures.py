@@ -11,34 +11,34 @@ from relational_tensat.explore.strategies.blocks.representative import Represent
 
 
 class Signatures:
-    """Signatures of a representative's e-graph by the numbers that they have in the whole one's."""
+    """Signatures of a representative's e-graph by the ids that they have in the whole one's."""
 
     def __init__(self, representative: Representative, egraph: EGraph) -> None:
         self._source = representative.egraph.catalogue
         self._target = egraph.catalogue
-        self._numbers: dict[int, int] = {0: 0}
+        self._ids: dict[int, int] = {0: 0}
 
-    def number(self, signature: int) -> int:
-        """Return the number of a signature there; it is interned if it is new. 0 is none."""
-        found = self._numbers.get(signature)
-        if found is None:
+    def id_of(self, signature: int) -> int:
+        """Return the id of a signature there; it is interned if it is new. 0 is none."""
+        target_id = self._ids.get(signature)
+        if target_id is None:
             symbol = self._source.symbol_of(signature)
-            found = self._numbers[signature] = self._target.intern_checked(
+            target_id = self._ids[signature] = self._target.intern_checked(
                 symbol.op,
                 symbol.attrs,
                 self._source.operand_types(signature),
                 self._source.type_of(signature),
             )
-        return found
+        return target_id
 
     def intern(self, signatures: Iterable[int]) -> None:
         """Intern signatures."""
-        for each in signatures:
-            self.number(each)
+        for signature in signatures:
+            self.id_of(signature)
 
-    def type_number(self, signature: int) -> int:
-        """Return the number there of the type of a signature."""
-        return self._target.signatures[self.number(signature) - 1].type
+    def type_id(self, signature: int) -> int:
+        """Return the id there of the type of a signature."""
+        return self._target.signatures[self.id_of(signature) - 1].type
 
 
 def copy_rules(
@@ -47,13 +47,13 @@ def copy_rules(
     """Copy the rules, the instances that were judged, and the log; give all signatures their heads."""
     source, catalogue = representative.egraph.database, egraph.catalogue
     instances = [
-        (number, rule, pattern, *map(signatures.number, rest[:-2]), *rest[-2:])
-        for number, rule, pattern, *rest in source.execute(
+        (instance_id, rule, pattern, *map(signatures.id_of, columns[:-2]), *columns[-2:])
+        for instance_id, rule, pattern, *columns in source.execute(
             "FROM instance ORDER BY id", name="instance"
         )
     ]
     template = [
-        (instance, step, signatures.number(signature), operands)
+        (instance, step, signatures.id_of(signature), operands)
         for instance, step, signature, _, _, *operands in source.execute(
             "FROM template ORDER BY instance, step", name="template"
         )
@@ -61,7 +61,7 @@ def copy_rules(
     egraph.set_heads(compiled.heads)  # all signatures are there by now
     Instances(compiled, catalogue, egraph.database).create_tables()
     egraph.database.append("instance", instances)
-    kinds, heads = [each.type for each in catalogue.signatures], catalogue.heads
+    kinds, heads = [entry.type for entry in catalogue.signatures], catalogue.heads
     egraph.database.append(
         "template",
         [(i, step, s, kinds[s - 1], heads[s - 1], *operands) for i, step, s, operands in template],

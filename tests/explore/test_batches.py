@@ -1,4 +1,4 @@
-"""Applications that may build more than fits are carried out in portions, with the same result."""
+"""Applications that may build more than fits are carried out in batches, with the same result."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from tests.explore.graphs import separate_sums
         (7 * FEWEST, 0, 10**9),
     ],
 )
-def test_portions_are_all_applications_and_none_builds_too_much(
+def test_batches_are_all_applications_and_none_builds_too_much(
     applications: int, e_nodes: int, total_nodes: int
 ) -> None:
     bounds = Bounds(300_000, total_nodes, steps=4, sources=1, bound=3)
-    portions = applying._portions(applications, e_nodes, bounds)
-    assert sum(portions) == applications
-    assert min(portions) > 0
+    sizes = applying._batch_sizes(applications, e_nodes, bounds)
+    assert sum(sizes) == applications
+    assert min(sizes) > 0
     most = max(OVERBUILD * bounds.node_limit, total_nodes / applications)
-    assert all((portion - 1) * total_nodes / applications < most for portion in portions)
+    assert all((size - 1) * total_nodes / applications < most for size in sizes)
 
 
-def test_what_may_fill_the_room_comes_first() -> None:
-    """2,000,000 targets of four nodes, 60,000 e-nodes left: a first portion of four times that."""
-    portions = applying._portions(
+def test_what_may_fill_the_node_budget_comes_first() -> None:
+    """2,000,000 targets of four nodes, 60,000 e-nodes left: a first batch of four times that."""
+    sizes = applying._batch_sizes(
         2_000_000, 240_000, Bounds(300_000, 8_000_000, steps=4, sources=1, bound=3)
     )
-    assert portions[:3] == [60_000, 120_000, 240_000]
+    assert sizes[:3] == [60_000, 120_000, 240_000]
 
 
 def explored(limit: int) -> tuple[EGraph, Exploration]:
@@ -52,7 +52,7 @@ def explored(limit: int) -> tuple[EGraph, Exploration]:
 
 
 @pytest.mark.parametrize("limit", [50, 60, 80, 100])
-def test_the_e_graph_is_the_same_in_portions(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_e_graph_is_the_same_in_batches(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, as_whole = explored(limit)
     monkeypatch.setattr(applying, "FEWEST", 1)
     monkeypatch.setattr(applying, "OVERBUILD", 1)
@@ -71,20 +71,20 @@ def explored_in_two(limit: int, monkeypatch: pytest.MonkeyPatch) -> tuple[EGraph
 
 
 def test_the_e_graph_is_the_same_if_few_pairs_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 15 pairs some are asked for, and then, since there is room left, the others."""
+    """Of 15 pairs some are asked for, and then, since some of the node budget is left, the others."""
     whole, as_whole = explored(100_000)
     parts, as_parts = explored_in_two(100_000, monkeypatch)
     assert as_parts.statements > as_whole.statements
     assert as_parts.stop_reason == as_whole.stop_reason == "saturated"
-    assert [each.matches for each in as_parts.log] == [each.matches for each in as_whole.log]
-    assert {rule: each.applied for rule, each in as_parts.rules.items()} == {
-        rule: each.applied for rule, each in as_whole.rules.items()
+    assert [entry.matches for entry in as_parts.log] == [entry.matches for entry in as_whole.log]
+    assert {rule: stats.applied for rule, stats in as_parts.rules.items()} == {
+        rule: stats.applied for rule, stats in as_whole.rules.items()
     }
     assert same(whole, parts)
     assert_invariants(parts)
 
 
-def test_what_has_no_room_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_exceeds_the_node_budget_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     _, as_whole = explored(60)
     parts, as_parts = explored_in_two(60, monkeypatch)
     assert as_parts.log[0].matches < as_whole.log[0].matches

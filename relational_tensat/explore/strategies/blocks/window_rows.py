@@ -17,7 +17,7 @@ class WindowsMet(Exception):  # noqa: N818  # a control signal, not an error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class WindowRows:
     """Rows of a representative's e-graph, without the leaves and operators that stand for its outside.
 
     Attributes:
@@ -40,13 +40,13 @@ class Found:
         Raises:
             WindowsMet: there are several, or something between two is among the classes.
         """
-        owners = {self.owner[number] for number in classes if number} - {SHARED}
+        owners = {self.owner[class_id] for class_id in classes if class_id} - {SHARED}
         if len(owners) > 1 or BETWEEN in owners:
             raise WindowsMet
         return owners.pop() if owners else SHARED
 
 
-def read_found(representative: Representative) -> Found:
+def read_rows(representative: Representative) -> WindowRows:
     """Return what an explored representative has.
 
     Raises:
@@ -57,8 +57,8 @@ def read_found(representative: Representative) -> Found:
         "-- classes of the windows\n"
         "SELECT c.id, c.parent, root.height FROM eclass AS c JOIN eclass AS root ON root.id = c.parent"
     )
-    root = {number: parent for number, parent, _ in classes}
-    inside = {number for placed in representative.placed for number in placed.nodes}
+    root = {class_id: parent for class_id, parent, _ in classes}
+    inside = {class_id for placed in representative.placed for class_id in placed.nodes}
     inside.update(representative.constants.values())
     rows = database.execute(
         "-- e-nodes of the windows\n"
@@ -70,8 +70,10 @@ def read_found(representative: Representative) -> Found:
         "SELECT rule, a, b, instance, source, bindings FROM union_log ORDER BY rowid"
     )
     owner_of_root = _owners(representative, root, nodes)
-    owner = {number: owner_of_root[parent] for number, parent in root.items()}
-    return Found(root, {number: height for number, _, height in classes}, owner, nodes, unions)
+    owner = {class_id: owner_of_root[parent] for class_id, parent in root.items()}
+    return WindowRows(
+        root, {class_id: height for class_id, _, height in classes}, owner, nodes, unions
+    )
 
 
 def _owners(
@@ -80,15 +82,15 @@ def _owners(
     """Return the window of each canonical class: of what it was there, and of its e-nodes' operands."""
     owner = dict.fromkeys(root.values(), SHARED)
     shared = set(representative.constants.values())
-    for number in range(1, representative.last + 1):
-        if number not in shared:
-            owner[root[number]] = BETWEEN
+    for class_id in range(1, representative.last + 1):
+        if class_id not in shared:
+            owner[root[class_id]] = BETWEEN
     for placed in representative.placed:
-        for number in (*placed.nodes, *placed.free):
-            owner[root[number]] = SHARED
+        for class_id in (*placed.nodes, *placed.free):
+            owner[root[class_id]] = SHARED
 
-    def claim(number: int, kind: int) -> bool:
-        at = root[number]
+    def claim(class_id: int, kind: int) -> bool:
+        at = root[class_id]
         if kind in (SHARED, owner[at]):
             return False
         if owner[at] != SHARED:
@@ -97,8 +99,8 @@ def _owners(
         return True
 
     for kind, placed in enumerate(representative.placed):
-        for number in (*placed.nodes, *placed.free):
-            claim(number, kind)
+        for class_id in (*placed.nodes, *placed.free):
+            claim(class_id, kind)
     claimed = True
     while claimed:
         claimed = False
