@@ -23,14 +23,15 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.cli.database import RunDatabase
     from relational_tensat.cli.schema_text import example_schema, schema_page
     from relational_tensat.egraph.published import read_schema
+    from relational_tensat.egraph.working_tables import working_tables
 
     if args.db is None:
-        tables = example_schema()
+        page = schema_page(example_schema(), working_tables().values())
     else:
         database = RunDatabase(args.db)
         try:
-            tables = read_schema(database.connection)
+            page = schema_page(read_schema(database.connection))
         finally:
             database.close()
-    sys.stdout.write(schema_page(tables))
+    sys.stdout.write(page)
     return 0

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from relational_tensat.egraph.database import FORMAT_VERSION
 from relational_tensat.egraph.published import (
     PURPOSES,
+    WORKING,
     Column,
     Table,
     purpose_of,
     purpose_title,
     read_schema,
 )
+from relational_tensat.egraph.working_tables import WorkingTable
 
 _BEGINNING = f"""# The database of a run
 
@@ -63,8 +65,13 @@ EXAMPLES = (
 )
 
 
-def schema_page(tables: Sequence[Table]) -> str:
-    """Return the page of a database's tables, grouped by purpose, with examples."""
+def schema_page(tables: Sequence[Table], working: Iterable[WorkingTable] = ()) -> str:
+    """Return the page of a database's tables, grouped by purpose, with examples.
+
+    Args:
+        tables: those that a file has.
+        working: those that only a running process has.
+    """
     parts = [_BEGINNING]
     for purpose in PURPOSES:
         title, text = purpose_title(purpose)
@@ -76,6 +83,10 @@ def schema_page(tables: Sequence[Table]) -> str:
     if unpublished:
         parts.append("## An exploration that has not ended\n\nDropped when it ends.\n")
         parts += [_table_text(table) for table in unpublished]
+    if rows := [f"| `{t.name}` | {t.comment} | `{t.columns}` |" for t in working]:
+        title, text = purpose_title(WORKING)
+        head = ["| table | stage and purpose | columns |", "| --- | --- | --- |"]
+        parts.append("\n".join([f"## {title}\n\n{text}\n", *head, *rows]) + "\n")
     parts.append("## Examples\n")
     parts += [f"{title}:\n\n```sql\n{query}\n```\n" for title, query in EXAMPLES]
     return "\n".join(parts)
@@ -85,14 +96,13 @@ def example_schema() -> list[Table]:
     """Return the tables of a run that has not ended, of which others have a part."""
     from relational_tensat.egraph.database import Database
     from relational_tensat.egraph.published import create_tables
-    from relational_tensat.explore.match.instance_tables import instance_tables
+    from relational_tensat.explore.match.instances import create_instance_tables
 
     with tempfile.TemporaryDirectory() as folder:
         database = Database(Path(folder) / "schema.duckdb")
         try:
             create_tables(database)
-            for table in instance_tables(4):
-                table.create(database)
+            create_instance_tables(database, 4)
             return read_schema(database.connection)
         finally:
             database.close()

@@ -16,6 +16,7 @@ from relational_tensat.egraph.database import FORMAT_VERSION, Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS, fitting_labels, load_rows, small_weights
 from relational_tensat.egraph.published import create_tables, create_world
 from relational_tensat.egraph.rebuild import rebuild
+from relational_tensat.egraph.working_tables import create_working
 from relational_tensat.tensor.graph import Graph
 
 
@@ -256,7 +257,7 @@ class EGraph:
     def _share_equal_nodes(self) -> None:
         """Hash-cons the original graph: equal nodes become one (common sub-expressions)."""
         self.database.run("rebuild/congruent_many")
-        self.database.run("rebuild/no_unions")
+        create_working(self.database, "union_pair")
         self.database.run("rebuild/congruence_unions", round=0)
         rebuilt = rebuild(self.database, iteration=0, stamp=0)
         self.e_nodes -= rebuilt.dropped

@@ -18,7 +18,10 @@ from relational_tensat.egraph.database import Database
 #: The files of ``sql/schema`` with the tables of one e-graph (a world); views depend on all others.
 _WORLD = ("egraph", "model", "reasons", "exploration", "extraction", "views")
 
-#: All files, in the order in which they are carried out.
+#: The file with the tables that only a running process has: see ``working_tables``.
+WORKING = "working"
+
+#: All other files, in the order in which they are carried out.
 PURPOSES = ("shared", *_WORLD)
 
 

@@ -10,15 +10,16 @@ import pytest
 from relational_tensat.cli.main import main
 from relational_tensat.cli.schema_text import EXAMPLES, example_schema, schema_page
 from relational_tensat.egraph import EGraph
+from relational_tensat.egraph.working_tables import working_tables
 from tests.explore.graphs import mixed
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "schema.md"
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == schema_page(example_schema()), (
-        "relational-tensat schema > docs/schema.md"
-    )
+    assert PAGE.read_text(encoding="utf-8") == schema_page(
+        example_schema(), working_tables().values()
+    ), "relational-tensat schema > docs/schema.md"
 
 
 def test_the_examples_run_on_a_run(tmp_path: Path) -> None:

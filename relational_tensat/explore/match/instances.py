@@ -12,12 +12,25 @@ from collections.abc import Mapping, Sequence
 from relational_tensat.egraph.catalogue import Catalogue
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.working_tables import working_tables
 from relational_tensat.explore.apply.applying import Bounds
 from relational_tensat.explore.compile.compiled import CompiledRule, CompiledRules, phase_rules
 from relational_tensat.explore.compile.patterns import Skeleton
-from relational_tensat.explore.match.instance_tables import instance_tables
 from relational_tensat.rules.instance import Instance, instantiate
 from relational_tensat.tensor.types import Attrs, ValueType
+
+
+def create_instance_tables(database: Database, signatures: int) -> None:
+    """Create ``instance`` and ``template``, whose widths depend on the rules.
+
+    In a file they are kept, as long as the exploration may be resumed.
+
+    Args:
+        database: of the e-graph.
+        signatures: the most e-nodes that the sources of a rule match.
+    """
+    working_tables()["instance"].create(database, kept=True, g=signatures)
+    working_tables()["template"].create(database, kept=True, s=CHILD_COLUMNS)
 
 
 class Instances:
@@ -43,9 +56,8 @@ class Instances:
         self._operands = 1
 
     def create_tables(self) -> None:
-        """Make the two tables. In a file they are kept, as long as the exploration may be resumed."""
-        for table in instance_tables(2 * self._compiled.node_columns):
-            table.create(self._database)
+        """Create the two tables, empty."""
+        create_instance_tables(self._database, 2 * self._compiled.node_columns)
 
     def restore(self) -> None:
         """Resume with the tables that another process has filled."""

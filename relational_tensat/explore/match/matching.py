@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.egraph.working_tables import create_working
 from relational_tensat.explore.compile.compiled import (
     PAIR_CAP,
     CompiledRules,
@@ -71,13 +72,13 @@ class Matcher:
         self.instances.create_tables()
         if with_rules:
             self._insert_rules()
-        self._database.script("match/rule_tables")
+        create_working(self._database, "rule_join")
         self._insert_joins()
 
     def restore_tables(self) -> None:
         """Resume with rules and instances in the tables: another process ended while it matched them."""
         self.instances.restore()
-        self._database.script("match/rule_tables")
+        create_working(self._database, "rule_join")
         self._insert_joins()
 
     def single(self, since: int, rules: frozenset[int] | None = None) -> int:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from relational_tensat.base.errors import NoSolutionError, RelationalTensatError
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import MANY_ROWS, Database, Interrupted, OutOfMemory
+from relational_tensat.egraph.working_tables import create_working
 from relational_tensat.extract.greedy.dag import cheapest_greedy
 from relational_tensat.extract.greedy.tree import TREE_COST_CEILING, tree_greedy
 from relational_tensat.extract.index import edge_owner
@@ -56,7 +57,8 @@ class InTables:
 
 def load_problems(database: Database, problems: Sequence[ExtractionProblem]) -> None:
     """Make the input tables from arrays; e-graphs have ids from 0."""
-    database.script("greedy/tables")
+    create_working(database, "greedy_node")
+    create_working(database, "greedy_edge")
     arities = [np.diff(problem.child_ptr) for problem in problems]
     _insert(
         database,
@@ -78,7 +80,8 @@ def load_problems(database: Database, problems: Sequence[ExtractionProblem]) -> 
 
 def load_own_tables(database: Database) -> None:
     """Make the input tables from the e-graph of the same database, with id 0."""
-    database.script("greedy/tables")
+    create_working(database, "greedy_node")
+    create_working(database, "greedy_edge")
     rows = sql("extract/extraction_nodes")
     database.execute(
         f"-- extract/extraction_nodes.sql, kept for greedy/own_tables.sql\n"
@@ -103,6 +106,8 @@ def greedy_dag_sql(database: Database, most_members: int | None = None) -> int:
     """
     limit = MOST_MEMBERS if most_members is None else most_members
     database.run("greedy/dag_bound")
+    create_working(database, "dag_choice")
+    create_working(database, "dag_member")
     database.script("greedy/dag_tables")
     wave = members = 0
     while database.change("greedy/dag_settle", wave=wave):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from relational_tensat.egraph.cycles import filter_cycles
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.rebuild import rebuild
+from relational_tensat.egraph.working_tables import create_working
 from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.strategies.blocks.images import Images
 from relational_tensat.explore.strategies.blocks.representative import Representative
@@ -56,7 +57,7 @@ def copy_windows(
     writer.classes(signatures)
     writer.nodes(signatures, egraph.catalogue.heads, egraph.clock)
     egraph.next_id += images.count
-    database.run("rebuild/no_unions")
+    create_working(database, "union_pair")
     writer.unions()
     rebuild(database, iteration=iteration, stamp=egraph.clock)
     egraph.e_nodes, egraph.e_classes = egraph.counts()

@@ -9,6 +9,7 @@ import numpy as np
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.working_tables import create_working
 from relational_tensat.explore.strategies.blocks.images import Images, Ints
 from relational_tensat.explore.strategies.blocks.representative import Representative
 from relational_tensat.explore.strategies.blocks.signatures import Signatures
@@ -53,7 +54,7 @@ class RowWriter:
                 weight_only=np.zeros(len(ids), dtype=bool),
             )
         label_ids = np.flatnonzero(images.labels[: self._first])
-        database.run("blocks/label")
+        create_working(database, "label")
         self._insert("label", id=label_ids, height=images.labels[label_ids])
         database.run("blocks/heights")
 

@@ -1,0 +1,137 @@
+-- Working tables
+-- All temporary tables, each with the stage that works with it. They belong to one connection, and so to one e-graph; a file has none of them, except instance and template while an exploration can be resumed. Of g0, s0 and v0 (signatures, operands, variables) there are as many as the rules need: v0, v1, … Tables that are empty at first are created as they stand here; the others by CREATE TABLE AS in the stage's SQL, with these columns.
+
+CREATE TEMP TABLE rule_join (
+    join_group INTEGER, rule INTEGER, first_pattern INTEGER, second_pattern INTEGER, is_symmetric BOOLEAN
+);
+COMMENT ON TABLE rule_join IS 'Match: which patterns the sources of multi-pattern rules are; created again for each set of rules.';
+
+CREATE TEMP TABLE match (pattern INTEGER, root INTEGER, stamp INTEGER, g0 INTEGER, v0 INTEGER);
+COMMENT ON TABLE match IS 'Match: where patterns match; signatures of the e-nodes and classes of the variables; stamp: the latest among the e-nodes.';
+
+CREATE TEMP TABLE pair (
+    rule INTEGER, root0 INTEGER, root1 INTEGER, g0 INTEGER, b INTEGER[], m0 BIGINT, m1 BIGINT
+);
+COMMENT ON TABLE pair IS 'Match: pairs of matches of a multi-pattern rule: signatures, classes of the variables, and the two matches.';
+
+CREATE TEMP TABLE pair_cut (rule INTEGER, root0 INTEGER);
+COMMENT ON TABLE pair_cut IS 'Match: of rules with more pairs than fit, the class of the first root down to which pairs come first.';
+
+CREATE TEMP TABLE extreme (classes INTEGER[]);
+COMMENT ON TABLE extreme IS 'Match: one row, the classes whose elements may be extreme constants.';
+
+CREATE TEMP TABLE instance (
+    id INTEGER, rule INTEGER, pattern INTEGER, g0 INTEGER, root0 INTEGER, root1 INTEGER
+);
+COMMENT ON TABLE instance IS 'Match: judged configurations, a rule on e-nodes of given signatures; until the exploration ends.';
+COMMENT ON COLUMN instance.id IS 'Key, from 1 on.';
+COMMENT ON COLUMN instance.rule IS 'Joins rule.id.';
+COMMENT ON COLUMN instance.pattern IS 'Pattern of a single-pattern rule in the compiled rules, 0: of several sources.';
+COMMENT ON COLUMN instance.g0 IS
+'Signature of the first e-node that the sources match, in pre-order, the second source in the second half of these columns; joins signature.id, 0: there is none.';
+COMMENT ON COLUMN instance.root0 IS
+'Position of the first target among the bindings, from 1; 0: the rule does not apply.';
+COMMENT ON COLUMN instance.root1 IS 'As root0, of the second target.';
+
+CREATE TEMP TABLE template (
+    instance INTEGER, step INTEGER, signature INTEGER, type INTEGER, head INTEGER, s0 INTEGER
+);
+COMMENT ON TABLE template IS 'Match: e-nodes that instances build, one a step, operands first; until the exploration ends.';
+COMMENT ON COLUMN template.instance IS 'Joins instance.id.';
+COMMENT ON COLUMN template.step IS 'Place among the e-nodes that the instance builds, from 1 on.';
+COMMENT ON COLUMN template.signature IS 'Joins signature.id.';
+COMMENT ON COLUMN template.type IS 'Type of its result; joins value_type.id.';
+COMMENT ON COLUMN template.head IS 'Head of its signature; joins head.id, 0: none.';
+COMMENT ON COLUMN template.s0 IS
+'Position of the first operand among the bindings, from 1; 0: there is none.';
+
+CREATE TEMP TABLE application (
+    id INTEGER, rule INTEGER, instance INTEGER, root0 INTEGER, root1 INTEGER, b INTEGER[], m0 BIGINT, m1 BIGINT
+);
+COMMENT ON TABLE application IS 'Apply: what a phase carries out, in order: instance, roots, bindings (of variables, then of what is built); of multi-pattern rules, the two matches until targets are built.';
+
+CREATE TEMP TABLE candidate (
+    id INTEGER, rule INTEGER, instance INTEGER, root0 INTEGER, root1 INTEGER, b INTEGER[], m0 BIGINT, m1 BIGINT
+);
+COMMENT ON TABLE candidate IS 'Apply: all applications of a phase that carries them out in batches.';
+
+CREATE TEMP TABLE waiting (
+    position INTEGER, id INTEGER, rule INTEGER, instance INTEGER, root0 INTEGER, root1 INTEGER, b INTEGER[],
+    m0 BIGINT, m1 BIGINT
+);
+COMMENT ON TABLE waiting IS 'Apply: applications that the vanilla cycle filter carries out one at a time.';
+
+CREATE TEMP TABLE new_id (new_of INTEGER[]);
+COMMENT ON TABLE new_id IS 'Apply: one row, the new ids of e-nodes once those beyond the node budget are gone.';
+
+CREATE TEMP TABLE union_pair (
+    round INTEGER, rule INTEGER, a INTEGER, b INTEGER, instance INTEGER, source INTEGER, bindings INTEGER[]
+);
+COMMENT ON TABLE union_pair IS 'Apply and rebuild: unions of the phase, by the round in which they are carried out.';
+
+CREATE TEMP TABLE moved (old INTEGER, new INTEGER);
+COMMENT ON TABLE moved IS 'Rebuild: classes that are not canonical any more, and what they have become.';
+
+CREATE TEMP TABLE congruent (
+    signature INTEGER, c0 INTEGER, c1 INTEGER, c2 INTEGER, c3 INTEGER, c4 INTEGER, kept INTEGER,
+    lowest_class INTEGER
+);
+COMMENT ON TABLE congruent IS 'Rebuild: groups of equal e-nodes, the one that stays, and the lowest of their classes.';
+
+CREATE TEMP TABLE suspect (
+    id INTEGER, m0 BIGINT, m1 BIGINT, root0 INTEGER, root1 INTEGER, b INTEGER[], height0 INTEGER,
+    height1 INTEGER, top0 INTEGER, top1 INTEGER
+);
+COMMENT ON TABLE suspect IS 'Cycles: applications that may close a cycle, with the heights of their roots and the greatest of their variables.';
+
+CREATE TEMP TABLE descendant (class INTEGER, descendant INTEGER);
+COMMENT ON TABLE descendant IS 'Cycles: all pairs of a class and one below it or itself, for the vanilla cycle filter.';
+
+CREATE TEMP TABLE label (id INTEGER, height INTEGER);
+COMMENT ON TABLE label IS 'Blocks: height labels of the classes of the original graph, to fit those of what is copied.';
+
+CREATE TEMP TABLE extraction_node (
+    id INTEGER, class INTEGER, c0 INTEGER, c1 INTEGER, c2 INTEGER, c3 INTEGER, c4 INTEGER, iteration INTEGER,
+    weight_only BOOLEAN, cost_us DOUBLE
+);
+COMMENT ON TABLE extraction_node IS 'Greedy: the rows of extract/extraction_nodes.sql, of which the two next tables are made.';
+
+CREATE TEMP TABLE greedy_node (
+    egraph INTEGER NOT NULL, enode INTEGER NOT NULL, class INTEGER NOT NULL, cost_us DOUBLE NOT NULL,
+    arity INTEGER NOT NULL
+);
+COMMENT ON TABLE greedy_node IS 'Greedy: e-nodes of any number of e-graphs with their costs and how many distinct child classes they have.';
+
+CREATE TEMP TABLE greedy_edge (egraph INTEGER NOT NULL, enode INTEGER NOT NULL, child INTEGER NOT NULL);
+COMMENT ON TABLE greedy_edge IS 'Greedy: the distinct child classes of each e-node.';
+
+CREATE TEMP TABLE tree_choice (egraph INTEGER, class INTEGER, enode INTEGER, cost_us DOUBLE, rank INTEGER);
+COMMENT ON TABLE tree_choice IS 'Greedy: the least tree cost of every class, and the e-node that has it.';
+
+CREATE TEMP TABLE dag_bound (egraph INTEGER, class INTEGER, least_us DOUBLE);
+COMMENT ON TABLE dag_bound IS 'Greedy: the least that any derivation of a class costs along its dearest path.';
+
+CREATE TEMP TABLE dag_choice (
+    egraph INTEGER NOT NULL, class INTEGER NOT NULL, enode INTEGER NOT NULL, cost_us DOUBLE NOT NULL,
+    rank INTEGER NOT NULL, wave INTEGER NOT NULL
+);
+COMMENT ON TABLE dag_choice IS 'Greedy: classes that are settled, with the e-node chosen for each and what its union of sets costs.';
+
+CREATE TEMP TABLE dag_member (
+    egraph INTEGER NOT NULL, class INTEGER NOT NULL, member INTEGER NOT NULL, cost_us DOUBLE NOT NULL
+);
+COMMENT ON TABLE dag_member IS 'Greedy: the set of a settled class, the classes that it is built from and itself, with the costs of their e-nodes; without those that cost nothing.';
+
+CREATE TEMP TABLE dag_ready (egraph INTEGER, class INTEGER, enode INTEGER, cost_us DOUBLE, rank INTEGER);
+COMMENT ON TABLE dag_ready IS 'Greedy: the best e-nodes of classes that are not settled, among those whose children all are.';
+
+CREATE TEMP TABLE dag_waiting (
+    egraph INTEGER, class INTEGER, enode INTEGER, cost_us DOUBLE, least_us DOUBLE
+);
+COMMENT ON TABLE dag_waiting IS 'Greedy: e-nodes with children that are not settled, and what they will cost at least.';
+
+CREATE TEMP TABLE dag_candidate (
+    egraph INTEGER, class INTEGER, enode INTEGER, cost_us DOUBLE, arity INTEGER,
+    top STRUCT(cost_us DOUBLE, rank INTEGER)
+);
+COMMENT ON TABLE dag_candidate IS 'Greedy: e-nodes whose last child was settled just now, and the dearest child of each.';

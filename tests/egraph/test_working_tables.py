@@ -1,0 +1,159 @@
+"""Every temporary table that a run creates is declared in sql/schema/working.sql, with these columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import relational_tensat
+from relational_tensat.base.resources import resource_dir
+from relational_tensat.cost import load_profile
+from relational_tensat.egraph import EGraph
+from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.published import read_schema
+from relational_tensat.egraph.working_tables import working_tables
+from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.explore import step as step_module
+from relational_tensat.explore.apply import applying
+from relational_tensat.explore.strategies.blocks import explore_blocks, partition
+from relational_tensat.extract.greedy.in_sql import (
+    greedy_dag_sql,
+    load_own_tables,
+    tree_greedy_sql,
+)
+from relational_tensat.extract.tables import extraction_problem
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
+from tests.explore.example_rules import example_rules
+from tests.explore.graphs import separate_sums
+from tests.explore.strategies.blocks.models import residual_net
+
+Columns = dict[str, str]
+
+_COLUMNS = (
+    "SELECT t.table_name, c.column_name, c.data_type FROM duckdb_tables() AS t\n"
+    "JOIN duckdb_columns() AS c ON c.database_name = t.database_name AND c.table_oid = t.table_oid\n"
+    "WHERE t.temporary"
+)
+
+
+def temporary_tables(connection: Any) -> dict[str, Columns]:
+    tables: dict[str, Columns] = {}
+    for table, column, kind in connection.execute(_COLUMNS).fetchall():
+        tables.setdefault(table, {})[column] = kind
+    return tables
+
+
+def declared() -> dict[str, Columns]:
+    """Return the declared tables, as DuckDB understands them."""
+    database = Database()
+    for table in working_tables().values():
+        table.create(database)
+    return temporary_tables(database.connection)
+
+
+def first_of_its_kind(column: str, columns: Mapping[str, str]) -> str:
+    """Return ``v0`` of ``v3``, where only the first is declared."""
+    first = re.sub(r"^([a-z])\d+$", r"\g<1>0", column)
+    return first if column not in columns and first in columns else column
+
+
+@pytest.fixture
+def created(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Columns]]]:
+    """Yield the list of temporary tables as they stand after each statement that creates one."""
+    tables: list[tuple[str, Columns]] = []
+
+    def watched(method: str) -> None:
+        original = getattr(Database, method)
+
+        def run(self: Database, text: str, *args: Any, **kwargs: Any) -> Any:
+            result = original(self, text, *args, **kwargs)
+            if "TEMP TABLE" in text:
+                tables.extend(temporary_tables(self.connection).items())
+            return result
+
+        monkeypatch.setattr(Database, method, run)
+
+    watched("execute")
+    watched("execute_all")
+    yield tables
+
+
+def explore_in_batches(monkeypatch: pytest.MonkeyPatch, cycle_filter: str) -> EGraph:
+    """Explore with few applications a batch, few pairs at first, and less room than rules would fill."""
+    with monkeypatch.context() as patch:
+        patch.setattr(applying, "FEWEST", 1)
+        patch.setattr(applying, "OVERBUILD", 1)
+        patch.setattr(step_module, "FEWEST", 1)
+        patch.setattr(step_module, "_LEAST_BUILT", 100_000)
+        egraph = EGraph.create(separate_sums(6))
+        options = ExplorationOptions(3, node_limit=60, cycle_filter=cycle_filter)
+        explore(egraph, example_rules("join-sums", "swap"), options)
+    return egraph
+
+
+def with_an_extreme_number() -> Graph:
+    kind = TensorType("float32", (8,))
+    number = Node("fill", (), ("big",), {"value": 1e8, "dtype": "float32", "shape": (8,)})
+    nodes = [number, Node("add", ("x", "big"), ("t",)), Node("add", ("t", "y"), ("z",))]
+    weights: dict[str, Weight] = {}
+    return build_graph("extreme", {"x": kind, "y": kind}, weights, nodes, ["z"])
+
+
+def test_every_working_table_is_declared(
+    created: list[tuple[str, Columns]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explore_in_batches(monkeypatch, "vanilla")
+    egraph = explore_in_batches(monkeypatch, "efficient")
+    explore(EGraph.create(with_an_extreme_number()), example_rules("swap"), ExplorationOptions(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(partition, "LEAST_NODES", 2)
+        rules = example_rules("twice", "same", "negate")
+        blocks = explore_blocks(
+            EGraph.create(residual_net(4)), rules, ExplorationOptions(2, blocks="always")
+        )[1]
+    assert blocks is not None
+    extraction_problem(egraph, load_profile("tensat_t4"))
+    load_own_tables(egraph.database)
+    tree_greedy_sql(egraph.database)
+    greedy_dag_sql(egraph.database)
+
+    tables = declared()
+    seen: dict[str, Columns] = {}
+    for name, columns in created:
+        declared_columns = tables[name]
+        for column, kind in columns.items():
+            column = first_of_its_kind(column, declared_columns)
+            assert declared_columns.get(column) == kind, f"{name}.{column}"
+            seen.setdefault(name, {})[column] = kind
+    assert seen == tables
+
+
+def test_every_statement_that_creates_one_creates_a_declared_one() -> None:
+    names = set()
+    package = Path(relational_tensat.__file__).parent
+    for path in [*resource_dir("sql").rglob("*.sql"), *package.rglob("*.py")]:
+        text = path.read_text(encoding="utf-8")
+        names |= {*re.findall(r"CREATE OR REPLACE TEMP TABLE (\w+)", text)}
+    assert "union_pair" in names
+    assert names <= {*working_tables()}
+
+
+def test_a_table_with_as_many_columns_as_asked_for(tmp_path: Path) -> None:
+    database = Database(tmp_path / "run.duckdb")
+    working_tables()["match"].create(database, v=3)
+    working_tables()["instance"].create(database, kept=True, g=2)
+    before = database.statements
+    working_tables()["pair"].create(database, g=4)
+    assert database.statements == before + 1
+    matches = [*temporary_tables(database.connection)["match"]]
+    assert sorted(matches) == ["g0", "pattern", "root", "stamp", "v0", "v1", "v2"]
+    (kept,) = read_schema(database.connection)
+    assert kept.name == "instance"
+    assert [column.comment for column in kept.columns if column.name == "g1"] == [
+        "As g0, of the next one."
+    ]
+    database.close()
