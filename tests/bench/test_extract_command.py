@@ -20,7 +20,8 @@ from relational_tensat.models import MODELS
 
 #: The keys of an answer; nothing else may be there.
 ANSWER_KEYS = [
-    "method", "status", "cost", "bound", "gap", "cpu_s", "wall_s", "reduced", "dropped", "note",
+    "method", "status", "cost", "bound", "gap", "cpu_s", "wall_s", "reduced", "dropped",
+    "simplex_iterations", "branch_nodes", "note",
 ]  # fmt: skip
 ROW_KEYS = [
     "family", "instance", "e_nodes", "e_classes", "edges", "cyclic", "optimum", "notes", "answers",

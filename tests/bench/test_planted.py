@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 
 import numpy as np
 import pytest
 
 from bench.extract.check import is_cyclic
 from bench.extract.planted import KINDS, planted
+from relational_tensat.base.watch import Watch
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.exact.solve.formulation import formulate
 from relational_tensat.extract.exact.solve.solver import LinearProgram
@@ -55,7 +55,7 @@ def test_equal_arguments_give_equal_e_graphs() -> None:
 def test_the_plain_relaxation_is_exact_without_zones_only(kind: str, tight: bool) -> None:
     made = planted(200, 2, kind)
     model = formulate(made.problem, "none", 1.0)
-    solved = LinearProgram(model.columns, model.rows, SolverOptions(time.monotonic() + 60)).solve()
+    solved = LinearProgram(model.columns, model.rows, SolverOptions(Watch(60.0))).solve()
     assert solved is not None
     assert solved.objective <= made.optimum + 1e-6
     assert (solved.objective >= made.optimum - 1e-6) is tight

@@ -213,7 +213,8 @@ class _Saturation:
         """
         state, world = self._state, self._world
         rules = self._rules(iteration)
-        state.multi_done += not rules.isdisjoint(world.rules.multi_rules)
+        # Counted where there are no multi-pattern rules, too: else they would be waited for without end.
+        state.multi_done += self._schedule is None and self._wants_multi(iteration)
         delta = step(world, rules, self._budget())
         state.iteration = iteration
         state.since_single = world.last_matched(world.rules.single_rules)

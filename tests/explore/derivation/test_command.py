@@ -90,7 +90,7 @@ def test_tensats_file_is_read_as_import_reads_it(
         (["absent.rules"], 3, "absent.rules"),
         (["absent.pb"], 3, "absent.pb"),
         (["{rules}", "rotate"], 2, "did you mean 'rotated'"),
-        (["{rules}", "--time-limit", "0"], 2, "positive"),
+        (["{rules}", "--time-limit", "-1"], 2, "seconds"),
         (["{rules}", "--node-limits", "9"], 2, "did you mean '--node-limit'"),
         ([], 2, "FILE"),
     ],
