@@ -144,9 +144,10 @@ class NodeReader:
         nodes.append(Node(mapped.op, tuple(inputs), tuple(outputs), dict(mapped.attrs), name))
 
     def _read_as_opaque(self, node: onnx.NodeProto) -> None:
-        types = self._output_types(node)
+        inferred = self._oracle.output_types(node, self._types, self._weights)
+        types = {name: self._known_type(name, kind) for name, kind in inferred.items()}
         self._types |= types
-        if not self._as_they_are and is_deterministic(node) and all(map(_is_empty, types.values())):
+        if self._is_without_elements(node, inferred.values()):
             self._weights |= {name: Weight(kind, _empty(kind)) for name, kind in types.items()}
             return
         opset = self._imports.get(node.domain)
@@ -155,16 +156,20 @@ class NodeReader:
         attrs = encode(node, opset, list(types.values()), keep=self._as_they_are)
         self._nodes.append(Node("opaque", input_names(node), tuple(types), attrs, node.name))
 
-    def _output_types(self, node: onnx.NodeProto) -> dict[str, TensorType]:
-        """Return the types of the node's named outputs: inferred, declared, or ``UNKNOWN``."""
-        inferred = self._oracle.output_types(node, self._types, self._weights)
-        types: dict[str, TensorType] = {}
-        for name, kind in inferred.items():
-            declared = self._declared.get(name)
-            if kind is None or (is_carried(kind) and declared is not None):
-                kind = declared
-            types[name] = UNKNOWN if kind is None else kind
-        return types
+    def _known_type(self, name: str, inferred: TensorType | None) -> TensorType:
+        """Return the type of an output: inferred, declared, or ``UNKNOWN``."""
+        declared = self._declared.get(name)
+        if declared is not None and (inferred is None or is_carried(inferred)):
+            return declared
+        return UNKNOWN if inferred is None else inferred
+
+    def _is_without_elements(
+        self, node: onnx.NodeProto, inferred: Iterable[TensorType | None]
+    ) -> bool:
+        """Whether all that a node gives is known to have no elements, whatever its inputs are."""
+        if self._as_they_are or not is_deterministic(node):
+            return False
+        return all(kind is not None and is_numeric(kind) and kind.size == 0 for kind in inferred)
 
 
 def _count_outputs(mapped: Mapped, node: onnx.NodeProto) -> int | None:
@@ -172,11 +177,6 @@ def _count_outputs(mapped: Mapped, node: onnx.NodeProto) -> int | None:
     if get_operator(mapped.op).multi_output:
         return len(node.output)
     return 1 if node.output[0] else None
-
-
-def _is_empty(kind: TensorType) -> bool:
-    """Whether values of the type are numbers, and none."""
-    return is_numeric(kind) and kind.size == 0
 
 
 def _empty(kind: TensorType) -> Array:

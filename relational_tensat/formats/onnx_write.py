@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+import numpy as np
 import onnx
 
 from relational_tensat.base.errors import ModelError
@@ -21,7 +22,7 @@ from relational_tensat.formats.onnx_opset import (
 )
 from relational_tensat.formats.onnx_plan import NamePlan, plan_names
 from relational_tensat.formats.onnx_types import UNKNOWN, to_value_info
-from relational_tensat.tensor import Graph, Node, TensorType, ValueType, tensors_of
+from relational_tensat.tensor import Graph, Node, TensorType, ValueType, numpy_dtype, tensors_of
 from relational_tensat.tensor.graph import describe
 from relational_tensat.tensor.operators import get_operator
 
@@ -73,6 +74,8 @@ class _Writer:
         for node in graph.nodes:
             if node.op == "opaque":
                 self._write_opaque(node)
+            elif node.op == "fill":
+                self._write_fill(node)
             elif node.op not in ("noop", "part"):  # those only group values; the plan knows them
                 self._write_operator(node)
         for name, value in self._plan.copies:
@@ -93,6 +96,13 @@ class _Writer:
         model.ir_version = max(_OLDEST_IR_VERSION, oldest)
         write_metadata(model, graph.metadata, typeless)
         return model
+
+    def _write_fill(self, node: Node) -> None:
+        """Write a constant under its own name: subgraphs need to see that sizes and axes are known."""
+        kind = tensors_of(self._graph.types[node.outputs[0]])[0]
+        value = np.asarray(node.attrs["value"]).astype(numpy_dtype(kind.dtype))
+        name = self._plan.names[node.outputs[0]]
+        self._emitter.weight(name, np.broadcast_to(value, kind.shape), kind.dtype)
 
     def _write_operator(self, node: Node) -> None:
         operator = get_operator(node.op)

@@ -15,6 +15,8 @@ from relational_tensat.base.errors import RuleError
 #: An atom, a bracket, a comment, a text, or a quotation mark that has no partner on its line.
 _TOKEN = re.compile(r"""[^\s()\[\]";#][^\s()\[\]";]*|[()\[\]]|[;#].*|"[^"]*"|\"""")
 _CLOSING = {"(": ")", "[": "]"}
+#: Terms are read by functions that call themselves; no rule that a person writes comes near this.
+_DEEPEST = 100
 
 
 class Atom:
@@ -68,7 +70,7 @@ def read_forms(text: str, file: str) -> tuple[Syntax, ...]:
     """Return the expressions of a file, in order.
 
     Raises:
-        RuleError: a bracket or quotation mark has no partner; names its line.
+        RuleError: a bracket or quotation mark has no partner, or brackets nest too deeply; names its line.
     """
     outer: list[tuple[str, int, list[Syntax]]] = []  # each open bracket, and what stands before it
     items: list[Syntax] = []
@@ -76,6 +78,8 @@ def read_forms(text: str, file: str) -> tuple[Syntax, ...]:
         for token in _TOKEN.findall(written):
             first = token[0]
             if first in "([":
+                if len(outer) == _DEEPEST:
+                    fail(file, line, f"more than {_DEEPEST} brackets are open")
                 outer.append((token, line, items))
                 items = []
             elif first in ")]":
