@@ -10,20 +10,17 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from relational_tensat.base.resources import resource_dir
 from relational_tensat.formats import from_onnx_model
 from relational_tensat.formats.json_write import write_json
+from relational_tensat.rules.library import shipped_files
 from relational_tensat.run.options import Options
 from relational_tensat.run.pipeline import optimize
 
-#: Rule files that between them use most of the language.
-_RULE_FILES = ("branches.rules", "identity.rules")
-
 
 def seed_rules() -> str:
-    """Return the text of a rule file to be damaged."""
-    folder = resource_dir("rules")
-    return "".join((folder / name).read_text(encoding="utf-8") for name in _RULE_FILES)
+    """Return the text of a rule file to be damaged: the smallest of those that ship."""
+    texts = [file.read_text(encoding="utf-8") for file in shipped_files()]
+    return "".join(sorted(texts, key=len)[:2])
 
 
 def onnx_models() -> dict[str, onnx.ModelProto]:

@@ -63,12 +63,12 @@ def check_output(output: str | Path | None, model: object) -> Path | None:
     return path
 
 
-def check_database(db: Path | None) -> None:
-    """Check that a database may be made at ``db``: a run replaces only databases.
+def check_database(db: Path | None, *, force: bool = False) -> None:
+    """Check that a database may be made at ``db``: a run replaces only databases, and only if told to.
 
     Raises:
         UsageError: the folder does not exist, or another kind of file is there (an empty one may be
-            what a killed run has left).
+            what a killed run has left), or a database, and not ``force``.
     """
     if db is None:
         return
@@ -78,12 +78,22 @@ def check_database(db: Path | None) -> None:
         raise UsageError(f"{db}: is a folder, expected a file name")
     if db.is_file() and db.stat().st_size and not is_database(db):
         raise UsageError(f"{db}: exists and is not a database, it is not overwritten")
+    if db.is_file() and db.stat().st_size and not force:
+        raise UsageError(
+            f"{db}: is the database of another run; --force replaces it, run --resume {db} goes on with it"
+        )
 
 
 def default_output(model: str | Path) -> Path:
-    """Return where ``run`` writes by default: ``NAME.opt.SUFFIX`` beside the model."""
-    path = Path(model)
-    return path.with_name(f"{path.stem}.opt{path.suffix}")
+    """Return where ``run`` writes by default: ``NAME.opt.SUFFIX`` in the current folder.
+
+    Raises:
+        UsageError: there is such a file: it is overwritten only where it is asked for.
+    """
+    path = Path(f"{Path(model).stem}.opt{Path(model).suffix}")
+    if path.exists():
+        raise UsageError(f"{path}: exists, and is overwritten only with -o {path}")
+    return path
 
 
 def is_database(path: Path) -> bool:

@@ -12,16 +12,24 @@ from rich.table import Table
 _PIPE_WIDTH = 100_000
 
 
+class _Console(Console):
+    """A console that leaves it to its caller what to do when nobody reads its output any more."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error on; rich would end the process with exit code 1."""
+        raise
+
+
 def stdout_console() -> Console:
     """Return a console on standard output; it honours NO_COLOR and TERM."""
     width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    return Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+    return _Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
 
 
 def stderr_console() -> Console:
     """Return a console on standard error; it honours NO_COLOR and TERM."""
     width = None if sys.stderr.isatty() else _PIPE_WIDTH
-    return Console(file=sys.stderr, width=width, highlight=False, markup=False, emoji=False)
+    return _Console(file=sys.stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 def table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:

@@ -59,6 +59,8 @@ class RunDatabase:
         """
         try:
             result = self._connection.execute(text, params)
+            if result is None or result.description is None:
+                raise UsageError(f"{self._path}: the query is empty: {text!r}")
             columns = tuple(str(column[0]) for column in result.description or ())
             return Rows(columns, result.fetchall())
         except duckdb.Error as error:

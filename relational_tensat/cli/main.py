@@ -16,7 +16,8 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from relational_tensat import __version__
-from relational_tensat.base.errors import RelationalTensatError, UsageError, nearest
+from relational_tensat.base.errors import InputError, RelationalTensatError, UsageError, nearest
+from relational_tensat.cli.closed_output import ClosedOutput
 from relational_tensat.cli.parser import Parser
 
 #: Each is a module of this package with HELP, ``add_arguments`` and ``execute``, imported when it is asked
@@ -46,7 +47,7 @@ def process() -> NoReturn:
     gc.set_threshold(_NEW_OBJECTS)
     code = main()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # nobody reads it any more
+        with suppress(OSError, AttributeError):  # nobody reads it any more, or it is closed
             stream.flush()
     os._exit(code)
 
@@ -54,6 +55,8 @@ def process() -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code. Nothing but an exit code comes out of it."""
     arguments = sys.argv[1:] if argv is None else list(argv)
+    if sys.stdout is None:  # closed by who called
+        sys.stdout = ClosedOutput()
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -67,8 +70,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RelationalTensatError as error:
         _show_traceback()
         return _fail(str(error), error.exit_code)
+    except (
+        OSError
+    ) as error:  # a full disk, a folder that cannot be written, an output that is closed
+        _show_traceback()
+        return _fail(_system_trouble(error), InputError.exit_code)
     except Exception as error:  # the last boundary: users get a line, not a traceback
         shown = _show_traceback()
+        if trouble := _file_trouble(error):
+            return _fail(trouble, InputError.exit_code)
         hint = "" if shown else f" (set {_DEBUG}=1 for the traceback)"
         return _fail(f"internal error: {type(error).__name__}: {error}{hint}", _INTERNAL_ERROR)
     return code
@@ -110,6 +120,21 @@ def _dispatch(arguments: list[str]) -> int:
     parser = build_parser(names if names == arguments[:1] else _COMMANDS)
     args = parser.parse_args(arguments)
     return int(_module(args.command).execute(args))
+
+
+def _system_trouble(error: OSError) -> str:
+    """Return what the system could not do, and to which file."""
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename or 'the output'}: {reason}"
+
+
+def _file_trouble(error: Exception) -> str:
+    """Return what is wrong with a database's file; "" where the error is another one."""
+    if "duckdb" not in sys.modules:  # nothing was asked of it
+        return ""
+    from relational_tensat.egraph.database_errors import file_trouble
+
+    return file_trouble(error)
 
 
 def _fail(message: str, code: int) -> int:

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from relational_tensat.base.errors import InputError, NoSolutionError, UsageError, first_line
 from relational_tensat.base.resources import sql
+from relational_tensat.egraph.database_errors import file_trouble
+from relational_tensat.egraph.replacing import note_closed, note_open, remove_database
 from relational_tensat.egraph.stopwatch import StatementTime, Stopwatch
 
 #: What DuckDB's planner may do. Our statements are many, small, and already in a good shape: planning
@@ -44,11 +46,6 @@ MANY_ROWS = 5_000
 
 #: Written into every database; raised when a table changes its meaning.
 FORMAT_VERSION = "6"
-
-
-#: Files of changes that are not yet in the database's own: DuckDB's, written before and while it
-#: moves them there. Of another database's they would say nothing good.
-_LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 
 
 #: Statements that return how many rows they changed.
@@ -102,7 +99,7 @@ class Database:
                 that by naming it.
 
         Raises:
-            InputError: the file cannot be created or opened.
+            InputError: the file cannot be created or opened, or another run has it open.
             UsageError: the memory limit is not one, or there is no such folder.
         """
         self.is_file = path is not None
@@ -115,7 +112,7 @@ class Database:
             config["memory_limit"] = memory_limit
         try:
             if path is not None and not keep:
-                _remove(path)
+                remove_database(path)
             self.connection = duckdb.connect(str(path) if path else ":memory:", config=config)
         except (duckdb.Error, OSError) as error:
             reason = first_line(error)
@@ -123,6 +120,9 @@ class Database:
                 raise UsageError(f"--memory-limit {memory_limit}: {reason}") from error
             verb = "open" if keep else "create"
             raise InputError(f"{path}: cannot {verb} the database: {reason}") from error
+        self._path = path
+        if path is not None:
+            note_open(path)
         self._limit_planning()
         self.statements = 0
         self.stopwatch = Stopwatch()
@@ -145,6 +145,7 @@ class Database:
             raise UsageError(f"world {name!r}: the database has one of that name") from error
         other = copy.copy(self)
         other.connection = self.connection.cursor()
+        other._path = None  # the file is the first one's
         other.connection.execute("SET search_path = $path", {"path": f"{schema},main"})
         other.statements = 0
         other.stopwatch = Stopwatch()
@@ -281,6 +282,8 @@ class Database:
     def close(self) -> None:
         """Close the database; a file keeps its tables."""
         self.connection.close()
+        if self._path is not None:
+            note_closed(self._path)
 
     def _limit_planning(self) -> None:
         known = self.connection.execute("SELECT * FROM duckdb_optimizers()").fetchall()
@@ -294,7 +297,7 @@ class Database:
         taken = self.stopwatch.time_of(name)
         started = time.perf_counter()
         try:
-            with _own_errors():
+            with _own_errors(self._path):
                 yield taken
         finally:
             self.statements += 1
@@ -304,15 +307,15 @@ class Database:
     def _control(self, statement: str) -> None:
         taken = self.stopwatch.time_of(statement.lower())
         started = time.perf_counter()
-        with _own_errors():
+        with _own_errors(self._path):
             self.connection.execute(_parse(self.connection, statement)[0])
         taken.count += 1
         taken.seconds += time.perf_counter() - started
 
 
 @contextmanager
-def _own_errors() -> Iterator[None]:
-    """Give an interrupt and too little memory their names."""
+def _own_errors(path: Path | None) -> Iterator[None]:
+    """Give an interrupt, too little memory, a damaged file and a full disk their names."""
     try:
         yield
     except duckdb.InterruptException as error:
@@ -322,7 +325,17 @@ def _own_errors() -> Iterator[None]:
     except duckdb.TransactionException as error:
         if "could not allocate" in str(error):  # so COMMIT says it
             raise _out_of_memory(error) from error
+        _raise_file_trouble(error, path)
         raise
+    except duckdb.Error as error:
+        _raise_file_trouble(error, path)
+        raise
+
+
+def _raise_file_trouble(error: duckdb.Error, path: Path | None) -> None:
+    trouble = file_trouble(error)
+    if trouble:
+        raise InputError(f"{path or 'database in memory'}: {trouble}") from error
 
 
 def _out_of_memory(error: duckdb.Error) -> OutOfMemory:
@@ -340,12 +353,6 @@ def _spill_folder(path: Path | None, chosen: Path | None) -> Path | None:
 
 
 _NUMBERS = itertools.count(1)
-
-
-def _remove(path: Path) -> None:
-    """Remove a database, and what a killed process may have left beside it: logs of its changes."""
-    for suffix in ("", *_LOGS):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _parse(connection: duckdb.DuckDBPyConnection, text: str) -> Sequence[duckdb.Statement]:

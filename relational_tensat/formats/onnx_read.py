@@ -15,7 +15,7 @@ from relational_tensat.base.files import read_bytes
 from relational_tensat.formats.onnx_dims import fix_dims
 from relational_tensat.formats.onnx_infer import condense
 from relational_tensat.formats.onnx_metadata import read_metadata, weights_without_data
-from relational_tensat.formats.onnx_names import names_values
+from relational_tensat.formats.onnx_names import all_nodes, names_values
 from relational_tensat.formats.onnx_nodes import NodeReader
 from relational_tensat.formats.onnx_opaque import input_names
 from relational_tensat.formats.onnx_opset import read_imports
@@ -83,6 +83,7 @@ def read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> G
 
 
 def _read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> Graph:
+    _check_texts(model, where)
     if model.functions:
         model = inliner.inline_local_functions(model)
     graph, imports = model.graph, read_imports(model.opset_import)
@@ -143,3 +144,18 @@ def _needed(nodes: list[onnx.NodeProto], outputs: list[str]) -> list[onnx.NodePr
             wanted.update(input_names(node))
             needed.append(node)
     return needed[::-1]
+
+
+def _check_texts(model: onnx.ModelProto, where: str) -> None:
+    """Refuse names that are no UTF-8: protobuf reads them, and writes none."""
+    graph = model.graph
+    texts = [graph.name, graph.doc_string, *read_metadata(model).values()]
+    for value in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
+        texts.append(value.name)
+    for node in all_nodes(graph.node):
+        texts += [node.name, node.op_type, node.domain, *node.input, *node.output]
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ModelError(f"{where}: the text {text[:40]!r} is not UTF-8") from None

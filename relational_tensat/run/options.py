@@ -43,6 +43,7 @@ class OutputOptions(OptionGroup):
     db: Path | None = option(
         None, "keep the e-graph's database here", metavar="FILE", default_text="in memory"
     )
+    force: bool = option(False, "with --db, replace the database of another run that is there")
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def optimize(
         KeyboardInterrupt: Ctrl-C while measuring; what was measured is kept, as its text says.
     """
     options = options or Options()
-    check_database(options.output.db)
+    check_database(options.output.db, force=options.output.force)
     state = RunState.begin(options, model, output, cost_model, progress or Silent())
     return carry_out(state, STAGES)
 

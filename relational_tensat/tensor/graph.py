@@ -21,6 +21,9 @@ from relational_tensat.tensor.types import (
 )
 
 
+_MOST_ELEMENTS = 2**63 - 1
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """One application of an operator: values in, values out, by name.
@@ -116,6 +119,7 @@ def build_graph(
     for key, kind in [*inputs.items(), *((k, w.type) for k, w in weights.items())]:
         if key in types:
             raise ModelError(f"{where}: the value {key!r} is defined twice")
+        _check_size(f"{where}: {key!r}", kind)
         types[key] = kind
     ordered = []
     for node in _sort_nodes(list(nodes), types, where):
@@ -155,12 +159,20 @@ def _check_node(
         result = operator.infer(operands, attrs)
     except RelationalTensatError as error:
         raise ModelError(f"{where}: {describe(node)}: {error}") from error
+    _check_size(f"{where}: {describe(node)}", result)
     parts: tuple[ValueType, ...] = tensors_of(result) if operator.multi_output else (result,)
     if len(parts) != len(node.outputs):
         raise ModelError(
             f"{where}: {describe(node)}: has {len(node.outputs)} outputs, expected {len(parts)}"
         )
     return attrs, parts
+
+
+def _check_size(what: str, kind: ValueType) -> None:
+    """Refuse a tensor of more elements than 64 bits count."""
+    for part in tensors_of(kind):
+        if part.size > _MOST_ELEMENTS:
+            raise ModelError(f"{what} is {part}, expected at most {_MOST_ELEMENTS} elements")
 
 
 def _sort_nodes(nodes: list[Node], known: Mapping[str, ValueType], where: str) -> tuple[Node, ...]:

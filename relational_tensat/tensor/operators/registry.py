@@ -48,13 +48,15 @@ def operators() -> dict[str, Operator]:
 def map_onnx(operator: Operator, node: OnnxNode) -> Mapped | None:
     """Return what an ONNX node of ``operator.onnx`` becomes, attributes canonical.
 
-    None where the node cannot be expressed exactly: it stays opaque.
+    None where the node cannot be expressed exactly: it stays opaque. So does one whose operands or
+    attributes are of a rank, length or size that its operator cannot have: what is wrong with it is for
+    ONNX's own inference to say, which knows the rules of every version.
     """
     types = dict(zip(node.inputs, node.input_types, strict=True))
     try:
         mapped = operator.read_onnx(node)
         return None if mapped is None else _checked(mapped, types)[0]
-    except ShapeError:
+    except (ShapeError, IndexError, ValueError, TypeError, OverflowError, ZeroDivisionError):
         return None
 
 

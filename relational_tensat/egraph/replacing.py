@@ -1,0 +1,81 @@
+"""Removing a database that a run replaces, unless some process has it open."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from relational_tensat.base.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows, which removes no file that is open
+    fcntl = None  # type: ignore[assignment]
+
+#: What DuckDB puts beside a file: the log of its changes, and what it is renamed to on the way.
+_LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
+#: The databases that this process has open; a lock of the system keeps only other processes out.
+_OPEN: set[Path] = set()
+
+
+def remove_database(path: Path) -> None:
+    """Remove a database, and what a killed process may have left beside it: logs of its changes.
+
+    DuckDB holds a lock of the system on each file that it has open, for reading, too. While the file is
+    removed the same lock is held here: of two runs that begin at once only one removes it.
+
+    Raises:
+        InputError: this or another process has it open.
+        OSError: it cannot be removed.
+    """
+    if path.resolve() in _OPEN:
+        raise InputError(f"{path}: is in use by another run of this process")
+    while not _removed(path):
+        pass  # another process has replaced it meanwhile: that one is looked at
+
+
+def note_open(path: Path) -> None:
+    """Remember that this process has a database open."""
+    _OPEN.add(path.resolve())
+
+
+def note_closed(path: Path) -> None:
+    """Forget a database that was closed."""
+    _OPEN.discard(path.resolve())
+
+
+def _removed(path: Path) -> bool:
+    """Remove a file and its logs; return False if it was replaced by another just then."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        _remove_logs(path)
+        return True
+    try:
+        _lock(descriptor, path)
+        try:
+            if path.stat().st_ino != os.fstat(descriptor).st_ino:
+                return False
+        except FileNotFoundError:
+            return False
+        path.unlink()
+        _remove_logs(path)
+        return True
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    if fcntl is None:
+        return
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise InputError(
+            f"{path}: is in use by another process: is a run still going on?"
+        ) from None
+
+
+def _remove_logs(path: Path) -> None:
+    for suffix in _LOGS:
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
