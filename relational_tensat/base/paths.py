@@ -85,15 +85,9 @@ def check_database(db: Path | None, *, force: bool = False) -> None:
 
 
 def default_output(model: str | Path) -> Path:
-    """Return where ``run`` writes by default: ``NAME.opt.SUFFIX`` in the current folder.
-
-    Raises:
-        UsageError: there is such a file: it is overwritten only where it is asked for.
-    """
-    path = Path(f"{Path(model).stem}.opt{Path(model).suffix}")
-    if path.exists():
-        raise UsageError(f"{path}: exists, and is overwritten only with -o {path}")
-    return path
+    """Return where ``run`` writes by default: ``NAME.opt.SUFFIX`` beside the model."""
+    path = Path(model)
+    return path.with_name(f"{path.stem}.opt{path.suffix}")
 
 
 def is_database(path: Path) -> bool:

@@ -34,7 +34,7 @@ def add_arguments(parser: Parser) -> None:
         help="a .json or .onnx model; with --resume, where the run's model is now if it was moved",
     )  # fmt: skip
     parser.add_argument(
-        "-o", "--output", type=Path, help="where to write [NAME.opt.SUFFIX in the current folder]"
+        "-o", "--output", type=Path, help="where to write [NAME.opt.SUFFIX beside the model]"
     )
     parser.add_argument(
         "--resume", type=Path, metavar="DB",

@@ -14,7 +14,12 @@ from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
 from relational_tensat.base.errors import ModelError
 from relational_tensat.formats.arrays import compact
 from relational_tensat.formats.onnx_opaque import input_names
-from relational_tensat.formats.onnx_opset import infer_shapes, is_unchanged, opset_imports
+from relational_tensat.formats.onnx_opset import (
+    INFERENCE_ERRORS,
+    infer_shapes,
+    is_unchanged,
+    opset_imports,
+)
 from relational_tensat.formats.onnx_types import (
     UNKNOWN,
     dtype_name,
@@ -67,7 +72,7 @@ class NodeOracle:
         model = self._model(node, types, weights, outputs, self._imports)
         try:
             inferred = infer_shapes(model)
-        except onnx.shape_inference.InferenceError as error:
+        except INFERENCE_ERRORS as error:
             known = _runtime_types(model)  # ONNX fails on some functions, and on unknown operands
             if known.keys() != {value.name for value in outputs}:
                 if any(types[name] == UNKNOWN for name in input_names(node)):

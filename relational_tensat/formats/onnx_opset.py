@@ -13,6 +13,8 @@ from relational_tensat.formats.onnx_names import all_nodes, subgraphs
 from relational_tensat.formats.onnx_types import to_value_info
 from relational_tensat.tensor import TensorType
 
+#: What ONNX's inference raises: a class of its own for what does not fit, another for what cannot be.
+INFERENCE_ERRORS = (onnx.shape_inference.InferenceError, ValueError)
 #: Written where the model does not say which version it was read from.
 DEFAULT_OPSET = 20
 #: Operators write themselves for this version of the default operator set and later ones.
@@ -99,7 +101,7 @@ def _still_fits(converted: onnx.ModelProto, outputs: list[str]) -> bool:
     del converted.graph.value_info[:]  # of the node before the conversion
     try:
         infer_shapes(converted)
-    except onnx.shape_inference.InferenceError:
+    except INFERENCE_ERRORS:
         return False
     return True
 

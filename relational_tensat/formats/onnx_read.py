@@ -149,13 +149,19 @@ def _needed(nodes: list[onnx.NodeProto], outputs: list[str]) -> list[onnx.NodePr
 def _check_texts(model: onnx.ModelProto, where: str) -> None:
     """Refuse names that are no UTF-8: protobuf reads them, and writes none."""
     graph = model.graph
-    texts = [graph.name, graph.doc_string, *read_metadata(model).values()]
-    for value in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
-        texts.append(value.name)
+    texts: list[str | bytes] = [graph.name, graph.doc_string, *read_metadata(model).values()]
+    values = (*graph.input, *graph.output, *graph.value_info, *graph.initializer)
+    texts += [value.name for value in values]
     for node in all_nodes(graph.node):
         texts += [node.name, node.op_type, node.domain, *node.input, *node.output]
     for text in texts:
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise ModelError(f"{where}: the text {text[:40]!r} is not UTF-8") from None
+        if isinstance(text, bytes) or not _is_utf8(text):
+            raise ModelError(f"{where}: the text {text[:40]!r} is not UTF-8")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -11,6 +11,7 @@ from onnx import checker, external_data_helper
 from relational_tensat.base.errors import ModelError
 from relational_tensat.base.files import write_aside
 from relational_tensat.formats.onnx_infer import condense, opens_in_runtime
+from relational_tensat.formats.onnx_opset import INFERENCE_ERRORS
 from relational_tensat.formats.onnx_write import write_model
 from relational_tensat.tensor import Graph
 
@@ -42,7 +43,7 @@ def save_onnx(graph: Graph, path: Path) -> None:
             target.write_bytes(model.SerializeToString())
         try:
             _check(target)
-        except (checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        except (checker.ValidationError, *INFERENCE_ERRORS) as error:
             raise ModelError(
                 f"{path}: not written, the result is no valid ONNX model: {condense(str(error))}"
             ) from None
@@ -56,7 +57,7 @@ def _check(path: Path) -> None:
     """
     try:
         checker.check_model(os.fspath(path), full_check=True)
-    except onnx.shape_inference.InferenceError:
+    except INFERENCE_ERRORS:
         # ONNX fails on functions of its own (MeanVarianceNormalization) that onnxruntime runs.
         if not opens_in_runtime(path):
             raise

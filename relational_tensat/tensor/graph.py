@@ -20,7 +20,6 @@ from relational_tensat.tensor.types import (
     tensors_of,
 )
 
-
 _MOST_ELEMENTS = 2**63 - 1
 
 

@@ -153,7 +153,9 @@ def test_only_databases_are_replaced(tmp_path: Path) -> None:
 
     check_database(tmp_path / "new.duckdb")
     duckdb.connect(str(tmp_path / "old.duckdb")).close()
-    check_database(tmp_path / "old.duckdb")
+    check_database(tmp_path / "old.duckdb", force=True)
+    with pytest.raises(UsageError, match="--force replaces it"):
+        check_database(tmp_path / "old.duckdb")
     precious = tmp_path / "model.json"
     precious.write_text("{}")
     with pytest.raises(UsageError, match="is not a database, it is not overwritten"):

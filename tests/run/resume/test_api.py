@@ -66,6 +66,7 @@ class Model:
         self.options = Options.of(
             rules=(self.rules,),
             db=folder / "run.duckdb",
+            force=True,
             cost=str(self.profile),
             iterations=6,
             multi_iterations=3,

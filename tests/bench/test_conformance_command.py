@@ -1,0 +1,36 @@
+"""ONNX's conformance models: a sample is optimized, written and compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+from pathlib import Path
+
+from bench.conformance.cases import sampled_cases
+from bench.conformance.report import save, summary
+from bench.conformance.trial import Outcome, try_case
+from relational_tensat.run.options import Options
+
+#: A rule file instead of all: each is enough for some of the models, and loading all takes longer.
+_RULES = ("identity.rules", "pointwise.rules")
+
+
+def test_a_sample_is_accepted_and_computes_the_same() -> None:
+    rules = tuple(Path("rules") / name for name in _RULES)
+    options = Options.of(rules=rules, iterations=2, node_limit=200)
+    outcomes = [try_case(case, options, limit_s=30.0) for case in sampled_cases(200, seed=0)]
+    counts = Counter(outcome.status for outcome in outcomes)
+    assert [outcome for outcome in outcomes if outcome.status not in ("equal", "random")] == []
+    assert counts["equal"] > 180
+
+
+def test_what_is_kept_names_each_model_and_why(tmp_path: Path) -> None:
+    outcomes = [
+        Outcome("test_a", "equal", "onnxruntime", "", 3, 2, 1),
+        Outcome("test_b", "refused", reason="no such thing"),
+    ]
+    assert "refused: test_b: no such thing" in summary(outcomes)
+    assert summary(outcomes)[0] == "2 models, 1 accepted"
+    path = save(outcomes, Options(), tmp_path, date(2026, 11, 22))
+    assert path.read_text().splitlines()[1] == "test_a,equal,onnxruntime,,3,2,1"
+    assert "- refused: 1" in path.with_suffix(".md").read_text()
