@@ -29,6 +29,7 @@ class Landmarks:
 
     Attributes:
         sizes: numbers above 1 in its expressions, the next ones and the double.
+        lists: lists of numbers in them.
         dtypes: element types that it names.
     """
 
@@ -42,6 +43,9 @@ class Landmarks:
                 if isinstance(number, int) and not isinstance(number, bool) and 1 < number <= 512:
                     sizes.update(dict.fromkeys((number, number + 1, 2 * number)))
         self.sizes = tuple(sizes)
+        self.lists = tuple(
+            value for value in _literals(rule) if isinstance(value, tuple) and len(value) > 1
+        )
         self.dtypes = tuple(dtypes)
 
 
@@ -51,6 +55,7 @@ class FarHints(Hints):
     def __init__(self, choices: Choices, landmarks: Landmarks) -> None:
         super().__init__(choices)
         own = landmarks.sizes
+        self.lists = landmarks.lists
         low_ranks = tuple(size for size in own if size <= 9)
         self.large = (*_LARGE, *low_ranks, *low_ranks)
         self.rank = choices.choice((*_RANKS, *low_ranks))
@@ -73,6 +78,8 @@ def further(attr: Attr, value: AttrValue, hints: FarHints) -> AttrValue:
     """Return a value of an attribute beyond what is drawn commonly, or the one that was drawn."""
     choices = hints.choices
     if attr.name in ("stride", "kernel", "dilation") and hints.is_changed:
+        if hints.lists and hints.is_changed:
+            return choices.choice(hints.lists)
         count = len(value) if isinstance(value, tuple) and value else hints.spatial
         return (choices.choice(hints.large),) * count
     if attr.name in ("count", "groups") and hints.is_changed:

@@ -18,7 +18,7 @@ from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.machine import compared
 from relational_tensat.rules.soundness.machine_values import MachineValues
 from relational_tensat.rules.soundness.retyping import in_dtype, main_dtype
-from relational_tensat.rules.soundness.sides import Sides
+from relational_tensat.rules.soundness.sides import Sides, has_floats
 from relational_tensat.rules.soundness.verdict import TYPE_EVIDENCE
 from relational_tensat.tensor.types import DTYPE_BYTES, Array, TensorType
 
@@ -105,7 +105,11 @@ class TypedJudge:
             self.evidence[dtype] = evidence
 
     def _failure(self, configuration: Configuration, both: Sides) -> Failure | None:
-        for operands in self._values(both).moderate():
+        values = self._values(both)
+        drawn = list(values.moderate())
+        if not _has_floats(both):  # integers are what they are: their ends are as good as any
+            drawn += [values.extreme() for _ in range(_count(both))]
+        for operands in drawn:
             outcome, _ = compared(both, operands)
             if outcome is Outcome.FAILS:
                 return Failure(configuration, both, operands)
@@ -114,9 +118,7 @@ class TypedJudge:
     def _everywhere(self, both: Sides) -> bool:
         """Whether the sides agree on extreme operands, too; integers were tried on them already."""
         values = self._values(both)
-        size = max(1, sum(kind.size for kind in both.var_types))
-        count = min(_MOST_EXTREME, 1 + _EXTREME_ELEMENTS // size)
-        tries = (compared(both, values.extreme(), everywhere=True) for _ in range(count))
+        tries = (compared(both, values.extreme(), everywhere=True) for _ in range(_count(both)))
         return all(outcome is not Outcome.FAILS for outcome, _ in tries)
 
     def _values(self, both: Sides) -> MachineValues:
@@ -139,6 +141,17 @@ class TypedJudge:
                 self.failure = Failure(configuration, both, operands)
         elif bitvectors.is_proved(both):
             self.evidence[dtype] = "proved"
+
+
+def _has_floats(both: Sides) -> bool:
+    kinds = (*both.var_types, *(node.type for node in (*both.left.nodes, *both.right.nodes)))
+    return any(map(has_floats, kinds))
+
+
+def _count(both: Sides) -> int:
+    """How many extreme operands are drawn."""
+    size = max(1, sum(kind.size for kind in both.var_types))
+    return min(_MOST_EXTREME, 1 + _EXTREME_ELEMENTS // size)
 
 
 def _spread(configurations: Sequence[Configuration]) -> Iterator[Configuration]:

