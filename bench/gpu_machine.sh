@@ -8,7 +8,7 @@
 # The machine needs Python with its headers, pip, NumPy, a C++ compiler and CUDA's toolkit (nvcc). What
 # is not carried must be there: cuda-bindings, NVRTC, hypothesis, pyarrow, rich; cuBLAS and cuDNN may be.
 # `run` leaves in OUT the figures, what has been measured (costs.duckdb, gpu-runs.json) and PyCUDA's wheel.
-# Copy the last three into WHEELS, and the next `run` goes on from there. It begins nothing new after
+# Copy the last three into WHEELS, and the next `run` resumes there. It begins nothing new after
 # LIMIT_S seconds (300).
 set -eu
 

@@ -1,1 +1,1 @@
-"""How early a good graph is known: extraction while exploration goes on."""
+"""How early a good graph is known: extraction between the iterations of exploration."""

@@ -31,7 +31,7 @@ ITERATIONS = 1000
 #: What of exploration is in no other phase: rules compiled and put into tables, what is logged.
 REST = "rest"
 
-#: The phases that the database's stopwatch tells apart; ``tables`` is the graph put into them.
+#: The phases that the database's stopwatch distinguishes; ``tables`` is the graph put into them.
 EXPLORE_PHASES = ("tables", "match", "apply", "rebuild", "filter cycles", REST)
 
 

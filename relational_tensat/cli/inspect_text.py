@@ -1,4 +1,4 @@
-"""What ``inspect`` tells about a run's database."""
+"""What ``inspect`` reports about a run's database."""
 
 from __future__ import annotations
 

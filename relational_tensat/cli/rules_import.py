@@ -46,14 +46,14 @@ def execute(args: argparse.Namespace) -> int:
     if output is not None and not output.parent.is_dir():
         raise UsageError(f"-o {output}: {output.parent} is no folder, expected one that exists")
     trials = DEFAULT_TRIALS if args.trials is None else args.trials
-    begin = time.monotonic()
-    judged = import_rules(args.file, seed=args.seed, trials=trials)
+    start_s = time.monotonic()
+    results = import_rules(args.file, seed=args.seed, trials=trials)
     judgements = collect(
-        judged,
+        results,
         lambda count, last: f"{count} rules judged, the last one {last.rule.name}",
         as_json=args.json,
     )
-    seconds = time.monotonic() - begin
+    seconds = time.monotonic() - start_s
     if output is not None:
         write_judged(output, judgements, args.file.name)
 

@@ -46,7 +46,7 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.rules.soundness.verifying import DEFAULT_TRIALS
 
     rules = load_rules(args.file or None, only=args.names)
-    begin = time.monotonic()
+    start_s = time.monotonic()
     results = verified(
         rules,
         seed=args.seed,
@@ -58,7 +58,7 @@ def execute(args: argparse.Namespace) -> int:
         lambda count, last: f"{count} of {len(rules)} rules verified, last {last.verdict.rule}",
         as_json=args.json,
     )
-    seconds = time.monotonic() - begin
+    seconds = time.monotonic() - start_s
     verdicts = {
         content_hash(rule): result.verdict for rule, result in zip(rules, timed, strict=True)
     }

@@ -51,7 +51,7 @@ class RunEvents:
         self._last: tuple[float, float] | None = None
 
     def phase(self, name: str) -> None:
-        """Write that a phase begins, unless it goes on."""
+        """Write that a phase begins, unless it is the present one."""
         if name == self._phase:
             return
         self._phase = name

@@ -37,7 +37,7 @@ def resumed(args: argparse.Namespace, progress: Progress) -> Result:
     odd = [flag for flag in args.flags if flag not in (*WITH_RESUME, "-o", "--resume")]
     if odd:
         raise UsageError(
-            f"{odd[0]} cannot be given with --resume: the run goes on with its own; expected at most "
+            f"{odd[0]} cannot be given with --resume: the run resumes with its own; expected at most "
             f"{', '.join(WITH_RESUME)}"
         )
     from relational_tensat.run.pipeline import resume

@@ -1,4 +1,4 @@
-"""Progress, printed while a run goes on."""
+"""Progress, printed during a run."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from relational_tensat.cost.device import DeviceKey, Sample, Unmeasurable
 from relational_tensat.cost.key import libraries_text
 
-#: The columns that tell devices apart; a configuration has one row for each.
+#: The columns that distinguish devices; a configuration has one row for each.
 DEVICE_COLUMNS = ("kind", "device", "driver", "libraries", "protocol")
 #: The columns of a sample.
 TIME_COLUMNS = ("median_us", "p10_us", "p90_us")

@@ -60,16 +60,16 @@ def extract(
     options, process = options or ExtractionOptions(), process or ProcessOptions()
     method, time_limit_s = options.extractor, options.time_limit_s
     techniques = Techniques(frozenset(options.disable))
-    begin = now_s()
+    start_s = now_s()
     if method != "ilp":
         choice, note = _greedy(problem, method, time_limit_s, tables)
-        return _result(problem, choice, 0.0, method, begin, note)
+        return _result(problem, choice, 0.0, method, start_s, note)
     step = (watch or Watch()).within(time_limit_s)
     limits = SolverOptions(step, process.threads, process.seed, techniques)
     with step.watching(), no_garbage_collection():  # it took 40 % of large searches
         search = search_ilp(problem, options.ilp_cycles, limits, progress, start)
     extraction = _result(
-        problem, search.best, search.bound_us, method, begin, "; ".join(search.notes)
+        problem, search.best, search.bound_us, method, start_s, "; ".join(search.notes)
     )
     if extraction.cost_us > search.baseline_us * (1 + EQUAL):
         raise RelationalTensatError(
@@ -110,7 +110,12 @@ def _over_after(seconds: float) -> Callable[[], bool]:
 
 
 def _result(
-    problem: ExtractionProblem, choice: Ints, bound_us: float, method: str, begin: float, note: str
+    problem: ExtractionProblem,
+    choice: Ints,
+    bound_us: float,
+    method: str,
+    start_s: float,
+    note: str,
 ) -> Extraction:
     """Recompute cost and acyclicity from the choice itself, and say what is proven."""
     choice = reachable(problem, choice)
@@ -125,7 +130,7 @@ def _result(
         gap=0.0 if optimal else gap,
         optimal=optimal,
         method=method,
-        seconds=now_s() - begin,
+        seconds=now_s() - start_s,
         note=note,
         size=size_of([problem]),
     )

@@ -5,24 +5,24 @@ WITH RECURSIVE
 bound(egraph, class, least_us) USING KEY (egraph, class) AS (
     SELECT egraph, class, min(cost_us) FROM greedy_node WHERE arity = 0 GROUP BY egraph, class
     UNION
-    SELECT lower.egraph, lower.class, lower.least_us
+    SELECT better.egraph, better.class, better.least_us
     FROM (
         SELECT egraph, class, min(least_us) AS least_us
         FROM (
-            SELECT n.egraph, n.enode, n.class, max(known.least_us) + n.cost_us AS least_us
+            SELECT n.egraph, n.enode, n.class, max(child_bound.least_us) + n.cost_us AS least_us
             FROM (
                 SELECT DISTINCT e.egraph, e.enode
-                FROM bound AS fell JOIN greedy_edge AS e ON e.egraph = fell.egraph AND e.child = fell.class
-            ) AS touched
-            JOIN greedy_node AS n ON n.egraph = touched.egraph AND n.enode = touched.enode
+                FROM bound AS change JOIN greedy_edge AS e ON e.egraph = change.egraph AND e.child = change.class
+            ) AS parent
+            JOIN greedy_node AS n ON n.egraph = parent.egraph AND n.enode = parent.enode
             JOIN greedy_edge AS e ON e.egraph = n.egraph AND e.enode = n.enode
-            JOIN recurring.bound AS known ON known.egraph = e.egraph AND known.class = e.child
+            JOIN recurring.bound AS child_bound ON child_bound.egraph = e.egraph AND child_bound.class = e.child
             GROUP BY n.egraph, n.enode, n.class, n.cost_us, n.arity
             HAVING count(*) = n.arity
         )
         GROUP BY egraph, class
-    ) AS lower
-    LEFT JOIN recurring.bound AS old ON old.egraph = lower.egraph AND old.class = lower.class
-    WHERE old.class IS NULL OR lower.least_us < old.least_us
+    ) AS better
+    LEFT JOIN recurring.bound AS old ON old.egraph = better.egraph AND old.class = better.class
+    WHERE old.class IS NULL OR better.least_us < old.least_us
 )
 SELECT egraph, class, least_us FROM bound

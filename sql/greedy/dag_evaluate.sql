@@ -6,8 +6,8 @@ FROM (
     SELECT DISTINCT e.egraph, e.enode
     FROM dag_choice AS c JOIN greedy_edge AS e ON e.egraph = c.egraph AND e.child = c.class
     WHERE c.wave = $wave
-) AS touched
-JOIN greedy_node AS n ON n.egraph = touched.egraph AND n.enode = touched.enode
+) AS parent
+JOIN greedy_node AS n ON n.egraph = parent.egraph AND n.enode = parent.enode
 JOIN greedy_edge AS e ON e.egraph = n.egraph AND e.enode = n.enode
 JOIN dag_choice AS c ON c.egraph = e.egraph AND c.class = e.child
 GROUP BY n.egraph, n.class, n.enode, n.cost_us, n.arity

@@ -21,15 +21,17 @@ settled(egraph, class, cost_us, rank, enode) USING KEY (egraph, class) AS (
         FROM (
             -- Added up from the cheapest child on, as the same costs always must give the same sum.
             SELECT
-                n.egraph, n.enode, n.class, max({cost_us: known.cost_us, rank: known.rank}) AS top,
-                least(sum(known.cost_us ORDER BY known.cost_us) + least(n.cost_us, $ceiling), $ceiling) AS total
+                n.egraph, n.enode, n.class, max({cost_us: child_cost.cost_us, rank: child_cost.rank}) AS top,
+                least(
+                    sum(child_cost.cost_us ORDER BY child_cost.cost_us) + least(n.cost_us, $ceiling), $ceiling
+                ) AS total
             FROM (
                 SELECT DISTINCT e.egraph, e.enode
-                FROM settled AS fell JOIN greedy_edge AS e ON e.egraph = fell.egraph AND e.child = fell.class
-            ) AS touched
-            JOIN greedy_node AS n ON n.egraph = touched.egraph AND n.enode = touched.enode
+                FROM settled AS change JOIN greedy_edge AS e ON e.egraph = change.egraph AND e.child = change.class
+            ) AS parent
+            JOIN greedy_node AS n ON n.egraph = parent.egraph AND n.enode = parent.enode
             JOIN greedy_edge AS e ON e.egraph = n.egraph AND e.enode = n.enode
-            JOIN recurring.settled AS known ON known.egraph = e.egraph AND known.class = e.child
+            JOIN recurring.settled AS child_cost ON child_cost.egraph = e.egraph AND child_cost.class = e.child
             GROUP BY n.egraph, n.enode, n.class, n.cost_us, n.arity
             HAVING count(*) = n.arity
         )

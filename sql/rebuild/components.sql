@@ -8,11 +8,11 @@ link AS (
 component(node, label) USING KEY (node) AS (
     SELECT a, least(a, min(b)) FROM link GROUP BY a
     UNION
-    SELECT link.b, min(spread.label)
-    FROM component AS spread
-    JOIN link ON link.a = spread.node
-    JOIN recurring.component AS known ON known.node = link.b
-    WHERE spread.label < known.label
+    SELECT link.b, min(source.label)
+    FROM component AS source
+    JOIN link ON link.a = source.node
+    JOIN recurring.component AS neighbour ON neighbour.node = link.b
+    WHERE source.label < neighbour.label
     GROUP BY link.b
 )
 SELECT node AS old, label AS new FROM component WHERE node <> label

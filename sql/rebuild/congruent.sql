@@ -5,6 +5,6 @@ SELECT
     signature, c0, c1, c2, c3, c4, coalesce(min(id) FILTER (NOT filtered), min(id)) AS kept,
     min(class) AS lowest_class
 FROM enode
-SEMI JOIN (SELECT signature, c0, c1 FROM enode WHERE stamp = $stamp) AS changed USING (signature, c0, c1)
+SEMI JOIN (SELECT signature, c0, c1 FROM enode WHERE stamp = $stamp) AS new_row USING (signature, c0, c1)
 GROUP BY signature, c0, c1, c2, c3, c4
 HAVING count(*) > 1

@@ -23,7 +23,7 @@ COMMENT ON COLUMN value_type.type IS
 
 CREATE TABLE head (id INTEGER NOT NULL, text VARCHAR NOT NULL);
 COMMENT ON TABLE head IS
-'What the patterns of the rules compare of an e-node, as one integer. It depends on the rules: symbols that no rule can tell apart have the same head.';
+'What the patterns of the rules compare of an e-node, as one integer. It depends on the rules: symbols that no rule distinguishes have the same head.';
 COMMENT ON COLUMN head.id IS 'Key, from 1 on. Head 0 has no row: no rule names the operator.';
 COMMENT ON COLUMN head.text IS
 'Operator, operands (_) and the attributes that some rule requires to have one value, e.g. (matmul _ _ :act none).';

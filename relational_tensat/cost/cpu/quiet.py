@@ -2,7 +2,7 @@
 
 A thread's CPU time does not count while others have the processor, but it suffers from what they do to the
 caches, and far more from a second thread on the same core: on a core of two hardware threads everything
-takes 1.5 to 2 times as long. Virtual machines often do not tell that their processors share a core.
+takes 1.5 to 2 times as long. Virtual machines often do not report that their processors share a core.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def thread_us(function: Callable[[], object]) -> float:
 
 
 class Watch(Protocol):
-    """What tells how disturbed the processor is: ``Quiet``, but for tests."""
+    """Measures how disturbed the processor is: ``Quiet``, but for tests."""
 
     def slowdown(self) -> float:
         """Return how many times as long as undisturbed things take now."""
@@ -115,12 +115,12 @@ class Quiet:
     def slowdown(self) -> float:
         """Return how many times as long as undisturbed the reference takes now."""
         self._reference()  # its own data back into the caches
-        taken_us = thread_us(self._reference)
-        self._readings.append(taken_us)
+        time_us = thread_us(self._reference)
+        self._readings.append(time_us)
         self._new += 1
         if self._new >= _RENEWED_AFTER:
             self._renew()
-        return taken_us / self._best_us
+        return time_us / self._best_us
 
     def _renew(self) -> None:
         best_us = float(np.percentile(self._readings, _BEST_PERCENTILE))

@@ -80,7 +80,7 @@ def prepare_graphs(original: Graph, others: Sequence[Graph], seed: int = 0) -> P
 
 
 def _in_range(graph: Graph, outputs: Sequence[Array]) -> bool:
-    """Whether all results fit into their element types, with room for what they are made of."""
+    """Whether all results fit into their element types, with a margin for their intermediate values."""
     for kind, array in zip(graph.output_types(), outputs, strict=True):
         if kind.is_float:
             most = _LARGEST_FLOAT16 if kind.dtype == "float16" else _LARGEST_FLOAT32

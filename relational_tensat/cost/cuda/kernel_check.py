@@ -8,7 +8,7 @@ import numpy as np
 
 from relational_tensat.tensor import Array, TensorType
 
-#: ‖found - exact‖ / ‖exact‖ that rounding explains, by element type; of tf32 by that name. Sums are
+#: ‖result - exact‖ / ‖exact‖ that rounding explains, by element type; of tf32 by that name. Sums are
 #: in float32 throughout; results are rounded once.
 TOLERANCES = {
     "float64": 1e-12, "float32": 1e-4, "tf32": 2e-3, "float16": 5e-3, "bfloat16": 3e-2,
@@ -42,10 +42,10 @@ def fault(
     return ""
 
 
-def norm_error(got: Array, want: Array) -> float:
-    """Return ‖got - want‖ / ‖want‖ over what is finite in ``want``; NaN where ``got`` is."""
-    finite = np.isfinite(want)
-    exact = np.asarray(want, np.float64)[finite]
-    computed = np.asarray(got, np.float64)[finite]
-    scale = float(np.linalg.norm(exact)) or 1.0
-    return float(np.linalg.norm(computed - exact)) / scale
+def norm_error(result: Array, exact: Array) -> float:
+    """Return ‖result - exact‖ / ‖exact‖ over what is finite in ``exact``; NaN where ``result`` is."""
+    is_finite = np.isfinite(exact)
+    reference = np.asarray(exact, np.float64)[is_finite]
+    difference = np.asarray(result, np.float64)[is_finite] - reference
+    scale = float(np.linalg.norm(reference)) or 1.0
+    return float(np.linalg.norm(difference)) / scale

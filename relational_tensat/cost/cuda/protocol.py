@@ -183,8 +183,8 @@ def _sample(
     for _ in range(settings.window):
         for index, mode in times:
             batch = batches[index]
-            taken_us = stopwatch.time_us(subjects[index], mode, batch)
-            times[index, mode].append(taken_us / batch)
+            total_us = stopwatch.time_us(subjects[index], mode, batch)
+            times[index, mode].append(total_us / batch)
     return times
 
 

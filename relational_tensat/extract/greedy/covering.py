@@ -83,14 +83,16 @@ class CoverGreedy:
     def _next(self, state: _State, factor: Floats) -> int:
         """Return the class to buy: an open one that must be bought alone, else a giver."""
         classes = sorted(state.open_classes)
-        served = np.zeros(self._problem.n_classes)
+        served_count = np.zeros(self._problem.n_classes)
         for klass in classes:
-            served[self._givers_of(klass)] += 1
-        alone = [klass for klass in classes if served[self._givers_of(klass)].max() < 2]
+            served_count[self._givers_of(klass)] += 1
+        alone = [klass for klass in classes if served_count[self._givers_of(klass)].max() < 2]
         if alone:
             # From the top down, so that many are open at once when givers are compared.
             return max(alone, key=lambda klass: (state.price[klass], klass))
-        ratio = np.where(served > 0, state.price * factor / np.maximum(served, 1.0), np.inf)
+        ratio = np.where(
+            served_count > 0, state.price * factor / np.maximum(served_count, 1.0), np.inf
+        )
         return int(np.argmin(ratio))
 
     def _take(self, state: _State, klass: int, totals: Floats) -> None:

@@ -122,21 +122,21 @@ class Improver:
         """
         complete: list[int] = np.where(choice == UNUSED, self._by_tree_cost, choice).tolist()
         children = self._children
-        placed = [False] * self._problem.n_classes
+        is_placed = [False] * self._problem.n_classes
         order: list[int] = []
         for start in self._cheap_first:
-            if placed[start] or complete[start] == UNUSED:
+            if is_placed[start] or complete[start] == UNUSED:
                 continue
             stack = [start]
             while stack:
                 klass = stack[-1]
-                waiting = [child for child in children[complete[klass]] if not placed[child]]
+                waiting = [child for child in children[complete[klass]] if not is_placed[child]]
                 if waiting:
                     stack.extend(waiting)
                     continue
                 stack.pop()
-                if not placed[klass]:
-                    placed[klass] = True
+                if not is_placed[klass]:
+                    is_placed[klass] = True
                     order.append(klass)
         return order, complete
 
@@ -211,10 +211,10 @@ class _Line:
         """Put what ``behind`` returned before the class."""
         start, own_position = self._free_from[klass], self.position[klass]
         step = (own_position - start) / (len(classes) + 1)
-        for index, moved in enumerate(classes):
-            self._free_from[moved] = start + index * step
-            self.position[moved] = start + (index + 1) * step
-            self._free_from[klass] = self.position[moved]
+        for index, moved_class in enumerate(classes):
+            self._free_from[moved_class] = start + index * step
+            self.position[moved_class] = start + (index + 1) * step
+            self._free_from[klass] = self.position[moved_class]
 
 
 class _InPlace:

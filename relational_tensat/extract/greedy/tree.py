@@ -20,7 +20,7 @@ from relational_tensat.extract.index import parents_by_class
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Floats, Ints, reachable
 
 TREE_COST_CEILING = 1e300
-"""Tree costs above it count as equal: they would overflow, and tell nothing any more."""
+"""Tree costs above it count as equal: they would overflow, and no longer be comparable."""
 
 
 def tree_greedy(problem: ExtractionProblem) -> Ints:

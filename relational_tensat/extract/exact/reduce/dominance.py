@@ -97,11 +97,11 @@ class _Domination:
 
     def _is_dominated(self, klass: int, users: list[int]) -> bool:
         members = [node for node in self._members[klass] if self._alive[node]]
-        tried = {klass}
+        visited = {klass}
         for other in self._candidates(klass, users, members):
-            if other in tried:
+            if other in visited:
                 continue
-            tried.add(other)
+            visited.add(other)
             if all(self._stands_in(other, klass, user) for user in users) and all(
                 self._derives_as_well(other, node) for node in members
             ):

@@ -97,29 +97,29 @@ class LandmarkCuts:
             for node in self._nodes[klass]
             if zone.isdisjoint(self._children[node])
         }
-        moved = True
-        while moved:
-            moved = False
+        has_changed = True
+        while has_changed:
+            has_changed = False
             by_child: dict[int, list[int]] = {}
             for node in sorted(entering):
                 for child in self._children[node]:
                     by_child.setdefault(child, []).append(node)
             for child, users in sorted(by_child.items()):
-                stopped = [node for node in users if node in entering]
-                if not stopped:
+                excluded = [node for node in users if node in entering]
+                if not excluded:
                     continue
                 zone.add(child)
-                opened = sum(
+                new_inflow = sum(
                     amount[node]
                     for node in point.support[child]
                     if zone.isdisjoint(self._children[node])
                 )
-                if opened <= sum([amount[node] for node in stopped]) + _TINY:
-                    entering.difference_update(stopped)
+                if new_inflow <= sum([amount[node] for node in excluded]) + _TINY:
+                    entering.difference_update(excluded)
                     entering.update(
                         node for node in self._nodes[child] if zone.isdisjoint(self._children[node])
                     )
-                    moved = True
+                    has_changed = True
                 else:
                     zone.remove(child)
         return sorted(entering)

@@ -105,14 +105,14 @@ class _Cutting:
         if self._search.closed:
             return
         program = LinearProgram(self._model.columns, stack_rows(self._blocks), self._options)
-        solved = program.solve()
-        while solved is not None:
-            cuts = self._round(solved)
+        solution = program.solve()
+        while solution is not None:
+            cuts = self._round(solution)
             if cuts is None or cuts.count == 0:
                 return
             program.add(cuts)
             self._blocks.append(cuts)
-            solved = program.solve()
+            solution = program.solve()
 
     def relaxation(self, n_model: int) -> Relaxation | None:
         """Return the last relaxation that was solved, with the cuts that hold it up.
@@ -125,22 +125,22 @@ class _Cutting:
         point, bound_us, rest_us = self._last
         return Relaxation(_supporting(stack_rows(self._blocks), n_model, point), bound_us, rest_us)
 
-    def _round(self, solved: LpResult) -> Rows | None:
+    def _round(self, solution: LpResult) -> Rows | None:
         """Take what a solved relaxation says; return cuts, or None where this is the end."""
         search, n = self._search, self._model.problem.n_nodes
-        reduced_us = np.maximum(solved.reduced_costs[:n], 0.0) / self._model.scale
+        reduced_us = np.maximum(solution.reduced_costs[:n], 0.0) / self._model.scale
         ascent = self._tightening.ascend(reduced_us)
-        bound_us = solved.objective / self._model.scale + ascent.bound
-        self._last = (solved, bound_us, ascent.excess)
+        bound_us = solution.objective / self._model.scale + ascent.bound
+        self._last = (solution, bound_us, ascent.excess)
         search.raise_bound(bound_us)
-        self._tightening.round(search, np.clip(solved.values[:n], 0.0, 1.0))
+        self._tightening.round(search, np.clip(solution.values[:n], 0.0, 1.0))
         self._bounds.append(bound_us)
-        gained = self._bounds[-1] - self._bounds[0]
+        gain = self._bounds[-1] - self._bounds[0]
         is_long = len(self._bounds) > _WINDOW
-        stalled = is_long and gained < _LEAST_GAIN * (search.cost_us - bound_us)
+        stalled = is_long and gain < _LEAST_GAIN * (search.cost_us - bound_us)
         if search.closed or stalled or self._options.exhausted:
             return None
-        return self._tightening.cuts(solved, ascent)
+        return self._tightening.cuts(solution, ascent)
 
 
 class _Tightening:

@@ -43,8 +43,8 @@ def cut_and_solve(
         RelationalTensatError: HiGHS contradicts a solution that is there.
     """
     deriver = DagDeriver(search.problem, check=options.check)
-    begin = model.point(search.best)
-    start = None if np.any(begin > columns.upper) else begin
+    start_point = model.point(search.best)
+    start = None if np.any(start_point > columns.upper) else start_point
     while not search.closed and not options.exhausted:
         result = solve_mip(
             columns, rows, options, start=start, progress=_listener(search, model.scale)
@@ -80,9 +80,9 @@ def _take(
     cycles = cyclic_sets(search.problem, choice)
     if cycles:
         # What costs nothing any more is what HiGHS has chosen: derive as much of that as stands.
-        paid = np.clip(result.values[: search.problem.n_nodes], 0.0, 1.0)
+        amounts = np.clip(result.values[: search.problem.n_nodes], 0.0, 1.0)
         search.raise_bound(bound_us)
-        search.offer(deriver.derive(search.problem.cost_us * (1 - paid)))
+        search.offer(deriver.derive(search.problem.cost_us * (1 - amounts)))
         return cycle_cuts(search.problem, cycles) if result.proven else None
     search.offer(choice)
     cost_us = dag_cost_us(search.problem, choice)

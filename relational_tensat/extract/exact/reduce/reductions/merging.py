@@ -48,7 +48,7 @@ def merge_single_users(reduced: Reduced, check: Check = unlimited) -> Reduced:
 def _merged(reduced: Reduced, most_members: int | None, check: Check) -> Reduced:
     draft = Draft(reduced)
     waiting = [klass for klass, users in enumerate(draft.users) if len(users) == 1]
-    moved = False
+    has_changed = False
     while waiting:
         check()
         klass = waiting.pop()
@@ -63,13 +63,13 @@ def _merged(reduced: Reduced, most_members: int | None, check: Check) -> Reduced
         owner = draft.owner[user]
         if owner == klass or (owner == draft.root and len(members) > 1):  # a root of one stays so
             continue
-        moved = True
-        touched = {child for node in members for child in draft.children[node]}
+        has_changed = True
+        child_classes = {child for node in members for child in draft.children[node]}
         for node in members:
             if owner not in draft.children[node]:
                 draft.merge(user, node)
         draft.drop(user)
         for node in members:
             draft.drop(node)
-        waiting.extend(sorted(child for child in touched if len(draft.users[child]) == 1))
-    return draft.finish() if moved else reduced
+        waiting.extend(sorted(child for child in child_classes if len(draft.users[child]) == 1))
+    return draft.finish() if has_changed else reduced
