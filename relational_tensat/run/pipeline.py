@@ -18,8 +18,9 @@ from relational_tensat.run import resume as resuming
 from relational_tensat.run.options import Options
 from relational_tensat.run.progress import Progress, Silent
 from relational_tensat.run.result import ExtractionSummary, Result
+from relational_tensat.run.stages.choosing import choose
 from relational_tensat.run.stages.loading import load, share
-from relational_tensat.run.stages.returning import choose, time, write
+from relational_tensat.run.stages.returning import time, write
 from relational_tensat.run.stages.searching import explore, extract
 from relational_tensat.run.stages.verifying import verify
 from relational_tensat.run.state import RunState
@@ -119,7 +120,7 @@ def resume(
 
 def carry_out(state: RunState, stages: Sequence[Stage]) -> Result:
     """Go through stages in order; return what they brought. What they have opened is closed at last."""
-    with state.resources:
+    with state.resources, state.attention:
         for stage in stages:
             state = stage(state)
     return _result(state)

@@ -41,7 +41,8 @@ class RunState:
         cost: what costs are from; ``has_own_costs`` if that is the caller's own object.
         watch: has Ctrl-C, the clock and deadlines.
         phases: announces and times what is done.
-        resources: the e-graph's database, and that Ctrl-C is taken, until extraction is over.
+        resources: the e-graph's database, until the result is known to be right.
+        attention: that Ctrl-C is remembered, until extraction is over.
         notes: what the reader should know beside the figures.
 
         graph: (load) the model as it was read.
@@ -75,6 +76,7 @@ class RunState:
     phases: Phases
     watch: Watch = field(default_factory=Watch)
     resources: ExitStack = field(default_factory=ExitStack)
+    attention: ExitStack = field(default_factory=ExitStack)
     notes: tuple[str, ...] = ()
 
     graph: Graph = _LATER
@@ -166,13 +168,18 @@ class RunState:
         better one; exploration has a way of its own to take it.
         """
         self.resources.enter_context(closing(egraph))
+        self.attention.enter_context(self.watch.watching())
+        return replace(self, egraph=egraph).with_fresh_extractor()
+
+    def with_fresh_extractor(self) -> RunState:
+        """Return the same state with an extractor that knows of no graph so far."""
         extractor = AnytimeExtractor(
-            egraph,
+            self.egraph,
             self.cost,
             self.options.extraction,
             self.options.process,
             self.phases.progress,
             self.watch,
         )
-        self.resources.enter_context(self.watch.watching())
-        return replace(self, egraph=egraph, extractor=extractor)
+        extractor.log += self.extractions
+        return replace(self, extractor=extractor)

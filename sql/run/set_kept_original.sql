@@ -1,2 +1,2 @@
--- Why a run wrote the original although a cheaper graph was extracted: both were timed end to end after that.
+-- Why a run wrote the original although a cheaper graph was extracted: that was slower whole, or rejected.
 INSERT OR REPLACE INTO meta VALUES ('kept_original', $why)

@@ -273,6 +273,7 @@ def test_a_run_that_is_resumed_begins_at_a_later_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def names(state: RunState, stages: Sequence[api.Stage]) -> Any:
+        state.attention.close()
         state.resources.close()
         return [stage.__name__ for stage in stages if stage in api.STAGES]
 

@@ -1,28 +1,16 @@
-"""Which graph is returned, whether it is as fast as hoped for, and its file.
-
-What is returned is the extracted graph, unless the original is as cheap, or faster end to end.
-"""
+"""The last stages: whether the chosen graph is as fast as hoped for, and its file."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from relational_tensat.cost import CostModel, Unmeasurable, graph_cost_us
+from relational_tensat.cost import Unmeasurable, graph_cost_us
 from relational_tensat.cost.end_to_end import WholeTiming
-from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.formats import copy_model, save_model
 from relational_tensat.run.end_to_end import time_on_device
 from relational_tensat.run.result import WholeRun
 from relational_tensat.run.stages.verifying import keep_original
 from relational_tensat.run.state import RunState
-from relational_tensat.tensor import Graph
-from relational_tensat.tensor.inference import count_inference_ops
-
-
-def choose(state: RunState) -> RunState:
-    """Choose between original and extracted graph, by their costs."""
-    chosen, note = _cheaper(state.original, state.extracted, state.cost)
-    return replace(state, chosen=chosen).noting(note)
 
 
 def time(state: RunState) -> RunState:
@@ -80,19 +68,3 @@ def _loss(whole: WholeRun, source: str) -> str:
         f"{whole.modelled_before_us:,.2f}, but run whole it takes {timing.after_us:,.2f}, the original "
         f"{timing.before_us:,.2f} ({timing.speedup:.3f}x): the original is kept"
     )
-
-
-def _cheaper(original: Graph, extracted: Graph, cost: CostModel) -> tuple[Graph, str]:
-    """Return the extracted graph unless the original is as good, and what to say about it."""
-    before, after = graph_cost_us(original, cost), graph_cost_us(extracted, cost)
-    if after < before * (1 - COST_TOLERANCE):
-        return extracted, ""
-    if after > before * (1 + COST_TOLERANCE):
-        return original, (
-            f"the extracted graph costs {after:.3f} µs, more than the original's {before:.3f}: "
-            "the original is kept"
-        )
-    n_before = sum(count_inference_ops(original).values())
-    if sum(count_inference_ops(extracted).values()) < n_before:
-        return extracted, ""
-    return original, "no cheaper graph was found: the original is kept"

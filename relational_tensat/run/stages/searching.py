@@ -29,7 +29,7 @@ def explore(state: RunState) -> RunState:
 
 
 def extract(state: RunState) -> RunState:
-    """Extract the cheapest graph, and close the database."""
+    """Extract the cheapest graph."""
     egraph, extractor = state.egraph, state.extractor
     stopwatch = egraph.database.stopwatch
     with state.phases.phase("extract"), stopwatch.phase("extract"):
@@ -38,7 +38,7 @@ def extract(state: RunState) -> RunState:
     e_nodes, e_classes = egraph.counts()
     rules_used = rules_of_chosen(egraph)
     time_spent = stopwatch.spent()
-    state.resources.close()
+    state.attention.close()
     ask_for_graph(state.cost, extracted)
     return replace(
         state,

@@ -1,4 +1,5 @@
-"""Whether the chosen graph computes what the original computes; where not, the original is returned."""
+"""Whether the chosen graph computes what the original computes; where not, another or the original is
+returned."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from dataclasses import replace
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.run.checking import check_result
 from relational_tensat.run.result import Rejection
+from relational_tensat.run.stages.searching_again import search_again
 from relational_tensat.run.state import RunState
 from relational_tensat.verify.verification import UNCHANGED
 
@@ -14,25 +16,29 @@ from relational_tensat.verify.verification import UNCHANGED
 def verify(state: RunState) -> RunState:
     """Fold the chosen graph, and compare what it computes with the original.
 
-    A graph that computes something else, or of which nothing could be compared, is not returned.
+    A graph that computes something else, or of which nothing could be compared, is not returned: the
+    search goes on without what made it wrong, and ends at the original.
 
     Raises:
         VerificationError: it computes something else, and the options are strict.
     """
-    if state.copies_file:
-        return replace(state, folded=state.graph, verification=UNCHANGED)
-    try:
-        compared = compare(state)
-    except VerificationError as error:
-        if state.options.verification.strict or state.is_unchanged:
-            raise
-        return _reject(state, str(error))
-    if compared.verification.runs:
-        return compared
-    if state.is_unchanged:  # in another format; not even folded, as nothing was compared
-        return replace(compared, folded=state.original)
-    reasons = "; ".join(compared.verification.warnings)
-    return _reject(state, f"nothing could be compared: {reasons}")
+    while not state.copies_file:
+        try:
+            compared = compare(state)
+        except VerificationError as error:
+            if state.options.verification.strict or state.is_unchanged:
+                raise
+            state = _remembered(search_again(state, str(error)))
+            continue
+        if compared.verification.runs or state.is_unchanged:
+            return _ended(compared)
+        reasons = "; ".join(compared.verification.warnings)
+        why = f"nothing could be compared: {reasons}: the original is kept"
+        state = replace(
+            state, chosen=state.original, rejections=(*state.rejections, Rejection(why))
+        )
+        state = _remembered(state.noting(why))
+    return _ended(replace(state, folded=state.graph, verification=UNCHANGED))
 
 
 def compare(state: RunState) -> RunState:
@@ -52,11 +58,13 @@ def compare(state: RunState) -> RunState:
         )
     if verification.failure():
         raise VerificationError(verification.failure())
+    if state.is_unchanged and not verification.runs:  # not even folded, as nothing was compared
+        folded = state.original
     return replace(state, folded=folded, verification=verification)
 
 
 def keep_original(state: RunState, why: str) -> RunState:
-    """Return the original, and say why, also in the database."""
+    """Return the original after all, and say why, also in the database, which is closed."""
     state = verify(replace(state, chosen=state.original)).noting(why)
     if state.options.output.db is not None:
         from relational_tensat.run.resume.record import remember_kept_original  # few runs need it
@@ -65,8 +73,14 @@ def keep_original(state: RunState, why: str) -> RunState:
     return state
 
 
-def _reject(state: RunState, why: str) -> RunState:
-    """Return the original instead of a graph that is wrong, or not known to be right."""
-    rejection = Rejection(f"{why}: the original is kept")
-    state = replace(state, rejections=(*state.rejections, rejection))
-    return keep_original(state, rejection.why)
+def _remembered(state: RunState) -> RunState:
+    """Write into the database why the original is returned, if it is."""
+    if state.is_unchanged:
+        state.egraph.database.run("run/set_kept_original", why=state.rejections[-1].why)
+    return state
+
+
+def _ended(state: RunState) -> RunState:
+    """Close the database: no other graph will be looked for."""
+    state.resources.close()
+    return state

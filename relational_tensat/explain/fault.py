@@ -1,0 +1,98 @@
+"""Which application of which rule made a result wrong: found by bisecting the chain of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import duckdb
+
+from relational_tensat.base.errors import NoSolutionError
+from relational_tensat.explain.explanation import Explanation, Step, explain
+from relational_tensat.explain.graphs import graph_of
+from relational_tensat.explain.reproduction import reproduce
+from relational_tensat.explain.rewrite import Rewrite
+from relational_tensat.explain.stored import StoredNode
+from relational_tensat.tensor import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first step after which the graph is wrong.
+
+    Attributes:
+        step: what it is; ``steps`` how many there are.
+        e_nodes: ids of the e-nodes that the application built and that the graph has in place of what
+            it replaced; empty where one of these is of the original graph, so that it cannot be left out.
+        reproduction: Python that runs what was replaced and what replaced it, alone.
+    """
+
+    step: Step
+    steps: int
+    e_nodes: tuple[int, ...]
+    reproduction: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The rule, its law, and where it was applied."""
+        places = " and ".join(place.tensor for place in self.step.at)
+        return (
+            f"{self.step.rule} ({self.step.law}) at {places}, step {self.step.number} of "
+            f"{self.steps},"
+        )
+
+
+def find_fault(
+    connection: duckdb.DuckDBPyConnection, original: Graph, is_right: Callable[[Graph], bool]
+) -> Fault:
+    """Find a step that leads from a right graph to a wrong one, between original and extracted graph.
+
+    Args:
+        connection: to the run's database, which has a chosen graph.
+        original: the graph that was explored; the original itself is right, what was chosen wrong.
+        is_right: whether a graph computes what the original computes.
+
+    Raises:
+        InputError, VerificationError: nothing was extracted, or the steps cannot be checked.
+        NoSolutionError: no explanation was found, or nothing was changed.
+    """
+    explanation = explain(connection)
+    graphs = [explanation.original, *(rewrite.after for rewrite in explanation.rewrites)]
+    right, wrong = 0, len(graphs) - 1
+    if right == wrong:
+        raise NoSolutionError("no rule was applied")
+    while wrong - right > 1:
+        middle = (right + wrong) // 2
+        graph = graph_of(graphs[middle], explanation.terms, explanation.stored, explanation.names)
+        if is_right(_with_weights_of(graph, original)):
+            right = middle
+        else:
+            wrong = middle
+    rewrite = explanation.rewrites[right]
+    return Fault(
+        explanation.steps[right],
+        len(explanation.steps),
+        _built(explanation, rewrite),
+        reproduce(explanation, rewrite, original),
+    )
+
+
+def _with_weights_of(graph: Graph, original: Graph) -> Graph:
+    """Return a graph with the data of the original's weights, of which the tables have the small ones."""
+    weights = {name: original.weights[name] for name in graph.weights}
+    return replace(graph, weights=weights, metadata=original.metadata)
+
+
+def _built(explanation: Explanation, rewrite: Rewrite) -> tuple[int, ...]:
+    """Return the e-nodes that a step put in place of others; none if one was in the original."""
+    nodes = {(node.signature, node.children): node for node in explanation.stored.nodes.values()}
+    roots = [replaced.after for replaced in rewrite.replaced]
+    node_of: dict[int, StoredNode] = {}
+    for term in explanation.terms.of(roots):
+        signature, children = explanation.terms[term]
+        form = (signature, tuple(node_of[child].owner for child in children))
+        if form not in nodes:
+            return ()
+        node_of[term] = nodes[form]
+    built = [node_of[root] for root in roots]
+    return tuple(node.id for node in built) if all(node.iteration for node in built) else ()

@@ -1,0 +1,86 @@
+"""The search goes on without what made a graph wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from relational_tensat.base.errors import InputError, NoSolutionError, VerificationError
+from relational_tensat.explain.fault import Fault, find_fault
+from relational_tensat.run.checking import check_result
+from relational_tensat.run.result import Rejection
+from relational_tensat.run.stages.choosing import choose
+from relational_tensat.run.stages.loading import share
+from relational_tensat.run.stages.searching import explore, extract
+from relational_tensat.run.state import RunState
+from relational_tensat.tensor import Graph
+
+#: After so many graphs that were wrong the original is returned.
+MOST_REJECTIONS = 8
+#: A rule of which so many applications were wrong is left out.
+_MOST_APPLICATIONS = 2
+
+
+def search_again(state: RunState, why: str) -> RunState:
+    """Leave out what made the chosen graph wrong, and choose another; at last, the original.
+
+    The application at fault is found by bisecting the chain of steps. What it built is not extracted any
+    more; where that is not possible, or did not help, the graph is explored without the rule.
+
+    Args:
+        why: what is wrong with the graph, one sentence.
+    """
+    try:
+        fault = find_fault(state.egraph.connection, state.original, lambda g: _is_right(state, g))
+    except (InputError, NoSolutionError, VerificationError) as error:
+        text = f"{why}; which rule made it so was not found: {error}"
+        return _give_up(state, Rejection(f"{text}: the original is kept"))
+    rule = fault.step.rule
+    again = sum(rejection.rule == rule for rejection in state.rejections)
+    text = f"{fault.text} makes the result wrong: {why}"
+    if len(state.rejections) + 1 >= MOST_REJECTIONS:
+        rejection = Rejection(f"{text}: the original is kept", rule, fault.reproduction)
+        return _give_up(state, rejection)
+    by_rule = not fault.e_nodes or again >= _MOST_APPLICATIONS
+    left_out = "the rule" if by_rule else "this application"
+    rejection = Rejection(f"{text}: {left_out} is left out", rule, fault.reproduction)
+    state = replace(state, rejections=(*state.rejections, rejection)).noting(rejection.why)
+    try:
+        return _without_rule(state, rule) if by_rule else _without_nodes(state, fault)
+    except NoSolutionError:
+        return _give_up(state, Rejection("no other graph was found: the original is kept"))
+
+
+def _give_up(state: RunState, rejection: Rejection) -> RunState:
+    rejections = (*state.rejections, rejection)
+    return replace(state, chosen=state.original, rejections=rejections).noting(rejection.why)
+
+
+def _without_nodes(state: RunState, fault: Fault) -> RunState:
+    """Extract again, without e-nodes that an application built."""
+    state.egraph.database.run("run/exclude_nodes", nodes=list(fault.e_nodes))
+    return choose(extract(state.with_fresh_extractor()))
+
+
+def _without_rule(state: RunState, rule: str) -> RunState:
+    """Explore and extract again, without a rule."""
+    state.resources.close()
+    options = state.options.replace(skip=(*state.options.rules.skip, rule))
+    rules = [known for known in state.rules if known.name != rule]
+    state = replace(state, options=options, rules=rules, start=None, extractions=())
+    return choose(extract(explore(share(state))))
+
+
+def _is_right(state: RunState, graph: Graph) -> bool:
+    """Whether a graph computes what the original computes, as far as that can be compared."""
+    try:
+        _, outcome = check_result(
+            state.original,
+            graph,
+            state.inputs,
+            state.options,
+            source=state.file,
+            target=state.target,
+        )
+    except (InputError, VerificationError):
+        return False
+    return not outcome.failure()

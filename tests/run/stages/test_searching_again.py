@@ -1,0 +1,98 @@
+"""What made a graph wrong is found by bisecting the chain of steps, and left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from relational_tensat.cli.main import main
+from relational_tensat.formats import load_model, save_model
+from relational_tensat.tensor import Node, build_graph
+from tests.graphs import f32
+
+#: Four neighbours that rules can do something about; the wrong rule's is one of them.
+NODES = [
+    Node("relu", ("x",), ("a",)),
+    Node("relu", ("a",), ("b",)),
+    Node("tanh", ("b",), ("c",)),
+    Node("relu", ("c",), ("d",)),
+    Node("relu", ("d",), ("y",)),
+]
+BUILDS = (
+    '(rule wrong (law "relu(tanh(a)) = sigmoid(a)") (unsound)'
+    " (from (relu (tanh ?a))) (to (sigmoid ?a)))"
+)
+UNITES = '(rule wrong (law "tanh(a) = a") (unsound) (from (tanh ?a)) (to ?a))'
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    save_model(build_graph("m", {"x": f32(2, 3)}, {}, NODES, ["y"]), tmp_path / "m.json")
+    return tmp_path / "m.json"
+
+
+def run(model: Path, rule: str, *more: str) -> list[str]:
+    """Return the arguments of a run with an unsound rule and a sound one."""
+    rules = model.with_name("my.rules")
+    sound = '(rule relus (law "relu(relu(a)) = relu(a)") (from (relu (relu ?a))) (to (relu ?a)))'
+    rules.write_text(f"{sound}\n{rule}")
+    return ["run", str(model), "--rules", str(rules), "--allow-unsound", "--iterations", "3", *more]
+
+
+def test_a_rule_that_unites_what_differs_is_left_out(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = run(model, UNITES, "--db", str(model.with_name("run.duckdb")))
+    assert main([*argv, "--strict", "--quiet"]) == 4
+    assert not model.with_name("m.opt.json").exists()
+    capsys.readouterr()
+    assert main([*argv, "--quiet", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (rejection,) = found["rejections"]
+    assert rejection["rule"] == "wrong"
+    assert rejection["why"].startswith("wrong (tanh(a) = a) at ")
+    assert rejection["why"].endswith("the rule is left out")
+    assert found["verified"]["ok"] and not found["unchanged"]
+    assert load_model(model.with_name("m.opt.json")).count_ops() == {"relu": 2, "tanh": 1}
+    with duckdb.connect(str(model.with_name("run.duckdb"))) as connection:
+        names = connection.execute("SELECT name FROM rule").fetchall()
+    assert names == [("relus",)]  # what explain and resume see is the run without the rule
+
+
+def test_only_the_application_at_fault_is_left_out(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*run(model, BUILDS), "--quiet", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (rejection,) = found["rejections"]
+    assert rejection["rule"] == "wrong"
+    assert rejection["why"].endswith("this application is left out")
+    assert rejection["why"] in found["notes"]
+    assert set(found["rules"]) == {"relus", "wrong"}  # the rule itself stays
+    assert found["verified"]["ok"] and not found["unchanged"]
+    assert load_model(model.with_name("m.opt.json")).count_ops() == {"relu": 2, "tanh": 1}
+
+
+def test_at_last_the_original_is_there(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = run(model, UNITES, "--db", str(model.with_name("run.duckdb")))
+    rules = model.with_name("my.rules")
+    rules.write_text(UNITES)
+    assert main([*argv, "--quiet"]) == 0
+    line = capsys.readouterr().out
+    assert "wrong (tanh(a) = a) at " in line and "verified" not in line
+    assert model.with_name("m.opt.json").read_bytes() == model.read_bytes()
+
+
+def test_the_lines_reproduce_it(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnxruntime")
+    assert main(run(model, UNITES)) == 0
+    text = capsys.readouterr().out
+    lines = text.splitlines()
+    assert any(line.startswith("wrong (tanh(a) = a) at ") for line in lines[:2])
+    begin = next(i for i, line in enumerate(lines) if line.startswith("  import numpy"))
+    end = next(i for i, line in enumerate(lines) if line.startswith("  print("))
+    exec("\n".join(line[2:] for line in lines[begin : end + 1]), {})
+    assert "computes something else" in capsys.readouterr().out
