@@ -45,7 +45,7 @@ def run(model: Path, rule: str, *more: str) -> list[str]:
 def test_a_rule_that_unites_what_differs_is_left_out(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    argv = run(model, UNITES, "--db", str(model.with_name("run.duckdb")))
+    argv = run(model, UNITES, "--db", str(model.with_name("run.duckdb")), "--force")
     assert main([*argv, "--strict", "--quiet"]) == 4
     assert not model.with_name("m.opt.json").exists()
     capsys.readouterr()
@@ -77,7 +77,7 @@ def test_only_the_application_at_fault_is_left_out(
 
 
 def test_at_last_the_original_is_there(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = run(model, UNITES, "--db", str(model.with_name("run.duckdb")))
+    argv = run(model, UNITES, "--db", str(model.with_name("run.duckdb")), "--force")
     rules = model.with_name("my.rules")
     rules.write_text(UNITES)
     assert main([*argv, "--quiet"]) == 0
