@@ -1,1 +1,1 @@
-"""What every room stands on: errors, files, resources, interrupts and deadlines."""
+"""What every room depends on: errors, files, resources, interrupts and deadlines."""

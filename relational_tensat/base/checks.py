@@ -10,16 +10,16 @@ from relational_tensat.base.errors import UsageError, nearest
 _MEMORY = re.compile(r"\d+(\.\d+)?\s*([KMGT]i?B)", re.IGNORECASE)
 
 
-def check_choice(what: str, value: str, known: Iterable[str]) -> str:
-    """Return ``value`` if it is one of the known ones.
+def check_choice(noun: str, value: str, choices: Iterable[str]) -> str:
+    """Return ``value`` if it is one of the choices.
 
     Raises:
         UsageError: it is not; names the nearest and all others.
     """
-    names = tuple(known)
+    names = tuple(choices)
     if value not in names:
         raise UsageError(
-            f"unknown {what} {value!r}, expected one of {', '.join(names)}{nearest(value, names)}"
+            f"unknown {noun} {value!r}, expected one of {', '.join(names)}{nearest(value, names)}"
         )
     return value
 

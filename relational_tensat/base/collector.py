@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Keep the garbage collector from looking at millions of new objects again and again.
+    """Keep the garbage collector from searching millions of new objects again and again.
 
-    For code that makes many objects and no circles of them; other circles are collected later.
+    For code that makes many objects and no cycles of them; other cycles are collected later.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -1,6 +1,6 @@
-"""Limits within long steps: a step asks often whether it may go on, and ends by an exception.
+"""Limits within long steps: a step asks often whether it may continue, and ends by an exception.
 
-Some steps on a large e-graph take minutes. Whoever sets a limit catches ``OutOfTimeError`` and goes on
+Some steps on a large e-graph take minutes. Whoever sets a limit catches ``OutOfTimeError`` and continues
 with the best that was there before.
 """
 
@@ -15,7 +15,7 @@ Check = Callable[[], None]
 """Asked often in a long step; raises ``OutOfTimeError`` where the step shall end."""
 
 ASKED_EVERY = 256
-"""Turns of a cheap loop between two questions."""
+"""Turns of a cheap loop between two checks."""
 
 
 class OutOfTimeError(RelationalTensatError):
@@ -40,7 +40,7 @@ class Budget:
         self._deadline = now_s() + seconds
 
     def __call__(self) -> None:
-        """Go no further if the time is over.
+        """Raise if the time is over.
 
         Raises:
             BudgetSpentError: the budget is spent.

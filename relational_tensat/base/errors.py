@@ -69,9 +69,9 @@ def first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` for the known name closest to ``name``, or ``""``."""
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the name closest to ``name``, or ``""``."""
     import difflib  # none of what goes well needs it
 
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""Options: a field of a frozen dataclass says all that is to be known of one.
+"""Options: a field of a frozen dataclass has all that is to be known of one.
 
 A flag of the command line, its help, default and converter, the check of its value, the JSON schema and
 the page of the command line are derived from that field. Groups of options stand in the rooms that use
@@ -26,12 +26,12 @@ _ABOUT = "option"
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a field says of its option beside type and default; see ``option``."""
+    """What a field holds of its option beside type and default; see ``option``."""
 
     help: str
     name: str = ""
     flag: str = ""
-    what: str = ""
+    noun: str = ""
     choices: Collection[str] | None = None
     minimum: int = 0
     metavar: str = ""
@@ -56,7 +56,7 @@ def option(
         about: further attributes of ``About``:
             name: its name beside all other options, if not the field's own;
             flag: its flag, if that is not made from the name;
-            what: one of its values in messages, if not its name in words;
+            noun: one of its values in messages, if not its name in words;
             choices: the only values, or elements, that exist; read only when one is needed;
             minimum: the least value of a number;
             metavar: a value's name in ``--help``;
@@ -95,9 +95,9 @@ class Option:
         return self.about.name or self.field
 
     @property
-    def what(self) -> str:
+    def noun(self) -> str:
         """One of its values in messages."""
-        return self.about.what or self.name.replace("_", " ")
+        return self.about.noun or self.name.replace("_", " ")
 
     @property
     def flag(self) -> str:
@@ -119,7 +119,7 @@ class Option:
             return
         if self.container == "mapping":
             for key, element in value.items():
-                self._check_one(f"the {self.what} {key!r}", element)
+                self._check_one(f"the {self.noun} {key!r}", element)
         elif self.container == "tuple":
             for element in value:
                 self._check_one(self.name, element)
@@ -129,7 +129,7 @@ class Option:
     def _check_one(self, name: str, value: Any) -> None:
         about = self.about
         if about.choices is not None:
-            check_choice(self.what, value, about.choices)
+            check_choice(self.noun, value, about.choices)
         elif self.kind is int:
             check_at_least(name, value, about.minimum)
         elif self.kind is float and not (math.isfinite(value) and value >= about.minimum):
@@ -151,8 +151,8 @@ class OptionGroup:
         Raises:
             UsageError: a value does not exist or cannot be; names the nearest.
         """
-        for each in options_of(self.__class__):
-            each.check(getattr(self, each.field))
+        for item in options_of(self.__class__):
+            item.check(getattr(self, item.field))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +175,10 @@ class OptionTree:
             UsageError: there is no such option or value; names the nearest.
         """
         changes: dict[str, dict[str, Any]] = {}
-        known = {each.name: (group, each) for group, each in options_in(type(self))}
+        options = {item.name: (group, item) for group, item in options_in(type(self))}
         for name, value in values.items():
-            group, each = known[_current_name(name, known)]
-            changes.setdefault(group, {})[each.field] = value
+            group, item = options[_current_name(name, options)]
+            changes.setdefault(group, {})[item.field] = value
         groups = {
             group: dataclasses.replace(getattr(self, group), **fields)
             for group, fields in changes.items()
@@ -188,8 +188,8 @@ class OptionTree:
 
 def choices(group: type, field: str) -> Collection[str]:
     """Return the values that an option of a group can have."""
-    (found,) = (each.about.choices or () for each in options_of(group) if each.field == field)
-    return found
+    (values,) = (item.about.choices or () for item in options_of(group) if item.field == field)
+    return values
 
 
 def options_of(group: type) -> tuple[Option, ...]:
@@ -216,25 +216,25 @@ def groups_of(tree: type[OptionTree]) -> Mapping[str, type]:
 def options_in(tree: type[OptionTree]) -> Iterator[tuple[str, Option]]:
     """Yield the options of a tree, each with the name of its group's field."""
     for name, group in groups_of(tree).items():
-        for each in options_of(group):
-            yield name, each
+        for item in options_of(group):
+            yield name, item
 
 
-def _current_name(name: str, known: Mapping[str, tuple[str, Option]]) -> str:
-    if name in known:
+def _current_name(name: str, options: Mapping[str, tuple[str, Option]]) -> str:
+    if name in options:
         return name
-    for _, each in known.values():
-        if name in each.about.former:
+    for _, item in options.values():
+        if name in item.about.former:
             warnings.warn(
-                f"the option {name!r} is called {each.name!r} now", DeprecationWarning, stacklevel=4
+                f"the option {name!r} is called {item.name!r} now", DeprecationWarning, stacklevel=4
             )
-            return each.name
-    raise UsageError(f"unknown option {name!r}{nearest(name, known)}")
+            return item.name
+    raise UsageError(f"unknown option {name!r}{nearest(name, options)}")
 
 
 def _read(field: dataclasses.Field[Any], hint: Any) -> Option:
     """Return the option that a field is."""
-    variants = [each for each in get_args(hint) if each is not NoneType]
+    variants = [variant for variant in get_args(hint) if variant is not NoneType]
     is_optional = NoneType in get_args(hint)
     if is_optional:
         (hint,) = variants

@@ -17,8 +17,8 @@ def to_json(options: OptionTree) -> dict[str, dict[str, Any]]:
     """Return options as JSON has them; paths are absolute."""
     return {
         name: {
-            each.field: _encode(getattr(getattr(options, name), each.field))
-            for each in options_of(group)
+            option.field: _encode(getattr(getattr(options, name), option.field))
+            for option in options_of(group)
         }
         for name, group in groups_of(type(options)).items()
     }
@@ -30,18 +30,21 @@ def from_json(tree: type[_Tree], content: Mapping[str, Mapping[str, Any]]) -> _T
     Raises:
         InputError: they are those of another version of this program.
     """
-    there = {
+    names = {
         f"{name}.{field}"
         for name, group in content.items()
         for field in (group if isinstance(group, Mapping) else ("",))
     }
-    known = {f"{name}.{each.field}" for name, each in options_in(tree)}
-    if there != known:
-        odd = ", ".join(sorted(known ^ there))
-        raise InputError(f"the run's options are another version's, they differ in {odd}")
+    expected = {f"{name}.{option.field}" for name, option in options_in(tree)}
+    if names != expected:
+        difference = ", ".join(sorted(expected ^ names))
+        raise InputError(f"the run's options are another version's, they differ in {difference}")
     groups = {
         name: group(
-            **{each.field: _decode(each, content[name][each.field]) for each in options_of(group)}
+            **{
+                option.field: _decode(option, content[name][option.field])
+                for option in options_of(group)
+            }
         )
         for name, group in groups_of(tree).items()
     }
@@ -55,7 +58,7 @@ def options_schema(tree: type[OptionTree]) -> dict[str, Any]:
         "title": tree.__name__,
         **_object(
             {
-                name: _object({each.field: _schema(each) for each in options_of(group)})
+                name: _object({option.field: _schema(option) for option in options_of(group)})
                 for name, group in groups_of(tree).items()
             }
         ),

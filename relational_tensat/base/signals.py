@@ -1,4 +1,4 @@
-"""Ctrl-C is taken here and nowhere else; what it means is for the caller to say (``base.watch``)."""
+"""Ctrl-C is taken here and nowhere else; what it means is for the caller to decide (``base.watch``)."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Watch:
         return self.seconds_left <= 0.0 or self.wants_stop
 
     def check_time(self) -> None:
-        """Go no further if it is over.
+        """Raise if it is over.
 
         Raises:
             OutOfTimeError: the time is, or someone wants to stop.
@@ -123,7 +123,7 @@ class Watch:
             self._ctrl_c.raises = False
 
     def survive(self) -> None:
-        """Note that a ``KeyboardInterrupt`` was caught, to go on with the best so far.
+        """Note that a ``KeyboardInterrupt`` was caught, to continue with the best so far.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was pressed twice.
@@ -165,7 +165,7 @@ class Watch:
             self._ctrl_c.is_final = False
 
     def check(self) -> None:
-        """Go no further if Ctrl-C was pressed.
+        """Raise if Ctrl-C was pressed.
 
         Raises:
             KeyboardInterrupt: it was.

@@ -86,7 +86,7 @@ def _arguments(option: Option) -> dict[str, Any]:
 
 def _converter(option: Option) -> Callable[[str], Any]:
     if option.about.choices is not None:
-        return one_of(option.what, option.about.choices)
+        return one_of(option.noun, option.about.choices)
     if option.container == "mapping":
         return _NAMED_VALUES[option.kind]
     converters: dict[type, Callable[[str], Any]] = {int: whole_number, float: seconds}

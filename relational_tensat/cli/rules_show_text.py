@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from relational_tensat.explore.compile.compiled import CompiledRules
-from relational_tensat.explore.recording import Recorded
+from relational_tensat.explore.recording import RecordedStatement
 from relational_tensat.explore.rule_run import CHANGED, run_on_database, run_on_sources
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.text import constant_text
@@ -52,7 +52,7 @@ def _heading(rule: Rule, database: Path | None) -> str:
     return "\n".join(lines)
 
 
-def _statements(recorded: Sequence[Recorded]) -> list[str]:
+def _statements(recorded: Sequence[RecordedStatement]) -> list[str]:
     """Return the text of statements, its matches asked for as soon as they are known."""
     texts: list[str] = []
     has_matches = False

@@ -19,7 +19,7 @@ from relational_tensat.tensor.types import AttrItems, Attrs, ValueType
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """An operator with normalized attributes and a number of children."""
+    """An operator with normalized attributes and a count of children."""
 
     op: str
     attrs: AttrItems
@@ -57,7 +57,7 @@ class NoHeads:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class TableCounts:
     """How many of each are in the tables; their ids are 1, 2, …"""
 
     symbols: int = 0
@@ -82,7 +82,7 @@ class Catalogue:
         self._symbol_ids: dict[Symbol, int] = {}
         self._type_ids: dict[ValueType, int] = {}
         self._signature_ids: dict[tuple[int, tuple[int, ...]], int] = {}
-        self.written = Written()
+        self.written = TableCounts()
 
     def restore(
         self,
@@ -98,13 +98,13 @@ class Catalogue:
         """
         self.symbols, self.types, self.signatures = symbols, types, signatures
         self.heads = [0] * len(signatures)
-        self._symbol_ids = {symbol: number for number, symbol in enumerate(symbols, start=1)}
-        self._type_ids = {kind: number for number, kind in enumerate(types, start=1)}
+        self._symbol_ids = {symbol: index for index, symbol in enumerate(symbols, start=1)}
+        self._type_ids = {kind: index for index, kind in enumerate(types, start=1)}
         self._signature_ids = {
-            (signature.symbol, signature.operands): number
-            for number, signature in enumerate(signatures, start=1)
+            (signature.symbol, signature.operands): index
+            for index, signature in enumerate(signatures, start=1)
         }
-        self.written = Written(len(symbols), len(types), len(signatures), heads)
+        self.written = TableCounts(len(symbols), len(types), len(signatures), heads)
 
     def symbol_of(self, signature: int) -> Symbol:
         """Return the symbol of a signature id."""
@@ -134,22 +134,22 @@ class Catalogue:
         """Return the signature id for normalized attributes; ``result`` is the type if known."""
         symbol = self._symbol(Symbol(op, items, len(operands)))
         key = (symbol, tuple(self._type(kind) for kind in operands))
-        found = self._signature_ids.get(key)
-        if found is not None:
-            return found
+        signature_id = self._signature_ids.get(key)
+        if signature_id is not None:
+            return signature_id
         if result is None:
             result = get_operator(op).check(operands, dict(items))
         self.signatures.append(Signature(symbol, key[1], self._type(result)))
         self.heads.append(self.head_of(self.symbols[symbol - 1]))
-        number = len(self.signatures)
-        self._signature_ids[key] = number
-        return number
+        new_id = len(self.signatures)
+        self._signature_ids[key] = new_id
+        return new_id
 
     def flush(self, database: Database) -> None:
         """Write what was interned since the last flush."""
         written = self.written
         texts = self.head_of.texts
-        self.written = Written(
+        self.written = TableCounts(
             len(self.symbols), len(self.types), len(self.signatures), max(written.heads, len(texts))
         )
         symbols, types = self.symbols[written.symbols :], self.types[written.types :]
@@ -157,7 +157,7 @@ class Catalogue:
         database.insert(
             "symbol",
             {
-                "id": _numbers(written.symbols, self.symbols),
+                "id": _new_ids(written.symbols, self.symbols),
                 "op": [s.op for s in symbols],
                 "attrs": [attrs_text(s.attrs) for s in symbols],
                 "arity": [s.arity for s in symbols],
@@ -167,17 +167,17 @@ class Catalogue:
         database.insert(
             "value_type",
             {
-                "id": _numbers(written.types, self.types),
+                "id": _new_ids(written.types, self.types),
                 "type": [type_text(kind) for kind in types],
             },
         )
         database.insert(
-            "head", {"id": _numbers(written.heads, texts), "text": texts[written.heads :]}
+            "head", {"id": _new_ids(written.heads, texts), "text": texts[written.heads :]}
         )
         database.insert(
             "signature",
             {
-                "id": _numbers(written.signatures, self.signatures),
+                "id": _new_ids(written.signatures, self.signatures),
                 "symbol": [s.symbol for s in signatures],
                 "operands": [list(s.operands) for s in signatures],
                 "type": [s.type for s in signatures],
@@ -193,21 +193,21 @@ class Catalogue:
         return heads
 
     def _symbol(self, symbol: Symbol) -> int:
-        found = self._symbol_ids.get(symbol)
-        if found is None:
+        symbol_id = self._symbol_ids.get(symbol)
+        if symbol_id is None:
             self.symbols.append(symbol)
-            found = self._symbol_ids[symbol] = len(self.symbols)
-        return found
+            symbol_id = self._symbol_ids[symbol] = len(self.symbols)
+        return symbol_id
 
     def _type(self, kind: ValueType) -> int:
-        found = self._type_ids.get(kind)
-        if found is None:
+        type_id = self._type_ids.get(kind)
+        if type_id is None:
             self.types.append(kind)
-            found = self._type_ids[kind] = len(self.types)
-        return found
+            type_id = self._type_ids[kind] = len(self.types)
+        return type_id
 
 
-def _numbers(written: int, interned: Sequence[object]) -> list[int]:
+def _new_ids(written: int, interned: Sequence[object]) -> list[int]:
     """Return the ids of what is not written yet."""
     return list(range(written + 1, len(interned) + 1))
 

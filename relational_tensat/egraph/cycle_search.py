@@ -9,7 +9,7 @@ search from both ends: Haeupler, Kavitha, Mathew, Sen and Tarjan 2012, "Incremen
 topological ordering, and strong component maintenance", sections 2 and 3): an e-node above its children
 closes no cycle; for another, only ways whose labels lie between its children's and its own are searched.
 
-Only the core that cycles may lie in is looked at: it is small even where thousands of labels are broken.
+Only the core that cycles may lie in is searched: it is small even where thousands of labels are broken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from relational_tensat.egraph.lifting import labelled
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class CycleBreak:
     """How cycles are broken.
 
     Attributes:
@@ -40,7 +40,7 @@ class Broken:
     labels: NDArray[np.int64]
 
 
-def break_cycles(columns: Mapping[str, Ints], check: Callable[[], None]) -> Broken:
+def break_cycles(columns: Mapping[str, Ints], check: Callable[[], None]) -> CycleBreak:
     """Return which e-nodes to leave out, so that no cycle is left.
 
     Args:
@@ -56,30 +56,30 @@ def break_cycles(columns: Mapping[str, Ints], check: Callable[[], None]) -> Brok
     check()
     classes, parent, child, labels = labelled(edges)
     check()
-    kept = _Kept(labels.tolist(), check)
+    acyclic = _AcyclicPart(labels.tolist(), check)
     enodes = [
         enode
         for enode, owner, children in _grouped(edges["enode"], parent, child)
-        if not kept.add(owner, children)
+        if not acyclic.add(owner, children)
     ]
-    return Broken(enodes, classes, np.array(kept.labels, dtype=np.int64))
+    return CycleBreak(enodes, classes, np.array(acyclic.labels, dtype=np.int64))
 
 
 def _grouped(enode: Ints, parent: Places, child: Places) -> Iterator[tuple[int, int, list[int]]]:
     """Yield each e-node with its class and its children, from edges in the order of their e-nodes."""
-    begins = np.flatnonzero(np.diff(enode, prepend=-1))
-    ends = np.append(begins, len(enode))[1:].tolist()
+    starts = np.flatnonzero(np.diff(enode, prepend=-1))
+    stops = np.append(starts, len(enode))[1:].tolist()
     children = child.tolist()
-    firsts = (enode[begins].tolist(), parent[begins].tolist(), begins.tolist(), ends)
-    for number, owner, begin, end in zip(*firsts, strict=True):
-        yield number, owner, children[begin:end]
+    firsts = (enode[starts].tolist(), parent[starts].tolist(), starts.tolist(), stops)
+    for enode_id, owner, start, stop in zip(*firsts, strict=True):
+        yield enode_id, owner, children[start:stop]
 
 
-class _Kept:
+class _AcyclicPart:
     """The e-nodes kept so far, and which classes they lead to.
 
     Attributes:
-        labels: per class, by number; lifted as far as e-nodes that are kept need it.
+        labels: per class, by place; lifted as far as e-nodes that are kept need it.
     """
 
     def __init__(self, labels: list[int], check: Callable[[], None]) -> None:
@@ -137,14 +137,14 @@ class _Kept:
         The lowest goes first, by the labels there were: then none is lifted twice.
         """
         labels, above = self.labels, self._above
-        wanted = {owner: label}
+        labels_to_be = {owner: label}
         heap = [(labels[owner], owner)]
         while heap:
             self._check()
             _, lifted = heappop(heap)
-            label = labels[lifted] = wanted[lifted]
+            label = labels[lifted] = labels_to_be[lifted]
             for higher in above[lifted]:
                 if labels[higher] <= label:
-                    if higher not in wanted:
+                    if higher not in labels_to_be:
                         heappush(heap, (labels[higher], higher))
-                    wanted[higher] = max(wanted.get(higher, 0), label + 1)
+                    labels_to_be[higher] = max(labels_to_be.get(higher, 0), label + 1)

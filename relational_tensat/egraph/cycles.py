@@ -2,7 +2,7 @@
 
 Every class has a height label above those of its kept children. Where labels are violated, they are lifted,
 for which the e-nodes between the lowest class violated and a step above the highest offending child are
-enough, as a rule. Where lifting does not come to rest soon, cycles are looked for among these: an e-node
+enough, as a rule. Where lifting does not converge soon, cycles are searched for among these: an e-node
 that closes a cycle with older ones is filtered, so the original graph always stays.
 """
 
@@ -37,7 +37,7 @@ def _filter_cycles(database: Database) -> int:
     highest = int(edges["child_height"][edges["child_height"] >= edges["height"]].max())
     lifting = Lifting(edges)
     filtered: list[int] = []
-    if not lifting.comes_to_rest(check, soon=True):
+    if not lifting.converges(check, soon=True):
         low_enough = (edges["height"] <= highest) & (edges["child_height"] <= highest)
         broken = break_cycles(_only(edges, low_enough), check)
         filtered = broken.enodes
@@ -46,7 +46,7 @@ def _filter_cycles(database: Database) -> int:
             edges = _only(edges, ~np.isin(edges["enode"], filtered))
         lifting = Lifting(edges)
         lifting.start_from(broken.classes, broken.labels)
-        lifting.comes_to_rest(check)
+        lifting.converges(check)
     _raise_heights(database, lifting, highest + HEIGHT_STEP)
     return len(filtered)
 
@@ -55,21 +55,21 @@ def _raise_heights(database: Database, lifting: Lifting, top: int) -> None:
     """Write lifted labels.
 
     Args:
-        top: up to which height the edges were looked at.
+        top: up to which height the edges were read.
     """
     classes, heights = lifting.moved()
     while len(classes) and heights.max() > top:  # what lies above may have to give way, too
         top = int(heights.max()) + HEIGHT_STEP
         lifting = Lifting(database.columns("cycles/cycle_edges", above=top))
-        lifting.comes_to_rest(database.check_interrupt)
+        lifting.converges(database.check_interrupt)
         classes, heights = lifting.moved()
     if len(classes):
         database.run("cycles/raise_heights", classes=classes, heights=heights)
 
 
-def _only(edges: Mapping[str, NDArray[Any]], wanted: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
-    """Return the edges that are wanted, by column."""
-    return {name: column[wanted] for name, column in edges.items()}
+def _only(edges: Mapping[str, NDArray[Any]], mask: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
+    """Return the edges of a mask, by column."""
+    return {name: column[mask] for name, column in edges.items()}
 
 
 def reject_cyclic_applications(database: Database, leaves: int) -> int:

@@ -95,7 +95,7 @@ class Database:
             memory_limit: as DuckDB writes it, e.g. ``2GB``.
             temp_directory: a folder for what does not fit into it, made when that happens; None for one
                 beside the file, or else of its own among the system's temporary files.
-            keep: go on with the file that is there. Else it is replaced: the caller has agreed to
+            keep: continue in the file that is there. Else it is replaced: the caller has agreed to
                 that by naming it.
 
         Raises:
@@ -129,7 +129,7 @@ class Database:
         self._stopped = False
 
     def world(self, name: str) -> Database:
-        """Return the same database with room for the tables of another e-graph: a schema of that name.
+        """Return the same database for the tables of another e-graph: a schema of that name.
 
         It has a connection of its own: temporary tables, the search path and the open transaction are
         DuckDB's per connection, and so this e-graph's alone. All statements are the same; what is not in
@@ -155,17 +155,17 @@ class Database:
     def execute(
         self, text: str, params: Mapping[str, Any] | None = None, name: str = "generated"
     ) -> list[tuple[Any, ...]]:
-        """Run one statement and return all its rows (a change returns the number of rows).
+        """Run one statement and return all its rows (a change returns the count of rows).
 
         Raises:
             Interrupted: ``interrupt`` was called, before or while it ran.
             OutOfMemory: it needs more than the memory limit.
         """
-        with self._running(name) as taken:
+        with self._running(name) as statement_time:
             (statement,) = _parse(self.connection, text)
             rows = self.connection.execute(statement, params).fetchall()
-            changed = rows and statement.type in _CHANGES
-            taken.rows += int(rows[0][0]) if changed else len(rows)
+            is_change = rows and statement.type in _CHANGES
+            statement_time.rows += int(rows[0][0]) if is_change else len(rows)
             return rows
 
     def run(self, name: str, **params: Any) -> list[tuple[Any, ...]]:
@@ -189,11 +189,11 @@ class Database:
 
     def columns(self, name: str, **params: Any) -> dict[str, NDArray[Any]]:
         """Run the query of ``sql/NAME.sql``; return its columns, for the many rows of an e-graph."""
-        with self._running(name) as taken:
+        with self._running(name) as statement_time:
             (statement,) = _parse(self.connection, sql(name))
-            found = self.connection.execute(statement, params or None).fetchnumpy()
-            taken.rows += len(next(iter(found.values())))
-            return dict(found)
+            columns = self.connection.execute(statement, params or None).fetchnumpy()
+            statement_time.rows += len(next(iter(columns.values())))
+            return dict(columns)
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Append rows, given by columns in the table's order: many through Arrow, others row by row."""
@@ -227,8 +227,8 @@ class Database:
             values = ", ".join(f"unnest(${column})" for column in columns)
             self.execute(f"INSERT INTO {table} SELECT {values}", columns, f"insert {table}")
             return
-        with self._running(f"insert {table}") as taken:
-            taken.rows += len(rows)
+        with self._running(f"insert {table}") as statement_time:
+            statement_time.rows += len(rows)
             appender = self.connection.appender(table)
             try:
                 appender.append_rows(rows)
@@ -286,31 +286,31 @@ class Database:
             note_closed(self._path)
 
     def _limit_planning(self) -> None:
-        known = self.connection.execute("SELECT * FROM duckdb_optimizers()").fetchall()
-        disabled = ",".join(sorted(name for (name,) in known if name not in OPTIMIZERS))
+        optimizers = self.connection.execute("SELECT * FROM duckdb_optimizers()").fetchall()
+        disabled = ",".join(sorted(name for (name,) in optimizers if name not in OPTIMIZERS))
         self.connection.execute(f"SET disabled_optimizers = '{disabled}'")
 
     @contextmanager
     def _running(self, name: str) -> Iterator[StatementTime]:
         """Count and time what runs inside; an interrupt and too little memory get their names."""
         self.check_interrupt()
-        taken = self.stopwatch.time_of(name)
+        statement_time = self.stopwatch.time_of(name)
         started = time.perf_counter()
         try:
             with _own_errors(self._path):
-                yield taken
+                yield statement_time
         finally:
             self.statements += 1
-            taken.count += 1
-            taken.seconds += time.perf_counter() - started
+            statement_time.count += 1
+            statement_time.seconds += time.perf_counter() - started
 
     def _control(self, statement: str) -> None:
-        taken = self.stopwatch.time_of(statement.lower())
+        statement_time = self.stopwatch.time_of(statement.lower())
         started = time.perf_counter()
         with _own_errors(self._path):
             self.connection.execute(_parse(self.connection, statement)[0])
-        taken.count += 1
-        taken.seconds += time.perf_counter() - started
+        statement_time.count += 1
+        statement_time.seconds += time.perf_counter() - started
 
 
 @contextmanager
@@ -323,7 +323,7 @@ def _own_errors(path: Path | None) -> Iterator[None]:
     except duckdb.OutOfMemoryException as error:
         raise _out_of_memory(error) from error
     except duckdb.TransactionException as error:
-        if "could not allocate" in str(error):  # so COMMIT says it
+        if "could not allocate" in str(error):  # so COMMIT reports it
             raise _out_of_memory(error) from error
         _raise_file_trouble(error, path)
         raise
@@ -343,16 +343,17 @@ def _out_of_memory(error: duckdb.Error) -> OutOfMemory:
     return OutOfMemory(f"the database's memory limit is reached: {reason}")
 
 
-def _spill_folder(path: Path | None, chosen: Path | None) -> Path | None:
+def _spill_folder(path: Path | None, parent: Path | None) -> Path | None:
     """Return a folder that no other database spills to; None where DuckDB takes one beside the file."""
-    if path is not None and chosen is None:
+    if path is not None and parent is None:
         return None
-    if chosen is not None and not chosen.is_dir():
-        raise UsageError(f"--temp-directory {chosen}: no such folder")
-    return (chosen or Path(gettempdir())) / f"relational_tensat-{os.getpid()}-{next(_NUMBERS)}"
+    if parent is not None and not parent.is_dir():
+        raise UsageError(f"--temp-directory {parent}: no such folder")
+    folder = parent or Path(gettempdir())
+    return folder / f"relational_tensat-{os.getpid()}-{next(_FOLDER_COUNTER)}"
 
 
-_NUMBERS = itertools.count(1)
+_FOLDER_COUNTER = itertools.count(1)
 
 
 def _parse(connection: duckdb.DuckDBPyConnection, text: str) -> Sequence[duckdb.Statement]:
@@ -360,12 +361,12 @@ def _parse(connection: duckdb.DuckDBPyConnection, text: str) -> Sequence[duckdb.
 
     Parsed statements belong to no connection.
     """
-    found = _PARSED.get(text)
-    if found is None:
+    statements = _PARSED.get(text)
+    if statements is None:
         if len(_PARSED) >= _MOST_PARSED:
             _PARSED.clear()
-        found = _PARSED[text] = connection.extract_statements(text)
-    return found
+        statements = _PARSED[text] = connection.extract_statements(text)
+    return statements
 
 
 _PARSED: dict[str, Sequence[duckdb.Statement]] = {}

@@ -1,4 +1,4 @@
-"""Edges between classes as arrays: numbered, in lists, and those that may lie on a cycle."""
+"""Edges between classes as arrays: by place, in lists, and those that may lie on a cycle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int32]
 Places = NDArray[np.intp]
 
-#: How often edges that lead to an end are taken away: what is left beyond costs little more.
+#: How often edges that lead to an end are removed: what is left beyond costs little more.
 _MOST_ROUNDS = 32
 
 
@@ -20,17 +20,17 @@ def cyclic_core(
     """Return the places of the edges that may lie on a cycle: all that do, and few others.
 
     They lie below and above edges that every cycle has one of. Of these, what leads to an end or comes
-    from one is taken away, and again what does so then.
+    from one is removed, and again what does so then.
 
     Args:
         parent, child: the edges of a graph.
         suspect: the edges of which every cycle has one.
         check: raises where the search is to end.
     """
-    nodes, above, below = numbered(parent, child)
+    nodes, above, below = edge_places(parent, child)
     check()
-    down = _reached(above, below, below[suspect], len(nodes), check)
-    up = _reached(below, above, above[suspect], len(nodes), check)
+    down = _reachable(above, below, below[suspect], len(nodes), check)
+    up = _reachable(below, above, above[suspect], len(nodes), check)
     core = down & up
     inside = np.flatnonzero(core[above] & core[below])
     for _ in range(_MOST_ROUNDS):
@@ -38,21 +38,21 @@ def cyclic_core(
         has_above = np.bincount(below[inside], minlength=len(nodes)) > 0
         has_below = np.bincount(above[inside], minlength=len(nodes)) > 0
         core = has_above & has_below
-        left = core[above[inside]] & core[below[inside]]
-        if left.all():
+        edges = core[above[inside]] & core[below[inside]]
+        if edges.all():
             break
-        inside = inside[left]
+        inside = inside[edges]
     return inside
 
 
-def numbered(parent: Ints, child: Ints) -> tuple[Ints, Places, Places]:
+def edge_places(parent: Ints, child: Ints) -> tuple[Ints, Places, Places]:
     """Return the nodes of a graph's edges, in order, and the places among them of the edges' ends."""
     nodes, flat = np.unique(np.concatenate([parent, child]), return_inverse=True)
     above, below = np.split(flat, 2)
     return nodes, above, below
 
 
-def _reached(
+def _reachable(
     source: Places, target: Places, start: Places, nodes: int, check: Callable[[], None]
 ) -> NDArray[np.bool_]:
     """Return which nodes can be reached along edges from ``source`` to ``target``."""
@@ -77,7 +77,7 @@ class Adjacency:
 
     def following(self, front: Places) -> tuple[Places, Places]:
         """Return the edges from some nodes: their sources and their targets."""
-        begins = self.pointer[front]
-        counts = self.pointer[front + 1] - begins
-        first = np.repeat(begins - np.cumsum(counts) + counts, counts)
+        starts = self.pointer[front]
+        counts = self.pointer[front + 1] - starts
+        first = np.repeat(starts - np.cumsum(counts) + counts, counts)
         return np.repeat(front, counts), self.targets[first + np.arange(len(first))]

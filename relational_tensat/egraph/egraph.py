@@ -33,13 +33,13 @@ class Counters:
 class EGraph:
     """The tables of one e-graph (a world), with the counters that spare asking them.
 
-    A database may hold any number of e-graphs; see ``beside``.
+    A database may hold several e-graphs; see ``beside``.
 
     Attributes:
         database: the connection; ``connection`` is DuckDB's own, for any SQL of one's own.
         catalogue: interned symbols, types and signatures, of all e-graphs of the database.
         graph: the original graph.
-        root: the class that extraction starts from (as first numbered; see ``find``).
+        root: the class that extraction starts from (by its first id; see ``find``).
         next_id: the id of the next e-node and class.
         clock: stamp of rows that are written now.
         e_nodes, e_classes: current sizes.
@@ -110,7 +110,7 @@ class EGraph:
         return self.database.connection
 
     def counts(self) -> tuple[int, int]:
-        """Return the number of e-nodes and of e-classes, counted in the tables."""
+        """Return the counts of e-nodes and of e-classes, counted in the tables."""
         ((nodes, classes),) = self.database.run("egraph/counts")
         return int(nodes), int(classes)
 
@@ -179,7 +179,7 @@ class EGraph:
         self.database.run("egraph/enode_heads")
 
     def resume_heads(self, head_of: HeadOf) -> None:
-        """Go on with the heads that the tables have, as another process has given them.
+        """Resume with the heads that the tables have, as another process has set them.
 
         Raises:
             InputError: they are not those of these rules.

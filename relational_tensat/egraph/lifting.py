@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.egraph.edges import Adjacency, Ints, Places, numbered
+from relational_tensat.egraph.edges import Adjacency, Ints, Places, edge_places
 
-#: In how many rounds labels come to rest, as a rule, where there is no cycle: e-graphs of the 13 models
+#: In how many rounds labels converge, as a rule, where there is no cycle: e-graphs of the 13 models
 #: take 1 to 19, and follow fewer edges than there are.
 _FEW_ROUNDS = 32
 _FEW_EDGES = 10_000
@@ -21,7 +21,7 @@ def labelled(columns: Mapping[str, Ints]) -> tuple[Ints, Places, Places, NDArray
     Args:
         columns: as ``break_cycles`` takes them.
     """
-    classes, parent, child = numbered(columns["class"], columns["child"])
+    classes, parent, child = edge_places(columns["class"], columns["child"])
     label = np.zeros(len(classes), dtype=np.int64)
     label[parent], label[child] = columns["height"], columns["child_height"]
     return classes, parent, child, label
@@ -41,12 +41,12 @@ class Lifting:
 
     def start_from(self, classes: Ints, labels: NDArray[np.int64]) -> None:
         """Take over labels that some classes are known to need."""
-        _, mine, theirs = np.intersect1d(
+        _, own_places, other_places = np.intersect1d(
             self._classes, classes, assume_unique=True, return_indices=True
         )
-        self._label[mine] = labels[theirs]
+        self._label[own_places] = labels[other_places]
 
-    def comes_to_rest(self, check: Callable[[], None], *, soon: bool = False) -> bool:
+    def converges(self, check: Callable[[], None], *, soon: bool = False) -> bool:
         """Lift labels until they are the lowest that are above those of all children.
 
         That is so if, and only if, there is no cycle; on one they would rise for ever.
@@ -63,13 +63,13 @@ class Lifting:
         enough = max(len(self._parent), _FEW_EDGES)
         while True:
             check()
-            wanted = label[below] + 1
-            rises = wanted > label[above]
+            bounds = label[below] + 1
+            rises = bounds > label[above]
             if not rises.any():
                 return True
             if soon and (rounds >= _FEW_ROUNDS or followed > enough):
                 return False
-            np.maximum.at(label, above[rises], wanted[rises])
+            np.maximum.at(label, above[rises], bounds[rises])
             below, above = edges.following(np.unique(above[rises]))
             rounds += 1
             followed += len(below)

@@ -100,13 +100,13 @@ class _Loader:
 
     def _node(self, node: Node) -> None:
         operands = [self._enode_of[name] for name in node.inputs]
-        whole = self._add(node.op, node.attrs, operands)
+        enode = self._add(node.op, node.attrs, operands)
         if not get_operator(node.op).multi_output:
-            self._name(node.outputs[0], whole, node.name)
+            self._name(node.outputs[0], enode, node.name)
             return
         for index, name in enumerate(node.outputs):
             if name in self._needed:
-                self._name(name, self._add("part", {"index": index}, (whole,)), node.name)
+                self._name(name, self._add("part", {"index": index}, (enode,)), node.name)
 
     def _name(self, value: str, enode: int, node_name: str) -> None:
         self._enode_of[value] = enode
@@ -115,8 +115,8 @@ class _Loader:
     def _add(self, op: str, attrs: Attrs, operands: Sequence[int]) -> int:
         operands = tuple(operands)
         if len(operands) > CHILD_COLUMNS:
-            rest = self._add("noop", {}, operands[CHILD_COLUMNS - 1 :])
-            operands = (*operands[: CHILD_COLUMNS - 1], rest)
+            gathering = self._add("noop", {}, operands[CHILD_COLUMNS - 1 :])
+            operands = (*operands[: CHILD_COLUMNS - 1], gathering)
         types = tuple(self._types[i - 1] for i in operands)
         signature = self._catalogue.intern(op, attrs, types)
         rows = self._rows
@@ -150,25 +150,25 @@ def _single_number(weight: Weight) -> float | None:
 def small_weights(graph: Graph) -> dict[str, bytes]:
     """Return the elements of weights that may be sizes, indices, scales and the like, by name.
 
-    So a database tells enough of its model to run it: all other weights are as good as random ones.
+    So a database has enough of its model to run it: all other weights are as good as random ones.
     """
-    found = {}
+    elements = {}
     for name, weight in graph.weights.items():
         data, kind = weight.data, weight.type
         if data is None or kind.dtype not in DTYPE_BYTES:
             continue
         if kind.size <= (_FEW_FLOATS if kind.is_float else _FEW_INTEGERS):
             little = np.asarray(data).astype(numpy_dtype(kind.dtype).newbyteorder("<"))
-            found[name] = little.tobytes()
-    return found
+            elements[name] = little.tobytes()
+    return elements
 
 
 def _reachable(graph: Graph) -> set[str]:
     """Return the names of the values that the graph's outputs depend on."""
-    needed = set(graph.outputs)
+    names = set(graph.outputs)
     for node in reversed(graph.nodes):
-        if not needed.isdisjoint(node.outputs):
-            needed.update(node.inputs)
+        if not names.isdisjoint(node.outputs):
+            names.update(node.inputs)
     if len(graph.outputs) != len(set(graph.outputs)):
         raise UsageError(f"{graph.name}: an output is listed twice")
-    return needed
+    return names

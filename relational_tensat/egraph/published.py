@@ -1,4 +1,4 @@
-"""The published schema: the tables of a run, and what they say of themselves.
+"""The published schema: the tables of a run, and what their comments say.
 
 Files of ``sql/schema`` have the tables, a purpose a file. Each table, view and column has a COMMENT, which
 a database in a file keeps, so that whoever has only the file understands it.
@@ -64,8 +64,10 @@ def purpose_title(purpose: str) -> tuple[str, str]:
 def purpose_of(name: str) -> str | None:
     """Return the file of ``sql/schema`` that makes a table or view; None for a working table."""
     own = name.rpartition(".")[2]
-    made = (f"CREATE TABLE {own} (", f"CREATE VIEW {own} AS")
-    return next((p for p in PURPOSES if any(text in sql(f"schema/{p}") for text in made)), None)
+    definitions = (f"CREATE TABLE {own} (", f"CREATE VIEW {own} AS")
+    return next(
+        (p for p in PURPOSES if any(text in sql(f"schema/{p}") for text in definitions)), None
+    )
 
 
 def read_schema(connection: duckdb.DuckDBPyConnection) -> list[Table]:
@@ -82,7 +84,7 @@ def read_schema(connection: duckdb.DuckDBPyConnection) -> list[Table]:
 
 
 def without_comment(tables: Sequence[Table]) -> list[str]:
-    """Return the names of tables and columns that nothing is said about."""
+    """Return the names of tables and columns that have no comment."""
     return [t.name for t in tables if not t.comment] + [
         f"{t.name}.{c.name}" for t in tables for c in t.columns if not c.comment
     ]

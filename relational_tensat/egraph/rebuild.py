@@ -14,7 +14,7 @@ from relational_tensat.egraph.loading import CHILD_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class RebuildReport:
     """What a rebuild did.
 
     Attributes:
@@ -39,7 +39,7 @@ ONE_IN = 10
 
 def rebuild(
     database: Database, *, iteration: int, stamp: int, classes: int = 0, e_nodes: int = 0
-) -> Rebuilt:
+) -> RebuildReport:
     """Close the e-graph under the unions of round 0 in the temporary table ``union_pair``.
 
     Args:
@@ -54,37 +54,37 @@ def rebuild(
 
 def _rebuild(
     database: Database, iteration: int, stamp: int, e_nodes: int, *, are_many: bool
-) -> Rebuilt:
-    merged = unions = dropped = rewritten = number = 0
+) -> RebuildReport:
+    merged = unions = dropped = rewritten = round_index = 0
     while True:
-        merged += database.change("rebuild/components", round=number)
+        merged += database.change("rebuild/components", round=round_index)
         if are_many:
             database.run("rebuild/union_find_lift")
             database.run("rebuild/union_find_point")
         else:
             database.run("rebuild/union_find")
         rewritten += _canonicalize(database, stamp, by_joins=are_many)
-        number += 1
+        round_index += 1
         if rewritten * ONE_IN >= e_nodes:
             groups = database.change("rebuild/congruent_many")
         else:
             groups = database.change("rebuild/congruent", stamp=stamp)
         if not groups:
             break
-        found = database.change("rebuild/congruence_unions", round=number)
-        if not found:
+        pairs = database.change("rebuild/congruence_unions", round=round_index)
+        if not pairs:
             dropped = database.change("rebuild/drop_duplicates")
             break
-        unions += found
+        unions += pairs
     database.run("rebuild/log_unions", iteration=iteration)
-    return Rebuilt(merged, dropped, unions)
+    return RebuildReport(merged, dropped, unions)
 
 
 def _canonicalize(database: Database, stamp: int, *, by_joins: bool) -> int:
     """Rewrite the e-nodes whose class or children moved; return how many (about, if by joins)."""
     if not by_joins:
         return database.change("rebuild/canonicalize", stamp=stamp)
-    changed = 0
+    updates = 0
     for column in ("class", *(f"c{i}" for i in range(CHILD_COLUMNS))):
         text = (
             f"-- canonical ids for {column}; the stamp makes these rows new to the matcher\n"
@@ -92,5 +92,5 @@ def _canonicalize(database: Database, stamp: int, *, by_joins: bool) -> int:
             f"WHERE m.old = enode.{column} AND enode.{column} > 0"
         )
         ((rows,),) = database.execute(text, {"stamp": stamp}, "canonicalize_many")
-        changed += int(rows)
-    return changed
+        updates += int(rows)
+    return updates

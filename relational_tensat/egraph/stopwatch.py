@@ -41,7 +41,7 @@ class TimeSpent:
 
     def database_seconds(self, phase: str) -> float:
         """Return the seconds of a phase's statements; the rest of the phase is Python's."""
-        return sum(each.seconds for (where, _), each in self.statements.items() if where == phase)
+        return sum(entry.seconds for (where, _), entry in self.statements.items() if where == phase)
 
     def to_json(self) -> dict[str, Any]:
         """Return the phases' seconds, and an object per phase and statement, the longest first."""
@@ -49,8 +49,8 @@ class TimeSpent:
         return {
             "phases": dict(self.phases),
             "statements": [
-                {"phase": phase, "statement": name, **asdict(each)}
-                for (phase, name), each in ordered
+                {"phase": phase, "statement": name, **asdict(entry)}
+                for (phase, name), entry in ordered
             ],
         }
 
@@ -67,10 +67,10 @@ class Stopwatch:
     def time_of(self, statement: str) -> StatementTime:
         """Return the entry that a statement which runs now belongs to."""
         key = self._phase, statement
-        found = self._times.get(key)
-        if found is None:
-            found = self._times[key] = StatementTime()
-        return found
+        entry = self._times.get(key)
+        if entry is None:
+            entry = self._times[key] = StatementTime()
+        return entry
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

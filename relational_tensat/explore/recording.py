@@ -13,7 +13,7 @@ _PARAMETER = re.compile(r"\$(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedStatement:
     """A statement as it was run.
 
     Attributes:
@@ -35,7 +35,7 @@ class RecordingDatabase(Database):
 
     def __init__(self) -> None:
         super().__init__()
-        self.recorded: list[Recorded] = []
+        self.recorded: list[RecordedStatement] = []
         self.is_recording = False
 
     def execute(
@@ -61,7 +61,7 @@ class RecordingDatabase(Database):
 
     def _record(self, name: str, text: str) -> None:
         if self.is_recording:
-            self.recorded.append(Recorded(name, text))
+            self.recorded.append(RecordedStatement(name, text))
 
 
 def with_values(text: str, params: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from relational_tensat.egraph.restore import restore_egraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.explore.derivation.configurations import generic_configurations
 from relational_tensat.explore.derivation.sides import both_sides
-from relational_tensat.explore.recording import Recorded, RecordingDatabase, literal
+from relational_tensat.explore.recording import RecordedStatement, RecordingDatabase, literal
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor.choices import SeededChoices
 from relational_tensat.tensor.graph import Graph
@@ -31,7 +31,7 @@ _BOOKS = frozenset({"egraph/next_ids", "insert rule", "match/matches_by_rule"})
 CHANGED = ("head", "signature", "enode", "eclass", "union_log")
 
 
-def run_on_sources(rule: Rule) -> list[Recorded]:
+def run_on_sources(rule: Rule) -> list[RecordedStatement]:
     """Return what a rule runs in an e-graph that has nothing but its sources; nothing if none is found."""
     everywhere = rule.everywhere
     configurations = generic_configurations(everywhere, 1, SeededChoices(rule.name))
@@ -45,7 +45,7 @@ def run_on_sources(rule: Rule) -> list[Recorded]:
         return run_on_database(everywhere, path)
 
 
-def run_on_database(rule: Rule, path: Path) -> list[Recorded]:
+def run_on_database(rule: Rule, path: Path) -> list[RecordedStatement]:
     """Return what a rule runs in the e-graph of a run, of which the file is left as it is.
 
     Raises:
@@ -88,7 +88,7 @@ def _copy(database: RecordingDatabase, path: Path) -> None:
     connection.execute("DETACH run_file")
 
 
-def _explored(egraph: EGraph, database: RecordingDatabase, rule: Rule) -> list[Recorded]:
+def _explored(egraph: EGraph, database: RecordingDatabase, rule: Rule) -> list[RecordedStatement]:
     """Carry out an iteration by one rule; return its statements."""
 
     def end(_: object) -> None:

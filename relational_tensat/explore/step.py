@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
-from relational_tensat.explore.apply.applying import FEWEST, Applied, Candidates, apply_all
+from relational_tensat.explore.apply.applying import FEWEST, ApplyReport, Candidates, apply_all
 from relational_tensat.explore.apply.vanilla import apply_one_by_one
 from relational_tensat.explore.world import World
 
@@ -196,7 +196,7 @@ class _Step:
             with self._database.stopwatch.phase("match"):
                 applications = self._matcher.rest() if has_rest else 0
 
-    def _apply_multi(self, candidates: Iterator[Candidates]) -> Applied:
+    def _apply_multi(self, candidates: Iterator[Candidates]) -> ApplyReport:
         iteration = self._world.steps
         with self._database.stopwatch.phase("apply"):
             if self._world.options.cycle_filter == "vanilla":

@@ -44,7 +44,7 @@ class ExtractionOptions(OptionGroup):
     )
     disable: tuple[str, ...] = option(
         (), "do without a reduction or cut of the ILP, for comparison",
-        what="technique", choices=TECHNIQUES, metavar="TECHNIQUE", former=("without",),
+        noun="technique", choices=TECHNIQUES, metavar="TECHNIQUE", former=("without",),
     )  # fmt: skip
     extract_every: int = option(
         0, "extract after every N iterations as well, as long as they took; 0: never", metavar="N"

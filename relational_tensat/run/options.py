@@ -20,7 +20,7 @@ class ModelOptions(OptionGroup):
 
     dims: Mapping[str, int] = option(
         factory=dict, help="sizes of the model's dynamic dimensions",
-        flag="--dim", what="dimension", metavar="NAME=SIZE,…", minimum=0,
+        flag="--dim", noun="dimension", metavar="NAME=SIZE,…", minimum=0,
     )  # fmt: skip
 
 

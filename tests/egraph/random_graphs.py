@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hypothesis import strategies as st
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.rebuild import Rebuilt, rebuild
+from relational_tensat.egraph.rebuild import RebuildReport, rebuild
 from relational_tensat.egraph.working_tables import create_working
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.graphs import f32
@@ -56,7 +56,7 @@ def pairs_of(batch: Batch, values: list[int]) -> list[tuple[int, int]]:
     return [(values[i % len(values)], values[j % len(values)]) for i, j in batch]
 
 
-def unite(egraph: EGraph, pairs: Iterable[tuple[int, int]], iteration: int = 1) -> Rebuilt:
+def unite(egraph: EGraph, pairs: Iterable[tuple[int, int]], iteration: int = 1) -> RebuildReport:
     """Make classes equal as a phase of exploration does, in the name of rule 1, and rebuild."""
     database = egraph.database
     egraph.clock += 1
@@ -64,7 +64,7 @@ def unite(egraph: EGraph, pairs: Iterable[tuple[int, int]], iteration: int = 1) 
     canonical = {tuple(sorted((egraph.find(a), egraph.find(b)))) for a, b in pairs}
     wanted = sorted(pair for pair in canonical if pair[0] != pair[1])
     if not wanted:
-        return Rebuilt()
+        return RebuildReport()
     rows = [(0, 1, a, b) for a, b in wanted]
     egraph.connection.executemany(
         "INSERT INTO union_pair (round, rule, a, b) VALUES (?, ?, ?, ?)", rows

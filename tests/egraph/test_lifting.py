@@ -33,7 +33,7 @@ def lowest_labels(edges: list[tuple[int, int]], height: dict[int, int]) -> dict[
 
 def lifted(edges: list[tuple[int, int]], height: dict[int, int]) -> dict[int, int]:
     lifting = Lifting(columns(edges, height))
-    assert lifting.comes_to_rest(never)
+    assert lifting.converges(never)
     classes, labels = lifting.moved()
     return dict(zip(classes.tolist(), labels.tolist(), strict=True))
 
@@ -68,12 +68,12 @@ def test_lifting_can_be_ended() -> None:
         raise Interrupted
 
     with pytest.raises(Interrupted):
-        Lifting(columns([(2, 1)], {1: 1, 2: 1})).comes_to_rest(stop)
+        Lifting(columns([(2, 1)], {1: 1, 2: 1})).converges(stop)
 
 
 def test_on_a_cycle_labels_do_not_come_to_rest_soon() -> None:
     cycle = columns([(1, 2), (2, 3), (3, 1)], {1: 3, 2: 2, 3: 1})
-    assert not Lifting(cycle).comes_to_rest(never, soon=True)
+    assert not Lifting(cycle).converges(never, soon=True)
 
 
 def test_a_few_rounds_are_tried_if_it_is_to_be_soon() -> None:
@@ -81,5 +81,5 @@ def test_a_few_rounds_are_tried_if_it_is_to_be_soon() -> None:
         edges = [(each + 1, each) for each in range(1, size)]
         return Lifting(columns(edges, dict.fromkeys(range(1, size + 1), 7)))
 
-    assert chain(30).comes_to_rest(never, soon=True)
-    assert not chain(40).comes_to_rest(never, soon=True)  # there is no cycle, but that is not seen
+    assert chain(30).converges(never, soon=True)
+    assert not chain(40).converges(never, soon=True)  # there is no cycle, but that is not seen

@@ -66,7 +66,7 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ApplyReport:
     """What applying did.
 
     Attributes:
@@ -85,7 +85,7 @@ def apply_all(
     candidates: Iterable[Candidates],
     iteration: int,
     reject: Callable[[Database], int] = lambda _: 0,
-) -> Applied:
+) -> ApplyReport:
     """Carry out applications in their order, as far as the node limit allows, then rebuild.
 
     Args:
@@ -100,7 +100,7 @@ def apply_all(
         rejected += reject(database)
         complete = _build_within(egraph, iteration, bounds)
         if not complete and bounds.is_whole:
-            return Applied(unions, complete, rejected)
+            return ApplyReport(unions, complete, rejected)
         unions += _ask_unions(database, bounds, more=index > 0)
         if not complete:
             break
@@ -110,7 +110,7 @@ def apply_all(
         egraph.e_nodes -= rebuilt.dropped
         egraph.e_classes -= rebuilt.merged
         unions += rebuilt.unions
-    return Applied(unions, complete, rejected)
+    return ApplyReport(unions, complete, rejected)
 
 
 def _in_batches(egraph: EGraph, candidates: Iterable[Candidates]) -> Iterator[Bounds]:

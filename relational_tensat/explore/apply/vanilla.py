@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.apply.applying import Applied, Candidates, apply_all
+from relational_tensat.explore.apply.applying import ApplyReport, Candidates, apply_all
 
 
-def apply_one_by_one(egraph: EGraph, candidates: Iterator[Candidates], iteration: int) -> Applied:
+def apply_one_by_one(
+    egraph: EGraph, candidates: Iterator[Candidates], iteration: int
+) -> ApplyReport:
     """Carry out applications one at a time, each checked against all descendants.
 
     Args:
@@ -21,7 +23,7 @@ def apply_one_by_one(egraph: EGraph, candidates: Iterator[Candidates], iteration
     """
     group = next(candidates, None)
     if group is None:
-        return Applied(unions=0, complete=True)
+        return ApplyReport(unions=0, complete=True)
     database = egraph.database
     database.run("apply/waiting")
     unions, rejected, complete = 0, 0, True
@@ -35,4 +37,4 @@ def apply_one_by_one(egraph: EGraph, candidates: Iterator[Candidates], iteration
         applied = apply_all(egraph, [replace(group, applications=1)], iteration)
         unions += applied.unions
         complete &= applied.complete
-    return Applied(unions, complete, rejected)
+    return ApplyReport(unions, complete, rejected)

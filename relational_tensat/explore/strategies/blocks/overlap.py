@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from relational_tensat.explore.strategies.blocks.forms import Part
 from relational_tensat.explore.strategies.blocks.partition import Plan
-from relational_tensat.explore.strategies.blocks.representative import Placed, Representative
+from relational_tensat.explore.strategies.blocks.representative import Placement, Representative
 from relational_tensat.explore.strategies.blocks.window_rows import SHARED, WindowRows
 
 #: (signature, classes of the children): of one window there is one e-node with it.
@@ -68,7 +68,7 @@ def find_overlap(
     return Overlap(same, counterparts)
 
 
-def _images(part: Part, placed: Placed) -> Iterator[tuple[int, int]]:
+def _images(part: Part, placed: Placement) -> Iterator[tuple[int, int]]:
     yield from zip(part.nodes, placed.nodes, strict=True)
     yield from zip(part.free, placed.free, strict=True)
 

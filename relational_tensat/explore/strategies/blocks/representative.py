@@ -23,7 +23,7 @@ from relational_tensat.tensor.types import Attrs, TensorType, ValueType
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Placement:
     """Where a window is in the e-graph that is explored.
 
     Attributes:
@@ -49,7 +49,7 @@ class Representative:
     """
 
     egraph: EGraph
-    placed: list[Placed] = field(default_factory=list)
+    placed: list[Placement] = field(default_factory=list)
     constants: dict[int, int] = field(default_factory=dict)
     last: int = 0
 
@@ -87,7 +87,7 @@ class _Builder:
         self._write()
         return self._representative
 
-    def _place(self, window: Window, results: Sequence[int]) -> Placed:
+    def _place(self, window: Window, results: Sequence[int]) -> Placement:
         part = window.part
         local = {node: self._constant(node) for node in part.constants}
         values = [node for node in part.free if self._is_value(node)]
@@ -99,7 +99,7 @@ class _Builder:
             symbol = self._original.catalogue.symbol_of(signature)
             operands = [local[child] for child in children]
             local[node] = self._add(symbol.op, dict(symbol.attrs), operands)
-        return Placed(
+        return Placement(
             tuple(local[node] for node in part.nodes),
             tuple(local[node] for node in part.free),
             local[window.middle],
