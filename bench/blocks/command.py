@@ -133,9 +133,9 @@ def parse_case(text: str) -> Case:
 def differences(runs: Sequence[BlocksRun]) -> list[str]:
     """Return a line for every two runs of a case that should have found the same and have not."""
     lines = []
-    for plain, reused in zip(runs[::2], runs[1::2], strict=True):
-        saturated = plain.stop_reason == reused.stop_reason == "saturated"
-        sizes = [(run.e_nodes, run.e_classes) for run in (plain, reused)]
+    for plain, block_run in zip(runs[::2], runs[1::2], strict=True):
+        saturated = plain.stop_reason == block_run.stop_reason == "saturated"
+        sizes = [(run.e_nodes, run.e_classes) for run in (plain, block_run)]
         if saturated and sizes[0] != sizes[1]:
             lines.append(
                 f"{plain.model}, k_multi={plain.k_multi}: e-graphs of {sizes[0]} and {sizes[1]}"

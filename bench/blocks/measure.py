@@ -54,7 +54,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class BlocksRun:
-    """What one run came to; as JSON, a run of a saved result.
+    """The result of one run; as JSON, a run of a saved result.
 
     Attributes:
         blocks: ``never`` or ``always``, as ``--blocks``.
@@ -103,7 +103,7 @@ def measure(
         blocks=blocks,
     )
     load_s, egraph = _timed(lambda: EGraph.create(graph))
-    explore_s, (exploration, reused) = _timed(lambda: explore_blocks(egraph, rules, limits))
+    explore_s, (exploration, report) = _timed(lambda: explore_blocks(egraph, rules, limits))
     extract_s, extraction = 0.0, None
     if extract_time_limit_s:
         extract_s, extraction = _timed(
@@ -129,7 +129,7 @@ def measure(
         extract_cpu_s=extract_s,
         cost_us=None if extraction is None else extraction.cost_us,
         gap=None if extraction is None else extraction.gap,
-        reused=reused,
+        reused=report,
     )
 
 

@@ -20,7 +20,7 @@ from relational_tensat.run.options import Options
 
 
 def print_outcomes(outcomes: Sequence[Outcome]) -> None:
-    """Print how many models came to which end, and each that did not come to a good one."""
+    """Print how many models have which status, and each whose status is not a good one."""
     for line in summary(outcomes):
         print(line)
 

@@ -63,13 +63,13 @@ def additivity(
     for configuration in counts:
         with suppress(*refusals()):  # counted below
             prepared[configuration] = device.prepare(configuration)
-    whole, call = repeated(prepare(graph, feeds)), empty_session()
+    graph_runner, call = repeated(prepare(graph, feeds)), empty_session()
     rng = np.random.default_rng(0)
     nodes, ratios = list(prepared), list[float]()
     start_s = time.perf_counter()
     while len(ratios) < _LEAST_ROUNDS or time.perf_counter() < start_s + seconds:
         order = [nodes[index] for index in rng.permutation(len(nodes))]
-        ratios.append(_round(order, prepared, counts, whole, call))
+        ratios.append(_round(order, prepared, counts, graph_runner, call))
     p10, median, p90 = np.percentile(ratios, (10, 50, 90)).tolist()
     return Additivity(median, p10, p90, len(ratios), len(counts) - len(prepared))
 
@@ -88,14 +88,14 @@ def _round(
     order: Sequence[Configuration],
     prepared: Mapping[Configuration, Prepared],
     counts: Mapping[Configuration, int],
-    whole: Repeated,
+    graph_runner: Repeated,
     call: Repeated,
 ) -> float:
     """Return one round's ratio."""
     total_us = 0.0
     wholes_us: list[float] = []
     for part in _parts(order):
-        wholes_us.append(thread_us(whole.run) / whole.times)
+        wholes_us.append(thread_us(graph_runner.run) / graph_runner.times)
         total_us += sum(
             counts[configuration] * _once_us(prepared[configuration]) for configuration in part
         )

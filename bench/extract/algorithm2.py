@@ -25,7 +25,7 @@ History = dict[int, float]
 
 @dataclass(frozen=True, eq=False)
 class Algorithm2Result:
-    """What the algorithm came to.
+    """The result of the algorithm.
 
     Attributes:
         choice: per class, the chosen e-node, or ``UNUSED``. Not checked: it may be cyclic.
@@ -54,9 +54,9 @@ def algorithm_2(problem: ExtractionProblem, time_limit_s: float) -> Algorithm2Re
     costs: list[float | None] = [None] * problem.n_classes
     histories: list[History] = [{} for _ in range(problem.n_classes)]
     choice = np.full(problem.n_classes, UNUSED, dtype=np.int32)
-    passes, moved = 0, True
-    while moved and time.monotonic() < deadline:
-        moved = False
+    passes, has_changed = 0, True
+    while has_changed and time.monotonic() < deadline:
+        has_changed = False
         passes += 1
         for klass in range(problem.n_classes):
             if klass % 256 == 0 and time.monotonic() >= deadline:
@@ -73,10 +73,10 @@ def algorithm_2(problem: ExtractionProblem, time_limit_s: float) -> Algorithm2Re
             class_cost = costs[klass]
             if class_cost is None or best < class_cost:
                 costs[klass], choice[klass] = best, best_node
-                moved = True
+                has_changed = True
     if choice[problem.root] == UNUSED:
-        raise NoSolutionError("Algorithm 2 came to no choice for the root")
-    return Algorithm2Result(choice, passes, finished=not moved)
+        raise NoSolutionError("Algorithm 2 found no choice for the root")
+    return Algorithm2Result(choice, passes, finished=not has_changed)
 
 
 _NOTHING: History = {}

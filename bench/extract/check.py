@@ -27,8 +27,8 @@ def chosen_cost(problem: ExtractionProblem, choice: Ints) -> float | None:
         if node == UNUSED or problem.node_class[node] != klass:
             raise ValueError(f"class {klass} is needed, and the choice has no e-node of it")
         costs.append(float(problem.cost_us[node]))
-        begin, end = problem.child_ptr[node], problem.child_ptr[node + 1]
-        for child in problem.child_idx[begin:end].tolist():
+        start, end = problem.child_ptr[node], problem.child_ptr[node + 1]
+        for child in problem.child_idx[start:end].tolist():
             if child not in graph:
                 pending.append(child)
             graph.add_edge(klass, child)

@@ -115,8 +115,8 @@ def run(options: argparse.Namespace) -> int:
     groups = _groups(options, limits)
     rows = list(run_groups(groups, options.jobs))
     names = [source.name for group in groups for source in group.sources]
-    late = [name for name in names if name not in {row["instance"] for row in rows}]
-    return _finish(rows, late, options, load_before)
+    late_names = [name for name in names if name not in {row["instance"] for row in rows}]
+    return _finish(rows, late_names, options, load_before)
 
 
 def save(content: dict[str, Any], options: argparse.Namespace, kind: str, folder: Path) -> Path:
@@ -135,12 +135,12 @@ def save(content: dict[str, Any], options: argparse.Namespace, kind: str, folder
 
 
 def _finish(
-    rows: list[Row], late: list[str], options: argparse.Namespace, load_before: float
+    rows: list[Row], late_names: list[str], options: argparse.Namespace, load_before: float
 ) -> int:
     rows = sorted(rows, key=lambda row: _FAMILIES.index(row["family"]))
     content: dict[str, Any] = {
         "load_average": _load(load_before),
-        "not_run": late,
+        "not_run": late_names,
         "rows": [
             {**row, "answers": [answer.as_json() for answer in row["answers"]]} for row in rows
         ],
@@ -153,8 +153,8 @@ def _finish(
             summary(rows, options.methods),
             table_5(rows),
         ]
-        if late:
-            parts.append(f"not run, the time of --budget was over: {', '.join(late)}")
+        if late_names:
+            parts.append(f"not run, the time of --budget was over: {', '.join(late_names)}")
         if options.details:
             parts.append(details(rows))
         print("\n\n".join(part for part in parts if part))

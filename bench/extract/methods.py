@@ -22,7 +22,7 @@ _AGREE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an extractor came to. The attributes are keys of the results that the bench writes.
+    """The answer of an extractor. The attributes are keys of the results that the bench writes.
 
     Attributes:
         method: one of ``METHODS``.

@@ -120,10 +120,10 @@ def run_ablation(task: AblationTask) -> Ablation | None:
 
 
 def _too_late(source: Source, limits: Limits) -> bool:
-    late = time.time() > limits.deadline
-    if late:
+    is_late = time.time() > limits.deadline
+    if is_late:
         print(f"{source.name}: not run, the bench's time is over", file=sys.stderr, flush=True)
-    return late
+    return is_late
 
 
 def _answer(instance: Instance, method: str, limits: Limits) -> Answer:

@@ -90,10 +90,20 @@ def _cells_of(table: str, models: Sequence[str]) -> list[Cell]:
             return [saturate(model, 1) for model in models]
         case "5":
             filters = ("efficient", "none")
-            return [Cell("solve", m, k, each) for m in some for k in (1, 2) for each in filters]
+            return [
+                Cell("solve", m, k, cycle_filter)
+                for m in some
+                for k in (1, 2)
+                for cycle_filter in filters
+            ]
         case "6":
             filters = ("efficient", "vanilla")
-            return [Cell("explore", m, k, each) for m in some for k in (1, 2) for each in filters]
+            return [
+                Cell("explore", m, k, cycle_filter)
+                for m in some
+                for k in (1, 2)
+                for cycle_filter in filters
+            ]
         case "figure6":
             return [
                 *(Cell("anytime", model, k) for model in models for k in (1, 2)),

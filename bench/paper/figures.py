@@ -43,14 +43,14 @@ def curve(result: Result) -> list[tuple[float, float]]:
     before_us = result["cost_before_us"]
     points = [(0.0, 0.0)]
     for moment in result["moments"]:
-        gained = percent(before_us, min(before_us, moment["best_us"]))
-        if gained > points[-1][1]:
-            points.append((moment["cpu_s"], gained))
+        gain_percent = percent(before_us, min(before_us, moment["best_us"]))
+        if gain_percent > points[-1][1]:
+            points.append((moment["cpu_s"], gain_percent))
     return [*points, (result["moments"][-1]["cpu_s"], points[-1][1])]
 
 
 def _figure_7(models: Sequence[str], results: Results) -> Table:
-    published_rows, late = published.by_model("table_1"), published.timed_out_at_3()
+    published_rows, late_models = published.by_model("table_1"), published.timed_out_at_3()
     rows: list[tuple[Value, ...]] = []
     for model in models:
         for k_multi in K_VALUES:
@@ -58,7 +58,7 @@ def _figure_7(models: Sequence[str], results: Results) -> Table:
             published_value: Value = None
             if k_multi == (2 if model == "inception_v3" else 1) and model in published_rows:
                 published_value = published_rows[model]["tensat_percent"]
-            elif k_multi == 3 and model in late:
+            elif k_multi == 3 and model in late_models:
                 published_value = "time-out"
             rows.append((
                 model, k_multi, published_value,

@@ -114,7 +114,7 @@ def plot_figure_7(models: Sequence[str], results: Results, path: Path) -> None:
     colors = _colors(len(models))
     for color, model in zip(colors, models, strict=True):
         result_by_k = [(k, results[saturate(model, k)]) for k in K_VALUES]
-        solved = [
+        extractions = [
             (k, result, answer(result, "ours"))
             for k, result in result_by_k
             if "error" not in result
@@ -127,7 +127,7 @@ def plot_figure_7(models: Sequence[str], results: Results, path: Path) -> None:
                 r["e_nodes"],
                 _is_late(r),
             )
-            for k, r, a in solved
+            for k, r, a in extractions
             if a is not None and a["cost_us"] is not None
         ]
         for axes, column in zip(panels, (1, 2, 3), strict=True):

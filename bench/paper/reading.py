@@ -65,8 +65,8 @@ def total_s(result: Result) -> Value:
     if extraction is None:
         return failure(result)
     total = float(result["explore_cpu_s"]) + float(extraction["cpu_s"])
-    late = result["stop_reason"] == "time" or extraction["status"] == "time-out"
-    return f"{total:.1f} (time-out)" if late else total
+    is_late = result["stop_reason"] == "time" or extraction["status"] == "time-out"
+    return f"{total:.1f} (time-out)" if is_late else total
 
 
 def saved(result: Result) -> Value:

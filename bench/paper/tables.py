@@ -76,9 +76,9 @@ def _sequential_table(models: Sequence[str], results: Results) -> Table:
         for alpha in ALPHAS:
             search = results[sequential(model, alpha)]
             for budget in BUDGETS:
-                total, best, gained, rewritten = _sequential_cells(search, budget)
+                total, best, gain_percent, rewritten = _sequential_cells(search, budget)
                 rows.append((
-                    model, alpha, budget, total, best, rewritten, gained, search.get("queued"),
+                    model, alpha, budget, total, best, rewritten, gain_percent, search.get("queued"),
                     mine_s, saved(ours), _times(total, mine_s), _times(best, mine_s),
                 ))  # fmt: skip
     header = columns(

@@ -50,19 +50,19 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
         for name, path in _files(names or [*MODELS, *LIGHT_NAMES], Path(folder)):
             runs = [measure_process(name, path, _limit_s(name), flags) for _ in _times(options)]
-            fastest.append(min(runs, key=lambda run_row: run_row.wall_s))
+            fastest.append(min(runs, key=lambda process_run: process_run.wall_s))
             print(_row(fastest[-1]), flush=True)
-    late = [run_row.model for run_row in fastest if not run_row.in_time]
-    cpu_in_time = sum(run_row.cpu_s <= run_row.limit_s for run_row in fastest)
+    late_models = [process_run.model for process_run in fastest if not process_run.in_time]
+    cpu_in_time = sum(process_run.cpu_s <= process_run.limit_s for process_run in fastest)
     print(
-        f"within their limits: {len(fastest) - len(late)} of {len(fastest)}; {cpu_in_time} by their CPU "
-        "seconds, which do not count the time that others had the cores"
+        f"within their limits: {len(fastest) - len(late_models)} of {len(fastest)}; {cpu_in_time} by their "
+        "CPU seconds, which do not count the time that others had the cores"
     )
-    if late:
-        print(f"too long: {', '.join(late)}")
+    if late_models:
+        print(f"too long: {', '.join(late_models)}")
     if options.save:
         print(f"saved {save(fastest, options, RESULTS)}", file=sys.stderr)
-    return _TOO_LONG if late else 0
+    return _TOO_LONG if late_models else 0
 
 
 def save(runs: Sequence[ProcessRun], options: argparse.Namespace, directory: Path) -> Path:

@@ -46,8 +46,8 @@ def look_at_limits(task: Task, measure: Measure) -> Iterator[Seen]:
     for moment in MOMENTS:
         at_s = round(undisturbed.explore_wall_s * moment, 1)
         yield _late(f"{at_s} s", measure(replace(task, time_limit_s=at_s)), "time")
-        pressed = measure(replace(task, interrupt_s=at_s))
-        yield _late(f"Ctrl-C at {at_s} s", pressed, "interrupted")
+        interrupted_row = measure(replace(task, interrupt_s=at_s))
+        yield _late(f"Ctrl-C at {at_s} s", interrupted_row, "interrupted")
     limit_mib = max(int(undisturbed.peak_mib) // 8, 64)
     yield _memory(limit_mib, measure(replace(task, memory_limit=f"{limit_mib}MiB")))
 

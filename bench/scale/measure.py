@@ -160,12 +160,12 @@ def _finish(egraph: EGraph, task: Task, seconds: dict[str, float]) -> str:
     extraction = extract(table.problem, ExtractionOptions(time_limit_s=task.time_limit_s))
     choose(egraph, table, extraction.choice)
     graph = chosen_graph(egraph)
-    extracted = time.process_time()
+    extracted_s = time.process_time()
     _, outcome = check_result(egraph.graph, graph, {}, Options(), source=None, target=None)
-    seconds["extract"] = extracted - start_s
-    seconds["verify"] = time.process_time() - extracted
-    proven = "optimal" if extraction.optimal else f"gap {extraction.gap:.2%}"
-    return f"{proven}, {outcome.failure() or f'error {outcome.max_relative_error:.0e}'}"
+    seconds["extract"] = extracted_s - start_s
+    seconds["verify"] = time.process_time() - extracted_s
+    proof = "optimal" if extraction.optimal else f"gap {extraction.gap:.2%}"
+    return f"{proof}, {outcome.failure() or f'error {outcome.max_relative_error:.0e}'}"
 
 
 class _Watch:

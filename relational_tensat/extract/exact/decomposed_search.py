@@ -65,15 +65,15 @@ def search_decomposed(whole: Search, reduced: Reduced, options: SolverOptions) -
     whole.offer(pinned.lift(start))
     techniques.size_before = size_of([whole.problem])
     groups = assembly.groups(options)
-    came_to = ReducedTo()
+    reduced_to = ReducedTo()
 
     def search_one(search: Search, count: int, limits: SolverOptions) -> None:
-        nonlocal came_to
-        came_to = came_to.and_copies(_search_copies(search, count, limits), count)
+        nonlocal reduced_to
+        reduced_to = reduced_to.and_copies(_search_copies(search, count, limits), count)
 
     _begin(assembly, groups, options)
     assembly.search_each(groups, search_one, options)
-    whole.notes += [f"{whole.problem.n_nodes} e-nodes {came_to}", *assembly.notes]
+    whole.notes += [f"{whole.problem.n_nodes} e-nodes {reduced_to}", *assembly.notes]
     return True
 
 
@@ -94,10 +94,10 @@ def _search_copies(search: Search, count: int, options: SolverOptions) -> Reduce
     if search.closed:
         return ReducedTo()
     own = Techniques(options.techniques.disabled)
-    came_to = ReducedTo(search.problem.n_nodes, 1, 1)
+    reduced_to = ReducedTo(search.problem.n_nodes, 1, 1)
     own.size_after = size_of([search.problem])
     with suppress(OutOfTimeError):
         reduced = unreduced(search.problem)
-        came_to = search_reduced(search, reduced, replace(options, techniques=own))
+        reduced_to = search_reduced(search, reduced, replace(options, techniques=own))
     options.techniques.add_copies(own, count)
-    return came_to
+    return reduced_to

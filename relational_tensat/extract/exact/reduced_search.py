@@ -51,8 +51,8 @@ def search_whole(whole: Search, reduced: Reduced, options: SolverOptions) -> Non
         reduced: its e-graph, perhaps reduced.
         options: limits, threads, seed.
     """
-    came_to = search_reduced(whole, reduced, options)
-    whole.notes.insert(0, f"{whole.problem.n_nodes} e-nodes {came_to}")
+    reduced_to = search_reduced(whole, reduced, options)
+    whole.notes.insert(0, f"{whole.problem.n_nodes} e-nodes {reduced_to}")
 
 
 def prepared(reduced: Reduced, options: SolverOptions) -> Reduced:

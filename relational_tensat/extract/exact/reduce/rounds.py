@@ -41,7 +41,7 @@ def reduce(
 
 
 def reduce_and_pin(reduced: Reduced, check: Check, techniques: Techniques) -> Steps:
-    """Yield the same as it becomes smaller, and its root comes to need what every choice contains."""
+    """Yield the same as it becomes smaller, and its root needs what every choice contains."""
     reduced = with_single_root((yield from steps(reduced, check, techniques)))
     while True:
         while techniques.uses(PINNING):

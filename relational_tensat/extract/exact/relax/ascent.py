@@ -1,7 +1,7 @@
 """Dual ascent: a bound made of landmarks that share no cost, and what is left of the costs.
 
 As LM-cut does in planning: ``h`` of a class is the weight of its cheapest derivation if of all
-children only the dearest had to be paid. Walk from the root against the needs, over e-nodes of
+children only the dearest had to be paid. Search from the root along the operands, over e-nodes of
 weight 0, each to its dearest child. Every acyclic choice takes an e-node that enters this zone:
 one of a class in the zone, with no child in the zone. The least weight among those is added to the
 bound and taken off each of them, and so on until ``h`` of the root is 0.
@@ -10,8 +10,8 @@ What is added up is a bound: of the weight of any choice, every landmark used up
 
 Where the root has one e-node, every choice derives all of its children, so each may stand in for
 the root. Where they depend on one another, the zone around the last of them is so wide that little
-is found in it of what the others are made of; one after the other, more is. Which order comes to
-most is not known beforehand, and landmarks of all orders serve as rows.
+is found in it of what the others are made of; one after the other, more is. Which order gives the
+highest bound is not known beforehand, and landmarks of all orders serve as rows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ASCENT = declare(
 
 @dataclass(frozen=True, eq=False)
 class Ascent:
-    """What an ascent came to.
+    """The result of an ascent.
 
     Attributes:
         bound: no acyclic choice weighs less.

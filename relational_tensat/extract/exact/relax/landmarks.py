@@ -4,7 +4,7 @@ Whatever a zone of classes around class m looks like, an acyclic choice that con
 it: it takes an e-node of the zone with no child inside. So over those e-nodes the sum of x is at
 least y of m. The relaxation gets by with less where many thin ways from m come together again
 further down and each is charged only for the widest. Such a zone is the sink side of a minimum cut:
-follow, from each e-node, the child that is hardest to come by, and x is the capacity of the
+follow, from each e-node, the child that is hardest to derive, and x is the capacity of the
 e-nodes (LM-cut, from planning, follows the dearest child likewise).
 """
 
@@ -157,7 +157,7 @@ class _Point:
         """Return, per chosen e-node with children, the child that least can flow through to.
 
         Args:
-            target: a class that nothing flows through: what depends on it is hard to come by.
+            target: a class that nothing flows through: what depends on it is hard to derive.
         """
         passable = self._passable(target).tolist()
         return {

@@ -159,7 +159,7 @@ class _Tightening:
             self._families.append(LandmarkCuts(problem, check))
 
     def seeds(self, search: Search) -> list[Rows]:
-        """Return rows to begin with: the landmarks that ascents on the costs come by."""
+        """Return rows to begin with: the landmarks that ascents on the costs find."""
         rows = []
         weights = self._problem.cost_us
         for order in self._ascent.orders(weights) if self._ascent is not None else ():
@@ -169,7 +169,7 @@ class _Tightening:
         return rows
 
     def ascend(self, weights: Floats, order: list[int] | None = None) -> Ascent:
-        """Return an ascent under some weights; where it is not used, one that comes to nothing.
+        """Return an ascent under some weights; where it is not used, an empty one.
 
         Args:
             weights: per e-node.
