@@ -72,14 +72,16 @@ def _only(edges: Mapping[str, NDArray[Any]], mask: NDArray[np.bool_]) -> dict[st
     return {name: column[mask] for name, column in edges.items()}
 
 
-def reject_cyclic_applications(database: Database, leaves: int) -> int:
+def reject_cyclic_applications(database: Database, leaves: int, rules: str) -> int:
     """Drop the rows of ``application`` that would close a cycle; return how many.
 
     Args:
         leaves: how many of an application's bindings are its first match's.
+        rules: what the statement's first comment says of the rules that it serves.
     """
+    text = f"-- suspect: {rules}\n{suspects_text(leaves)}"
     with database.stopwatch.phase("filter cycles"):
-        ((suspects,),) = database.execute(suspects_text(leaves), name="suspect")
+        ((suspects,),) = database.execute(text, name="suspect")
         return database.change("cycles/reject_cyclic", leaves=leaves) if suspects else 0
 
 

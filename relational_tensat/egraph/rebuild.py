@@ -87,7 +87,7 @@ def _canonicalize(database: Database, stamp: int, *, by_joins: bool) -> int:
     updates = 0
     for column in ("class", *(f"c{i}" for i in range(CHILD_COLUMNS))):
         text = (
-            f"-- canonical ids for {column}; the stamp makes these rows new to the matcher\n"
+            f"-- canonical ids for {column}, for all rules; the stamp makes these rows new to the matcher\n"
             f"UPDATE enode SET {column} = m.new, stamp = $stamp FROM moved AS m\n"
             f"WHERE m.old = enode.{column} AND enode.{column} > 0"
         )

@@ -14,6 +14,7 @@ from functools import partial
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
 from relational_tensat.explore.apply.applying import FEWEST, ApplyReport, Candidates, apply_all
 from relational_tensat.explore.apply.vanilla import apply_one_by_one
+from relational_tensat.explore.compile.compiled import phase_rules
 from relational_tensat.explore.world import World
 
 #: How many e-nodes an application of a multi-pattern rule builds, as far as others do not share them: at
@@ -203,7 +204,8 @@ class _Step:
                 applied = apply_one_by_one(self._egraph, candidates, iteration)
             elif self._world.options.cycle_filter == "efficient":
                 leaves = self._world.rules.leaf_columns
-                reject = partial(reject_cyclic_applications, leaves=leaves)
+                rules = phase_rules(self._world.rules, multi=True)
+                reject = partial(reject_cyclic_applications, leaves=leaves, rules=rules)
                 applied = apply_all(self._egraph, candidates, iteration, reject)
             else:
                 applied = apply_all(self._egraph, candidates, iteration)

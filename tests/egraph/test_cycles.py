@@ -119,7 +119,7 @@ def test_applications_that_close_a_cycle_against_networkx(
         if any(nx.has_path(edges, v, second[0]) for v in first[1] if v)
         or any(nx.has_path(edges, v, first[0]) for v in second[1] if v)
     }
-    assert reject_cyclic_applications(egraph.database, LEAVES) == len(closing)
+    assert reject_cyclic_applications(egraph.database, LEAVES, "some rule") == len(closing)
     left = egraph.database.execute("SELECT id FROM application")
     assert {row[0] for row in left} == set(range(len(found))) - closing
     egraph.close()

@@ -10,6 +10,7 @@ from relational_tensat.explore.compile.compiled import (
     CompiledRules,
     CompiledSkeleton,
     phase_patterns,
+    phase_rules,
 )
 
 #: Heads one below the other: (parent head, operand, child head); a head alone is (head, -1, 0).
@@ -33,7 +34,8 @@ class Edges:
             if compiled.single_patterns.intersection(skeleton.patterns)
         ]
         positions = sorted({position for node_parents in parents for _, position in node_parents})
-        self.query = _edges_query(positions, alone=[] in parents)
+        query = _edges_query(positions, alone=[] in parents)
+        self.query = f"-- heads: {phase_rules(compiled, multi=False)}\n{query}"
         self._changed: set[Edge] = set()
         #: All that were ever there: those that are gone by now only cost time.
         self._seen: set[Edge] = set()

@@ -23,6 +23,7 @@ from relational_tensat.explore.compile.compiled import (
     CompiledRules,
     is_one_of,
     join_query,
+    named_rules,
     phase_rules,
     union_all,
 )
@@ -241,8 +242,9 @@ class Matcher:
         on_match = " AND ".join(f"i.{g} = m.{g}" for g in ("pattern", *single))
         on_pair = " AND ".join(f"i.{g} = p.{g}" for g in signatures)
         every = ", ".join(f"i.{g}" for g in signatures)
+        rules = named_rules([rule.rule.name for rule in self.compiled.rules])
         self._instances_text = (
-            "-- the instances that unions name\n"
+            f"-- the instances that unions name: {rules}\n"
             f"INSERT INTO instance_log SELECT i.id, i.rule, list_filter([{every}], lambda g: g > 0)\n"
             "FROM instance AS i SEMI JOIN union_log AS u ON u.instance = i.id"
         )
