@@ -33,8 +33,12 @@ def summary(outcomes: Sequence[Outcome]) -> list[str]:
     lines += [f"{status}: {counts[status]}" for status in STATUSES]
     runners = Counter(outcome.compared_in for outcome in outcomes if outcome.compared_in)
     lines += [f"compared in {name}: {count}" for name, count in runners.most_common()]
-    unverified = sum(o.status in ACCEPTED and o.comparisons == 0 for o in outcomes)
-    lines.append(f"accepted, and the run itself could compare nothing: {unverified}")
+    written = [outcome for outcome in outcomes if outcome.status in ACCEPTED]
+    changed = [outcome for outcome in written if not outcome.unchanged]
+    unverified = sum(outcome.comparisons == 0 for outcome in changed)
+    lines.append(f"written as they were, byte for byte: {len(written) - len(changed)}")
+    lines.append(f"changed, and the run itself compared nothing: {unverified}")
+    lines += [f"rejected: {o.name}: {o.rejected}" for o in outcomes if o.rejected]
     lines += [
         f"{outcome.status}: {outcome.name}: {outcome.reason}"
         for outcome in outcomes

@@ -36,6 +36,8 @@ class Outcome:
         reason: why it was refused, what differs, what was raised.
         comparisons: how many the run's own verification made.
         nodes_before, nodes_after: ONNX nodes in the files.
+        unchanged: the file written is the original.
+        rejected: why graphs that were extracted were not written.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Outcome:
     comparisons: int = 0
     nodes_before: int = 0
     nodes_after: int = 0
+    unchanged: bool = False
+    rejected: str = ""
 
 
 class _TimeOut(BaseException):
@@ -77,7 +81,18 @@ def _tried(case: Case, options: Options, folder: Path) -> Outcome:
     )
     status, compared_in, reason = _compared(case.model, values, written, before)
     runs = result.verification.runs
-    return Outcome(case.name, status, compared_in, reason, runs, len(before), len(after))
+    rejected = "; ".join(rejection.why for rejection in result.rejections)
+    return Outcome(
+        case.name,
+        status,
+        compared_in,
+        reason,
+        runs,
+        len(before),
+        len(after),
+        written == case.model,
+        rejected,
+    )
 
 
 def _compared(

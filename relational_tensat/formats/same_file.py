@@ -11,6 +11,10 @@ from relational_tensat.base.files import write_aside
 from relational_tensat.base.paths import model_suffix
 
 
+class OtherDataError(InputError):
+    """Another file is where a data file of the copy would be."""
+
+
 def copy_model(source: Path, target: Path) -> tuple[Path, ...]:
     """Copy a model, completely or not at all, to where its format may be written.
 
@@ -21,7 +25,8 @@ def copy_model(source: Path, target: Path) -> tuple[Path, ...]:
         The data files that were copied.
 
     Raises:
-        InputError: a file cannot be read or written, or another data file of that name is there.
+        InputError: a file cannot be read or written.
+        OtherDataError: another data file of that name is there; nothing is written.
     """
     data = _data_files(source) if model_suffix(source) == ".onnx" else []
     is_elsewhere = source.parent.resolve() != target.parent.resolve()
@@ -42,7 +47,7 @@ def _is_missing(source: Path, target: Path, name: str) -> bool:
         return True
     if filecmp.cmp(source.parent / name, path, shallow=False):
         return False
-    raise InputError(f"{path}: exists with other content than {source.parent / name}, its original")
+    raise OtherDataError(f"{path} has other content than {source.parent / name}")
 
 
 def _data_files(source: Path) -> list[str]:

@@ -22,15 +22,20 @@ def test_a_sample_is_accepted_and_computes_the_same() -> None:
     counts = Counter(outcome.status for outcome in outcomes)
     assert [outcome for outcome in outcomes if outcome.status not in ("equal", "random")] == []
     assert counts["equal"] > 180
+    assert [o for o in outcomes if not o.unchanged and o.comparisons == 0] == []
 
 
 def test_what_is_kept_names_each_model_and_why(tmp_path: Path) -> None:
     outcomes = [
         Outcome("test_a", "equal", "onnxruntime", "", 3, 2, 1),
+        Outcome("test_c", "equal", "onnxruntime", "", 0, 2, 2, True, "it was wrong"),
         Outcome("test_b", "refused", reason="no such thing"),
     ]
     assert "refused: test_b: no such thing" in summary(outcomes)
-    assert summary(outcomes)[0] == "2 models, 1 accepted"
+    assert summary(outcomes)[0] == "3 models, 2 accepted"
+    assert "written as they were, byte for byte: 1" in summary(outcomes)
+    assert "changed, and the run itself compared nothing: 0" in summary(outcomes)
+    assert "rejected: test_c: it was wrong" in summary(outcomes)
     path = save(outcomes, Options(), tmp_path, date(2026, 11, 22))
-    assert path.read_text().splitlines()[1] == "test_a,equal,onnxruntime,,3,2,1"
+    assert path.read_text().splitlines()[1] == "test_a,equal,onnxruntime,,3,2,1,False,"
     assert "- refused: 1" in path.with_suffix(".md").read_text()

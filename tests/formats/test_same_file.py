@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relational_tensat.base.errors import InputError
+from relational_tensat import Options, optimize
 from relational_tensat.formats import copy_model, load_model
+from relational_tensat.formats.same_file import OtherDataError
 
 onnx = pytest.importorskip("onnx")
 
@@ -55,7 +56,11 @@ def test_other_data_is_not_overwritten(tmp_path: Path) -> None:
     target = tmp_path / "to" / "copy.onnx"
     (target.parent / "data").mkdir(parents=True)
     (target.parent / "data" / "w.bin").write_bytes(b"mine")
-    with pytest.raises(InputError, match="other content"):
+    with pytest.raises(OtherDataError, match="other content"):
         copy_model(source, target)
     assert (target.parent / "data" / "w.bin").read_bytes() == b"mine"
     assert not target.exists()
+    result = optimize(source, Options.of(iterations=1), output=target)
+    assert (target.parent / "data" / "w.bin").read_bytes() == b"mine"
+    assert any("written anew" in note for note in result.notes)
+    np.testing.assert_array_equal(load_model(target).weights["w"].data, np.ones((4, 4)))

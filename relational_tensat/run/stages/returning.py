@@ -7,6 +7,7 @@ from dataclasses import replace
 from relational_tensat.cost import Unmeasurable, graph_cost_us
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.formats import copy_model, save_model
+from relational_tensat.formats.same_file import OtherDataError
 from relational_tensat.run.end_to_end import time_on_device
 from relational_tensat.run.result import WholeRun
 from relational_tensat.run.stages.verifying import keep_original
@@ -43,7 +44,11 @@ def write(state: RunState) -> RunState:
             save_model(state.folded, state.target)
             return state
         assert state.file is not None
-        data = copy_model(state.file, state.target)
+        try:
+            data = copy_model(state.file, state.target)
+        except OtherDataError as error:
+            save_model(state.folded, state.target)
+            return state.noting(f"{error}: the original is written anew instead of copied")
     beside = f", with {', '.join(map(str, data))}" if data else ""
     return state.noting(f"the written file is the original, byte for byte{beside}")
 

@@ -62,10 +62,11 @@ def test_a_rule_that_unites_what_differs_is_left_out(
     assert names == [("relus",)]  # what explain and resume see is the run without the rule
 
 
+@pytest.mark.parametrize("more", [(), ("--extract-every", "1"), ("--extractor", "greedy")])
 def test_only_the_application_at_fault_is_left_out(
-    model: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
 ) -> None:
-    assert main([*run(model, BUILDS), "--quiet", "--json"]) == 0
+    assert main([*run(model, BUILDS, *more), "--quiet", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     (rejection,) = found["rejections"]
     assert rejection["rule"] == "wrong"
@@ -74,6 +75,28 @@ def test_only_the_application_at_fault_is_left_out(
     assert set(found["rules"]) == {"relus", "wrong"}  # the rule itself stays
     assert found["verified"]["ok"] and not found["unchanged"]
     assert load_model(model.with_name("m.opt.json")).count_ops() == {"relu": 2, "tanh": 1}
+
+
+def test_a_rule_that_is_wrong_everywhere_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = []
+    for i in range(3):
+        nodes += [
+            Node("tanh", (f"x{i}",), (f"t{i}",)),
+            Node("relu", (f"t{i}",), (f"r{i}",)),
+            Node("relu", (f"r{i}",), (f"y{i}",)),
+        ]
+    inputs = {f"x{i}": f32(2, 3) for i in range(3)}
+    model = tmp_path / "m.json"
+    save_model(build_graph("m", inputs, {}, nodes, ["y0", "y1", "y2"]), model)
+    assert main([*run(model, BUILDS), "--quiet", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    ends = [rejection["why"].rpartition(": ")[2] for rejection in found["rejections"]]
+    assert ends == ["this application is left out"] * 2 + ["the rule is left out"]
+    assert found["verified"]["ok"] and not found["unchanged"]
+    written = load_model(model.with_name("m.opt.json"))
+    assert written.count_ops() == {"tanh": 3, "relu": 3}
 
 
 def test_at_last_the_original_is_there(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
