@@ -84,7 +84,7 @@ def measure_run(
 ) -> AnytimeRun:
     """Explore and extract as the options say, with one thread."""
     gc.collect()
-    with closing(EGraph.create(graph, None, threads=1)) as egraph:
+    with closing(EGraph.create(graph)) as egraph:
         extractor = _Timed(egraph, profile, options.extraction, options.process, Silent())
         start_s = time.process_time()
         explored = explore(egraph, rules, _limits(k_multi, options), after=extractor.after)
@@ -118,7 +118,7 @@ def measure_first(
 ) -> FirstAnswer:
     """Explore, and watch the extraction's first graphs come."""
     gc.collect()
-    with closing(EGraph.create(graph, None, threads=1)) as egraph:
+    with closing(EGraph.create(graph)) as egraph:
         explored = explore(egraph, rules, _limits(k_multi, options))
         watch = _Watch()
         extractor = AnytimeExtractor(egraph, profile, options.extraction, options.process, watch)

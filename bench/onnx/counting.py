@@ -84,7 +84,7 @@ def _figures(graph: Graph, cost: CostModel) -> Figures:
 
 def _fuse(graph: Graph, cost: CostModel) -> Graph:
     """Return the cheapest form of the graph that the rules for kernels give."""
-    with closing(EGraph.create(graph, None, threads=1)) as egraph:
+    with closing(EGraph.create(graph)) as egraph:
         explore(egraph, load_rules(only=KERNEL_RULES))
         table = extraction_problem(egraph, cost)
         choose(egraph, table, extract(table.problem).choice)

@@ -91,7 +91,7 @@ def _anytime(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> 
         extract_time_limit_s=settings.time_limit_s,
     )
     watch = _Watch()
-    with closing(EGraph.create(graph, None, threads=1)) as egraph:
+    with closing(EGraph.create(graph)) as egraph:
         extractor = AnytimeExtractor(egraph, profile, options.extraction, options.process, watch)
         exploration = explore(
             egraph, rules_of(cell), _limits(cell, settings), after=extractor.after
@@ -145,7 +145,7 @@ def _explored(
     cell: Cell, graph: Graph, settings: Settings, cycle_filter: str = "efficient"
 ) -> Iterator[tuple[EGraph, Result]]:
     with stopwatch() as watch:
-        egraph = EGraph.create(graph, None, threads=1)
+        egraph = EGraph.create(graph)
         limits = replace(_limits(cell, settings), cycle_filter=cycle_filter)
         exploration = explore(egraph, rules_of(cell), limits)
     try:

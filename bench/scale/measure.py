@@ -17,6 +17,7 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 
 from bench.scale.families import FAMILIES, Family
+from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, IterationReport, explore
@@ -106,7 +107,9 @@ def measure_here(task: Task) -> Row:
     graph, rules = family.build(task.size), family.rules()
     watch = _Watch(task, family)
     cpu_s, started = time.process_time(), time.perf_counter()
-    with closing(EGraph.create(graph, memory_limit=task.memory_limit)) as egraph:
+    with closing(
+        EGraph.create(graph, process=ProcessOptions(memory_limit=task.memory_limit))
+    ) as egraph:
         watch.begun = time.perf_counter()
         stopwatch = egraph.database.stopwatch
         limits = ExplorationOptions(

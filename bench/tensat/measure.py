@@ -111,7 +111,7 @@ def measure(graph: Graph, k_multi: int, settings: Settings) -> Run:
     gc.collect()  # what earlier runs left behind is not this one's
     with ExitStack() as resources:
         with stopwatch() as exploring:
-            egraph = resources.enter_context(closing(EGraph.create(graph, None, threads=1)))
+            egraph = resources.enter_context(closing(EGraph.create(graph)))
             exploration = explore(egraph, settings.rules, limits)
         e_nodes, e_classes = egraph.counts()
         with stopwatch() as extracting:

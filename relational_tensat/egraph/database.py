@@ -16,6 +16,7 @@ import duckdb
 from numpy.typing import NDArray
 
 from relational_tensat.base.errors import InputError, NoSolutionError, UsageError, first_line
+from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database_errors import file_trouble
 from relational_tensat.egraph.replacing import note_closed, note_open, remove_database
@@ -82,48 +83,49 @@ class Database:
     def __init__(
         self,
         path: Path | None = None,
+        process: ProcessOptions | None = None,
         *,
-        threads: int = 1,
-        memory_limit: str | None = None,
-        temp_directory: Path | None = None,
         keep: bool = False,
     ) -> None:
         """Open a database.
 
         Args:
             path: a file; None for a database in memory.
-            memory_limit: as DuckDB writes it, e.g. ``2GB``.
-            temp_directory: a folder for what does not fit into it, made when that happens; None for one
-                beside the file, or else of its own among the system's temporary files.
+            process: its threads, its memory limit, and the folder for what does not fit into that, made
+                when that happens: by default one beside the file, or else of its own among the
+                system's temporary files.
             keep: continue in the file that is there. Else it is replaced: the caller has agreed to
                 that by naming it.
 
         Raises:
             InputError: the file cannot be created or opened, or another run has it open.
-            UsageError: the memory limit is not one, or there is no such folder.
+            UsageError: the memory limit is too large for one, or there is no such folder.
+            OutOfMemory: the memory limit does not suffice for an empty database.
         """
         self.is_file = path is not None
-        self.threads = threads
-        config: dict[str, str | bool | int | float | list[str]] = {"threads": threads}
-        folder = _spill_folder(path, temp_directory)
+        process = process or ProcessOptions()
+        self.threads = process.threads
+        config: dict[str, str | bool | int | float | list[str]] = {"threads": process.threads}
+        folder = _spill_folder(path, process.temp_directory)
         if folder is not None:
             config["temp_directory"] = str(folder)
-        if memory_limit is not None:
-            config["memory_limit"] = memory_limit
+        if process.memory_limit is not None:
+            config["memory_limit"] = process.memory_limit
         try:
             if path is not None and not keep:
                 remove_database(path)
             self.connection = duckdb.connect(str(path) if path else ":memory:", config=config)
         except (duckdb.Error, OSError) as error:
             reason = first_line(error)
-            if "memory_limit" in str(error) or "memory" in reason.lower():
-                raise UsageError(f"--memory-limit {memory_limit}: {reason}") from error
+            if isinstance(error, duckdb.ParserException):  # of a setting: a path is not parsed
+                raise UsageError(f"--memory-limit {process.memory_limit}: {reason}") from error
             verb = "open" if keep else "create"
             raise InputError(f"{path}: cannot {verb} the database: {reason}") from error
+        with _own_errors(path):
+            self._limit_planning()
         self._path = path
         if path is not None:
             note_open(path)
-        self._limit_planning()
         self.statements = 0
         self.stopwatch = Stopwatch()
         self._stopped = False

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph.catalogue import Catalogue, HeadOf
 from relational_tensat.egraph.cycles import HEIGHT_STEP
 from relational_tensat.egraph.database import FORMAT_VERSION, Database
@@ -63,26 +64,19 @@ class EGraph:
         cls,
         graph: Graph,
         database: Path | None = None,
-        *,
-        threads: int = 1,
-        memory_limit: str | None = None,
-        temp_directory: Path | None = None,
+        process: ProcessOptions | None = None,
     ) -> EGraph:
         """Put a graph into the tables of a new database.
 
         Args:
             database: a file, which is made anew; in memory by default.
-            memory_limit: as DuckDB writes it, e.g. ``2GB``.
-            temp_directory: where what does not fit into it goes; None as for ``Database``.
+            process: what the database may use, as for ``Database``.
 
         Raises:
             InputError: the file cannot be created.
             UsageError: the memory limit is not one.
         """
-        opened = Database(
-            database, threads=threads, memory_limit=memory_limit, temp_directory=temp_directory
-        )
-        egraph = cls(graph, opened)
+        egraph = cls(graph, Database(database, process))
         with egraph.database.stopwatch.phase("tables"):
             egraph.database.begin()
             create_tables(egraph.database)

@@ -122,14 +122,7 @@ class EGraph:
         """
         chosen = Options.of(**options, **({} if db is None else {"db": Path(db)}))
         graph = model if isinstance(model, Graph) else load_model(Path(model), chosen.model.dims)
-        process = chosen.process
-        world = World.create(
-            share_equal_weights(graph),
-            chosen.output.db,
-            threads=process.threads,
-            memory_limit=process.memory_limit,
-            temp_directory=process.temp_directory,
-        )
+        world = World.create(share_equal_weights(graph), chosen.output.db, chosen.process)
         if chosen.output.db is not None:
             source = model if isinstance(model, Graph) else Path(model)
             record = RunRecord.of(chosen, source, graph, None, own_costs=False)

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from relational_tensat.base.errors import InputError, NoSolutionError, UsageError
+from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Database, Interrupted, OutOfMemory
 from tests.graphs import shared_matmuls
@@ -109,7 +110,7 @@ def test_transactions_end_whenever_an_interrupt_arrives() -> None:
 
 
 def test_too_little_memory_for_a_statement() -> None:
-    database = Database(memory_limit="30MB")
+    database = Database(process=ProcessOptions(memory_limit="30MB"))
     with pytest.raises(OutOfMemory, match=r"(?i)memory"):
         database.execute("CREATE TEMP TABLE t AS SELECT list(range) FROM range(40000000)")
     assert database.execute("SELECT 1") == [(1,)]
@@ -118,7 +119,8 @@ def test_too_little_memory_for_a_statement() -> None:
 def test_what_does_not_fit_goes_to_the_folder_that_was_chosen(tmp_path: Path) -> None:
     """Two databases of a process have a folder each, and leave nothing behind."""
     large = "CREATE TEMP TABLE t AS SELECT range AS i, hash(range) AS h FROM range(4000000)"
-    databases = [Database(memory_limit="30MB", temp_directory=tmp_path) for _ in range(2)]
+    process = ProcessOptions(memory_limit="30MB", temp_directory=tmp_path)
+    databases = [Database(process=process) for _ in range(2)]
     for database in databases:
         database.execute(large)
         files = database.execute("SELECT path FROM duckdb_temporary_files()")
@@ -133,18 +135,28 @@ def test_what_does_not_fit_goes_to_the_folder_that_was_chosen(tmp_path: Path) ->
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"^--temp-directory .*missing: no such folder$"):
-        Database(temp_directory=tmp_path / "missing")
+        Database(process=ProcessOptions(temp_directory=tmp_path / "missing"))
 
 
 def test_too_little_memory_for_any_egraph() -> None:
     with pytest.raises(NoSolutionError, match=r"^the database's memory limit is reached: [^\n]*$"):
-        EGraph.create(shared_matmuls(), memory_limit="1MB")
+        EGraph.create(shared_matmuls(), process=ProcessOptions(memory_limit="1MB"))
 
 
 @pytest.mark.parametrize("limit", ["much", "3 parsecs", ""])
-def test_a_memory_limit_that_is_none_is_refused(limit: str) -> None:
-    with pytest.raises(UsageError, match=f"^--memory-limit {limit}: [^\n]*$"):
-        Database(memory_limit=limit)
+def test_a_memory_limit_that_is_none_is_rejected(limit: str) -> None:
+    with pytest.raises(UsageError, match=f"^memory_limit = '{limit}', expected [^\n]*$"):
+        Database(process=ProcessOptions(memory_limit=limit))
+
+
+def test_a_memory_limit_that_is_too_large_to_be_one_is_rejected() -> None:
+    with pytest.raises(UsageError, match=r"^--memory-limit 99999999999TB: [^\n]*too large$"):
+        Database(process=ProcessOptions(memory_limit="99999999999TB"))
+
+
+def test_a_memory_limit_that_not_even_an_empty_database_keeps() -> None:
+    with pytest.raises(OutOfMemory, match=r"^the database's memory limit is reached: [^\n]*$"):
+        Database(process=ProcessOptions(memory_limit="0GB"))
 
 
 def test_a_file_that_cannot_be_created_is_refused(tmp_path: Path) -> None:

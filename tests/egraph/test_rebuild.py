@@ -6,6 +6,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 
+from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph import EGraph, rebuild
 from relational_tensat.egraph.catalogue import Catalogue
 from relational_tensat.egraph.loading import load_rows
@@ -63,7 +64,8 @@ def test_with_several_threads(graph: Graph, wanted: list[Batch]) -> None:
 
 
 def assert_congruence_closure(graph: Graph, wanted: list[Batch], threads: int = 1) -> None:
-    egraph, closure = EGraph.create(graph, threads=threads), closure_of(graph)
+    process = ProcessOptions(threads=threads)
+    egraph, closure = EGraph.create(graph, process=process), closure_of(graph)
     assert_same(egraph, closure)
     values = square_values(egraph)
     for batch in wanted:

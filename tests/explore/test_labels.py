@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.explore.apply import applying
@@ -12,7 +13,7 @@ from tests.explore.graphs import separate_sums
 
 
 def classes_of(threads: int) -> list[tuple[object, ...]]:
-    egraph = EGraph.create(separate_sums(6), threads=threads)
+    egraph = EGraph.create(separate_sums(6), process=ProcessOptions(threads=threads))
     explore(egraph, example_rules("join-sums", "swap"), ExplorationOptions(4))
     rows = egraph.connection.execute("FROM eclass ORDER BY id").fetchall()
     egraph.close()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import OutOfMemory
 from relational_tensat.explore import Exploration, ExplorationOptions, IterationReport, explore
@@ -143,7 +144,7 @@ def test_time_enough() -> None:
 
 
 def test_the_memory_limit() -> None:
-    egraph = EGraph.create(sum_of(14), memory_limit="25MB")
+    egraph = EGraph.create(sum_of(14), process=ProcessOptions(memory_limit="25MB"))
     found = explore(egraph, REORDER, NEVER)
     assert found.stop_reason == "memory"
     egraph.connection.execute("SET memory_limit = '1GB'")  # the invariants need more than was left

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.base.errors import NoSolutionError, RelationalTensatError
+from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import MANY_ROWS, Database, Interrupted, OutOfMemory
 from relational_tensat.egraph.working_tables import create_working
@@ -194,7 +195,7 @@ def _choices_in_sql(
     problem: ExtractionProblem, tables: InTables | None, shared: bool, time_limit_s: float
 ) -> dict[str, Ints]:
     """Return what is chosen in SQL, by name, for every derivable class."""
-    database = Database(memory_limit=_MEMORY_LIMIT) if tables is None else tables.database
+    database = Database(process=_PROCESS) if tables is None else tables.database
     try:
         with _at_most(database, time_limit_s):
             if tables is None:
@@ -214,7 +215,7 @@ def _choices_in_sql(
             database.script("greedy/drop_tables")
 
 
-_MEMORY_LIMIT = "2GiB"
+_PROCESS = ProcessOptions(memory_limit="2GiB")
 """Of a database that is made for one extraction."""
 
 

@@ -145,13 +145,7 @@ class StoredRun:
         Raises:
             InputError: another process uses the database.
         """
-        database = Database(
-            self.path,
-            threads=options.process.threads,
-            memory_limit=options.process.memory_limit,
-            temp_directory=options.process.temp_directory,
-            keep=True,
-        )
+        database = Database(self.path, options.process, keep=True)
         return restore_egraph(graph, database, self.checkpoint.counters)
 
     def _read(self, path: Path, read: Callable[[Path], Graph]) -> tuple[Graph | None, str]:

@@ -33,13 +33,7 @@ def share(state: RunState) -> RunState:
     state = share_weights(state)
     options = state.options
     with state.phases.phase("explore"):
-        egraph = EGraph.create(
-            state.original,
-            options.output.db,
-            threads=options.process.threads,
-            memory_limit=options.process.memory_limit,
-            temp_directory=options.process.temp_directory,
-        )
+        egraph = EGraph.create(state.original, options.output.db, options.process)
     state = state.with_egraph(egraph)
     if options.output.db is not None:
         _record(state)

@@ -66,14 +66,8 @@ def explore_blocks(
             Reuse,  # a dozen modules: few runs need them
         )
 
-        open_database = partial(
-            Database,
-            threads=process.threads,
-            memory_limit=process.memory_limit,
-            temp_directory=process.temp_directory,
-        )
         reuse = Reuse(egraph, rules, options, progress)
-        report = reuse.carry_out(open_database)
+        report = reuse.carry_out(partial(Database, process=process))
         start = reuse.start
         if reuse.stopped is not None:
             after = partial(_always, reuse.stopped)
