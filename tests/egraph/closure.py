@@ -1,4 +1,4 @@
-"""Congruence closure as in a textbook: equal e-nodes are sought until none is found."""
+"""Congruence closure as in a textbook: equal e-nodes are searched for until there are none."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Closure:
 
     def enodes(self) -> dict[tuple[int, Term], list[int]]:
         """Return the ids of each distinct (class, e-node), ascending."""
-        found: dict[tuple[int, Term], list[int]] = {}
+        members: dict[tuple[int, Term], list[int]] = {}
         for number in sorted(self.nodes):
-            found.setdefault((self.find(number), self._canonical(number)), []).append(number)
-        return found
+            members.setdefault((self.find(number), self._canonical(number)), []).append(number)
+        return members
 
     def _canonical(self, number: int) -> Term:
         term = self.nodes[number]
@@ -55,10 +55,10 @@ class Closure:
         return a != b
 
     def _close(self) -> None:
-        changed = True
-        while changed:
-            changed = False
+        has_changed = True
+        while has_changed:
+            has_changed = False
             first: dict[Term, int] = {}
             for number in self.nodes:
                 other = first.setdefault(self._canonical(number), number)
-                changed |= self._link(number, other)
+                has_changed |= self._link(number, other)

@@ -30,9 +30,9 @@ def graphs(draw: st.DrawFn, most_nodes: int = 14) -> Graph:
         operands = tuple(draw(st.sampled_from(names)) for _ in range(count))
         nodes.append(Node(op, operands, (f"v{number}",)))
         names.append(f"v{number}")
-    used = {name for node in nodes for name in node.inputs}
+    used_names = {name for node in nodes for name in node.inputs}
     inputs = dict.fromkeys(("x", "y"), f32(2, 2))
-    outputs = [name for name in names if name not in used and name not in inputs]
+    outputs = [name for name in names if name not in used_names and name not in inputs]
     return build_graph("random", inputs, {}, nodes, outputs)
 
 
@@ -43,7 +43,7 @@ def batches(most: int = 3) -> st.SearchStrategy[list[Batch]]:
 
 
 def square_values(egraph: EGraph) -> list[int]:
-    """Return the e-nodes, as first numbered, whose values are single tensors (not the root's)."""
+    """Return the e-nodes, by their first ids, whose values are single tensors (not the root's)."""
     rows = egraph.connection.execute(
         "SELECT c.id FROM eclass AS c JOIN value_type AS t ON t.id = c.type"
         " WHERE t.type = 'float32[2,2]' ORDER BY c.id"
@@ -62,14 +62,14 @@ def unite(egraph: EGraph, pairs: Iterable[tuple[int, int]], iteration: int = 1) 
     egraph.clock += 1
     create_working(database, "union_pair")
     canonical = {tuple(sorted((egraph.find(a), egraph.find(b)))) for a, b in pairs}
-    wanted = sorted(pair for pair in canonical if pair[0] != pair[1])
-    if not wanted:
+    unions = sorted(pair for pair in canonical if pair[0] != pair[1])
+    if not unions:
         return RebuildReport()
-    rows = [(0, 1, a, b) for a, b in wanted]
+    rows = [(0, 1, a, b) for a, b in unions]
     egraph.connection.executemany(
         "INSERT INTO union_pair (round, rule, a, b) VALUES (?, ?, ?, ?)", rows
     )
-    done = rebuild(database, iteration=iteration, stamp=egraph.clock)
-    egraph.e_nodes -= done.dropped
-    egraph.e_classes -= done.merged
-    return done
+    report = rebuild(database, iteration=iteration, stamp=egraph.clock)
+    egraph.e_nodes -= report.dropped
+    egraph.e_classes -= report.merged
+    return report

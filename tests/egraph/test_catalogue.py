@@ -25,16 +25,16 @@ def test_one_id_per_operator_attributes_and_operand_types() -> None:
     catalogue = Catalogue()
     first = catalogue.intern("matmul", {}, (f32(2, 3), f32(3, 4)))
     assert catalogue.intern("matmul", {"act": "none"}, (f32(2, 3), f32(3, 4))) == first
-    others = {
+    other_ids = {
         catalogue.intern("matmul", {"act": "relu"}, (f32(2, 3), f32(3, 4))),
         catalogue.intern("matmul", {}, (f32(2, 3), f32(3, 5))),
         catalogue.intern("matmul", {}, (f32(2, 3), f32(3, 4), f32(4))),
     }
-    assert len(others | {first}) == 4
+    assert len(other_ids | {first}) == 4
     assert len(catalogue.symbols) == 3
 
 
-def test_an_id_tells_symbol_and_types() -> None:
+def test_an_id_gives_symbol_and_types() -> None:
     catalogue = Catalogue()
     catalogue.intern("relu", {}, (f32(1),))
     number = catalogue.intern("split", {"axis": 1, "sizes": (1, 2)}, (f32(2, 3),))
@@ -52,7 +52,7 @@ def test_operands_that_do_not_fit_leave_no_trace_in_the_tables() -> None:
 
 
 def test_ids_are_those_of_a_plain_dictionary() -> None:
-    """The same applications, in the same order, numbered by a dictionary."""
+    """The same applications, in the same order, with ids from a dictionary."""
     rng = random.Random(7)
     catalogue = Catalogue()
     oracle: dict[tuple[str, tuple[ValueType, ...]], int] = {}
@@ -102,8 +102,8 @@ def test_heads_follow_the_rules_of_the_moment() -> None:
     assert catalogue.rehead(ByOperator()) == [1, 2]
     exp = catalogue.intern("exp", {}, (f32(2),))
     catalogue.flush(database)
-    found = dict(database.execute("SELECT id, head FROM signature"))
-    assert found == {relu: 1, tanh: 2, exp: 3}
+    heads = dict(database.execute("SELECT id, head FROM signature"))
+    assert heads == {relu: 1, tanh: 2, exp: 3}
     assert database.execute("FROM head ORDER BY id") == [(1, "relu"), (2, "tanh"), (3, "exp")]
 
 

@@ -17,7 +17,7 @@ Edge = tuple[int, int, int]  # e-node, class, child
 
 
 def never() -> None:
-    """Let the search go on."""
+    """Let the search continue."""
 
 
 def random_edges(seed: int) -> tuple[list[Edge], dict[int, int]]:
@@ -30,7 +30,7 @@ def random_edges(seed: int) -> tuple[list[Edge], dict[int, int]]:
         for owner in [draw.randint(1, classes)]
         for _ in range(draw.randint(1, 3))
     ]
-    return edges, {each: draw.randint(1, classes) for each in range(1, classes + 1)}
+    return edges, {class_id: draw.randint(1, classes) for class_id in range(1, classes + 1)}
 
 
 def columns(edges: list[Edge], height: dict[int, int]) -> dict[str, np.ndarray]:
@@ -42,15 +42,15 @@ def columns(edges: list[Edge], height: dict[int, int]) -> dict[str, np.ndarray]:
 
 def breakers_by_age(edges: list[Edge]) -> list[int]:
     """Keep one e-node after the other, unless it closes a cycle."""
-    kept, found = nx.DiGraph(), []
+    acyclic, breakers = nx.DiGraph(), []
     for enode, group in itertools.groupby(edges, key=lambda edge: edge[0]):
-        with_it = kept.copy()
+        with_it = acyclic.copy()
         with_it.add_edges_from((c, d) for _, c, d in group)
         if nx.is_directed_acyclic_graph(with_it):
-            kept = with_it
+            acyclic = with_it
         else:
-            found.append(enode)
-    return found
+            breakers.append(enode)
+    return breakers
 
 
 def test_an_enode_goes_if_it_closes_a_cycle_with_older_ones() -> None:
@@ -71,21 +71,25 @@ def test_the_oldest_enode_of_each_class_stays() -> None:
             for enode in range(1, 40)
             for _ in range(2)
         ]
-        oldest = {merged.index(each) for each in merged}
+        oldest = {merged.index(class_id) for class_id in merged}
         assert oldest.isdisjoint(
             break_cycles(columns(edges, dict.fromkeys(range(10), 1)), never).enodes
         )
 
 
-def test_labels_are_the_lowest_that_what_is_kept_needs() -> None:
+def test_labels_are_the_lowest_that_kept_e_nodes_need() -> None:
     for seed in range(300):
         edges, height = random_edges(seed)
         broken = break_cycles(columns(edges, height), never)
         labels = dict(zip(broken.classes.tolist(), broken.labels.tolist(), strict=True))
-        lowest = {each: height[each] for each in labels}
-        kept = [(c, d) for e, c, d in edges if e not in broken.enodes and {c, d} <= labels.keys()]
-        for owner in reversed(list(nx.topological_sort(nx.DiGraph(kept)))):
-            lowest[owner] = max([lowest[owner], *(lowest[d] + 1 for c, d in kept if c == owner)])
+        lowest = {class_id: height[class_id] for class_id in labels}
+        kept_edges = [
+            (c, d) for e, c, d in edges if e not in broken.enodes and {c, d} <= labels.keys()
+        ]
+        for owner in reversed(list(nx.topological_sort(nx.DiGraph(kept_edges)))):
+            lowest[owner] = max(
+                [lowest[owner], *(lowest[d] + 1 for c, d in kept_edges if c == owner)]
+            )
         assert labels == lowest, seed
 
 
@@ -94,11 +98,11 @@ def test_the_core_has_all_cycles_and_no_ends() -> None:
         edges, height = random_edges(seed)
         arrays = columns(edges, height)
         suspect = arrays["child_height"] >= arrays["height"]
-        found = set(cyclic_core(arrays["class"], arrays["child"], suspect, never).tolist())
+        places = set(cyclic_core(arrays["class"], arrays["child"], suspect, never).tolist())
         graph = nx.DiGraph((c, d) for _, c, d in edges)
         of = {c: n for n, each in enumerate(nx.strongly_connected_components(graph)) for c in each}
-        assert found >= {place for place, (_, c, d) in enumerate(edges) if of[c] == of[d]}, seed
-        core = nx.DiGraph(edges[place][1:] for place in found)
+        assert places >= {place for place, (_, c, d) in enumerate(edges) if of[c] == of[d]}, seed
+        core = nx.DiGraph(edges[place][1:] for place in places)
         assert all(core.out_degree(each) and core.in_degree(each) for each in core), seed
 
 
@@ -112,7 +116,7 @@ def test_a_search_can_be_ended() -> None:
 
 
 def test_one_long_search_can_be_ended() -> None:
-    """In large components one search takes seconds, so it looks up all the time."""
+    """In large components one search takes seconds, so it checks all the time."""
     looks = 0
 
     def look() -> None:
@@ -121,7 +125,7 @@ def test_one_long_search_can_be_ended() -> None:
 
     size = 20_000
     ring = [(enode, enode, enode % size + 1) for enode in range(1, size + 1)]
-    height = {each: size - each for each in range(1, size + 1)}
+    height = {class_id: size - class_id for class_id in range(1, size + 1)}
     break_cycles(columns(ring, height), look)  # the ring has one way back, round all of it
     assert looks >= size + size // 2  # one for each e-node, and each step from both ends of the way
 
@@ -130,5 +134,5 @@ def test_a_ring_of_many_classes() -> None:
     """Without recursion: deeper than Python's stack."""
     size = 20_000
     ring = [(enode, enode, enode % size + 1) for enode in range(1, size + 1)]
-    height = {each: size - each for each in range(1, size + 1)}
+    height = {class_id: size - class_id for class_id in range(1, size + 1)}
     assert break_cycles(columns(ring, height), never).enodes == [size]

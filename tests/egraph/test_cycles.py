@@ -36,8 +36,8 @@ def matched() -> st.SearchStrategy[tuple[int, list[int]]]:
 
 
 def rows_of(egraph: EGraph) -> dict[int, Row]:
-    found = egraph.connection.execute("SELECT id, class, children, filtered FROM enode_text")
-    return {row[0]: Row(row[0], row[1], tuple(row[2]), row[3]) for row in found.fetchall()}
+    rows = egraph.connection.execute("SELECT id, class, children, filtered FROM enode_text")
+    return {row[0]: Row(row[0], row[1], tuple(row[2]), row[3]) for row in rows.fetchall()}
 
 
 def class_graph(rows: dict[int, Row], up_to: int | None = None) -> nx.DiGraph:
@@ -67,10 +67,10 @@ def closes_cycle(row: Row, graph: nx.DiGraph) -> bool:
 
 @settings(max_examples=18, deadline=None)
 @given(graphs(), batches())
-def test_against_networkx(graph: Graph, wanted: list[Batch]) -> None:
+def test_against_networkx(graph: Graph, steps: list[Batch]) -> None:
     egraph = EGraph.create(graph)
     values = square_values(egraph)
-    for batch in wanted:
+    for batch in steps:
         unite(egraph, pairs_of(batch, values))
         before = rows_of(egraph)
         count = filter_cycles(egraph.database)
@@ -92,16 +92,16 @@ Matched = tuple[int, list[int]]
 @settings(max_examples=18, deadline=None)
 @given(graphs(10), batches(1), st.lists(st.tuples(matched(), matched()), min_size=1, max_size=8))
 def test_applications_that_close_a_cycle_against_networkx(
-    graph: Graph, wanted: list[Batch], pairs: list[tuple[Matched, Matched]]
+    graph: Graph, steps: list[Batch], pairs: list[tuple[Matched, Matched]]
 ) -> None:
     egraph = EGraph.create(graph)
-    for batch in wanted:
+    for batch in steps:
         unite(egraph, pairs_of(batch, square_values(egraph)))
     filter_cycles(egraph.database)
     edges = class_graph(rows_of(egraph))
     assume(edges)  # else all is one class
-    found = [tuple(_match(edges, *each) for each in pair) for pair in pairs]
-    numbers = {each: number for number, each in enumerate(sorted({m for p in found for m in p}))}
+    matches = [tuple(_match(edges, *match) for match in pair) for pair in pairs]
+    ids = {match: index for index, match in enumerate(sorted({m for p in matches for m in p}))}
     egraph.database.execute(
         "CREATE TEMP TABLE application"
         " (id INTEGER, root0 INTEGER, root1 INTEGER, b INTEGER[], m0 INTEGER, m1 INTEGER)"
@@ -109,29 +109,29 @@ def test_applications_that_close_a_cycle_against_networkx(
     egraph.database.append(
         "application",
         [
-            (number, first[0], second[0], [*first[1], *second[1]], numbers[first], numbers[second])
-            for number, (first, second) in enumerate(found)
+            (number, first[0], second[0], [*first[1], *second[1]], ids[first], ids[second])
+            for number, (first, second) in enumerate(matches)
         ],
     )
     closing = {
         number
-        for number, (first, second) in enumerate(found)
+        for number, (first, second) in enumerate(matches)
         if any(nx.has_path(edges, v, second[0]) for v in first[1] if v)
         or any(nx.has_path(edges, v, first[0]) for v in second[1] if v)
     }
     assert reject_cyclic_applications(egraph.database, LEAVES, "some rule") == len(closing)
-    left = egraph.database.execute("SELECT id FROM application")
-    assert {row[0] for row in left} == set(range(len(found))) - closing
+    remaining_rows = egraph.database.execute("SELECT id FROM application")
+    assert {row[0] for row in remaining_rows} == set(range(len(matches))) - closing
     egraph.close()
 
 
 def _match(edges: nx.DiGraph, root: int, leaves: list[int]) -> tuple[int, tuple[int, ...]]:
     """Return a class that has some below it, and up to so many of these; 0 where there are fewer."""
-    roots = sorted(each for each in edges if edges.out_degree(each))
-    chosen = roots[root % len(roots)]
-    below = sorted(nx.descendants(edges, chosen))
+    roots = sorted(class_id for class_id in edges if edges.out_degree(class_id))
+    owner = roots[root % len(roots)]
+    below = sorted(nx.descendants(edges, owner))
     variables = [below[leaf % len(below)] for leaf in leaves]
-    return chosen, (*variables, *[0] * (LEAVES - len(variables)))
+    return owner, (*variables, *[0] * (LEAVES - len(variables)))
 
 
 def chain(length: int) -> Graph:
@@ -144,7 +144,7 @@ def chain(length: int) -> Graph:
 def test_labels_are_lifted_as_far_up_as_they_break_others(
     label: int, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However far up the edges are that are looked at first."""
+    """However far up the edges are that are read first."""
     egraph = EGraph.create(chain(20))
     egraph.connection.execute("UPDATE eclass SET height = id")
     egraph.connection.execute(f"UPDATE eclass SET height = {label} WHERE id = 3")

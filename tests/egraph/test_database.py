@@ -51,7 +51,7 @@ def test_an_insertion_that_fails_does_not_spoil_the_next() -> None:
     assert database.execute("FROM t") == [(2,)]
 
 
-def test_what_is_rolled_back_is_gone() -> None:
+def test_a_rollback_undoes_the_transaction() -> None:
     database = Database()
     database.execute("CREATE TABLE t (a INTEGER)")
     database.begin()
@@ -82,10 +82,10 @@ def test_a_running_statement_can_be_stopped_from_another_thread() -> None:
 def test_transactions_end_whenever_an_interrupt_arrives() -> None:
     database = Database()
     database.execute("CREATE TABLE t (a INTEGER)")
-    done = threading.Event()
+    end = threading.Event()
 
     def hammer() -> None:
-        while not done.is_set():
+        while not end.is_set():
             database.connection.interrupt()
             time.sleep(0.0001)
 
@@ -103,7 +103,7 @@ def test_transactions_end_whenever_an_interrupt_arrives() -> None:
                 undone += 1
                 database.rollback()
     finally:
-        done.set()
+        end.set()
         thread.join()
     assert committed + undone == 40
     assert database.execute("SELECT count(*) FROM t") == [(committed,)]

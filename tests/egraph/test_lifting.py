@@ -12,7 +12,7 @@ from relational_tensat.egraph.lifting import Lifting
 
 
 def never() -> None:
-    """Let the lifting go on."""
+    """Let the lifting continue."""
 
 
 def columns(edges: list[tuple[int, int]], height: dict[int, int]) -> dict[str, np.ndarray]:
@@ -25,10 +25,10 @@ def columns(edges: list[tuple[int, int]], height: dict[int, int]) -> dict[str, n
 def lowest_labels(edges: list[tuple[int, int]], height: dict[int, int]) -> dict[int, int]:
     """Return, per class, the lowest label that is not below its own and above all its children's."""
 
-    def label(each: int) -> int:
-        return max([height[each], *(label(b) + 1 for a, b in edges if a == each)])
+    def label(class_id: int) -> int:
+        return max([height[class_id], *(label(b) + 1 for a, b in edges if a == class_id)])
 
-    return {each: label(each) for each in height}
+    return {class_id: label(class_id) for class_id in height}
 
 
 def lifted(edges: list[tuple[int, int]], height: dict[int, int]) -> dict[int, int]:
@@ -46,19 +46,19 @@ def test_labels_are_the_lowest_that_fit_and_only_what_moved_is_reported() -> Non
             (order[place], order[draw.randrange(place)])
             for place in draw.choices(range(1, 12), k=draw.randint(0, 25))
         ]
-        height = {each: draw.randint(1, 15) for each in order}
+        height = {class_id: draw.randint(1, 15) for class_id in order}
         expected = lowest_labels(edges, height)
         assert lifted(edges, height) == {c: h for c, h in expected.items() if h > height[c]}, seed
 
 
 def test_a_long_chain_is_lifted_to_its_end() -> None:
     size = 3_000
-    edges = [(each + 1, each) for each in range(1, size)]
-    found = lifted(edges, dict.fromkeys(range(1, size + 1), 7))
-    assert found == {each: 6 + each for each in range(2, size + 1)}
+    edges = [(class_id + 1, class_id) for class_id in range(1, size)]
+    labels = lifted(edges, dict.fromkeys(range(1, size + 1), 7))
+    assert labels == {class_id: 6 + class_id for class_id in range(2, size + 1)}
 
 
-def test_labels_beyond_the_tables_integers_are_told_as_they_are() -> None:
+def test_labels_beyond_the_tables_integers_are_reported_exactly() -> None:
     """The table refuses them, instead of labels that have come round to negative ones."""
     assert lifted([(2, 1)], {1: 2**31 - 1, 2: 5}) == {2: 2**31}
 
@@ -78,7 +78,7 @@ def test_on_a_cycle_labels_do_not_come_to_rest_soon() -> None:
 
 def test_a_few_rounds_are_tried_if_it_is_to_be_soon() -> None:
     def chain(size: int) -> Lifting:
-        edges = [(each + 1, each) for each in range(1, size)]
+        edges = [(class_id + 1, class_id) for class_id in range(1, size)]
         return Lifting(columns(edges, dict.fromkeys(range(1, size + 1), 7)))
 
     assert chain(30).converges(never, soon=True)

@@ -17,8 +17,8 @@ from tests.graphs import f32, shared_matmuls
 
 def rows(egraph: EGraph, query: str) -> list[Any]:
     """Return a query's rows; a row of one column as its value."""
-    found = egraph.connection.execute(query).fetchall()
-    return [row[0] if len(row) == 1 else row for row in found]
+    rows = egraph.connection.execute(query).fetchall()
+    return [row[0] if len(row) == 1 else row for row in rows]
 
 
 def ops(egraph: EGraph) -> list[str]:
@@ -30,7 +30,7 @@ def children(egraph: EGraph, enode: int) -> list[int]:
 
 
 def test_labels_of_deep_graphs_lie_closer() -> None:
-    """They fit their column at any depth, with room above them, and keep their order."""
+    """They fit their column at any depth, with space above them, and keep their order."""
     shallow = [4096 * depth for depth in range(1, 1000)]
     assert fitting_labels(shallow) is shallow
     deep = [4096 * depth for depth in range(1, 3_000_000, 999)]
@@ -55,13 +55,13 @@ def test_a_graph_becomes_one_enode_and_class_per_value() -> None:
 def test_types_are_those_of_the_graph() -> None:
     graph = many_outputs()
     egraph = EGraph.create(graph)
-    found = dict(
+    types = dict(
         rows(
             egraph,
             "SELECT v.name, e.type FROM original_value AS v JOIN enode_text AS e ON e.id = v.enode",
         )
     )
-    assert found == {name: str(graph.types[name]) for name in found}
+    assert types == {name: str(graph.types[name]) for name in types}
 
 
 @pytest.mark.parametrize("operands", [1, CHILD_COLUMNS])
@@ -179,7 +179,7 @@ def test_leaves_of_other_names_are_not_equal() -> None:
         (np.float32(np.nan), None), (np.array(2**53 + 1), None), (np.array(True), None),
     ],
 )  # fmt: skip
-def test_a_weight_of_one_number_shows_which(array: Any, number: float | None) -> None:
+def test_a_weight_of_one_element_shows_its_value(array: Any, number: float | None) -> None:
     kind = TensorType(str(array.dtype), array.shape)
     graph = build_graph(
         "g", {}, {"w": Weight(kind, array)}, [Node("identity", ("w",), ("y",))], ["y"]
@@ -219,7 +219,7 @@ def test_operator_names_and_attributes_are_in_the_text_view() -> None:
     )  # fmt: skip
 
 
-def test_labels_leave_room_below_every_operator() -> None:
+def test_labels_leave_a_gap_below_every_operator() -> None:
     egraph = EGraph.create(shared_matmuls())
     heights = rows(egraph, "SELECT height FROM eclass ORDER BY id")
     step = heights[0]
@@ -227,7 +227,7 @@ def test_labels_leave_room_below_every_operator() -> None:
     assert step > 100
 
 
-def test_what_the_database_says_of_itself() -> None:
+def test_the_database_names_its_format_and_model() -> None:
     egraph = EGraph.create(shared_matmuls())
     meta = dict(rows(egraph, "SELECT key, value FROM meta"))
     assert meta["model"] == "shared_matmuls"

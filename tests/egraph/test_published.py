@@ -22,18 +22,18 @@ from tests.explore.graphs import mixed
 
 def test_every_table_and_column_has_a_comment(tmp_path: Path) -> None:
     egraph = EGraph.create(mixed(), tmp_path / "run.duckdb")
-    found = []
+    uncommented = []
 
     def look(_: int) -> None:
-        found.extend(read_schema(egraph.connection))
+        uncommented.extend(read_schema(egraph.connection))
 
     explore(egraph, example_rules("swap", "negate"), ExplorationOptions(2), after=look)
     egraph.close()
     with duckdb.connect(str(tmp_path / "run.duckdb"), read_only=True) as connection:
         tables = read_schema(connection)
-    assert without_comment(found) == without_comment(tables) == []
+    assert without_comment(uncommented) == without_comment(tables) == []
     names = {table.name for table in tables}
-    assert {table.name for table in found} - names == {"instance", "template"}
+    assert {table.name for table in uncommented} - names == {"instance", "template"}
     assert {name for name in names if purpose_of(name) is None} == set()
     assert {"head", "enode", "eclass", "union_log", "chosen", "enode_text"} <= names
 

@@ -32,43 +32,43 @@ def assert_same(egraph: EGraph, closure: Closure) -> None:
     rows = connection.execute(
         "SELECT id, class, signature, list_filter([c0, c1, c2, c3, c4], lambda c: c > 0) FROM enode"
     ).fetchall()
-    found = {(class_id, Term(sig, tuple(kids))): [number] for number, class_id, sig, kids in rows}
-    assert len(found) == len(rows)
-    assert found == {key: ids[:1] for key, ids in closure.enodes().items()}
+    classes = {(class_id, Term(sig, tuple(kids))): [number] for number, class_id, sig, kids in rows}
+    assert len(classes) == len(rows)
+    assert classes == {key: ids[:1] for key, ids in closure.enodes().items()}
 
 
 @settings(max_examples=18, deadline=None)
 @given(graphs(), batches())
-def test_rebuild_is_congruence_closure(graph: Graph, wanted: list[Batch]) -> None:
-    assert_congruence_closure(graph, wanted)
+def test_rebuild_is_congruence_closure(graph: Graph, steps: list[Batch]) -> None:
+    assert_congruence_closure(graph, steps)
 
 
 @settings(max_examples=8, deadline=None)
 @given(graphs(), batches())
-def test_with_as_many_classes_as_make_joins_faster(graph: Graph, wanted: list[Batch]) -> None:
+def test_with_as_many_classes_as_make_joins_faster(graph: Graph, steps: list[Batch]) -> None:
     with patch.object(rebuild, "MANY_CLASSES", 0):
-        assert_congruence_closure(graph, wanted)
+        assert_congruence_closure(graph, steps)
 
 
 @settings(max_examples=8, deadline=None)
 @given(graphs(), batches())
-def test_with_so_many_e_nodes_that_few_are_compared(graph: Graph, wanted: list[Batch]) -> None:
+def test_with_so_many_e_nodes_that_few_are_compared(graph: Graph, steps: list[Batch]) -> None:
     with patch.object(rebuild, "ONE_IN", -1):
-        assert_congruence_closure(graph, wanted)
+        assert_congruence_closure(graph, steps)
 
 
 @settings(max_examples=5, deadline=None)
 @given(graphs(), batches())
-def test_with_several_threads(graph: Graph, wanted: list[Batch]) -> None:
-    assert_congruence_closure(graph, wanted, threads=2)
+def test_with_several_threads(graph: Graph, steps: list[Batch]) -> None:
+    assert_congruence_closure(graph, steps, threads=2)
 
 
-def assert_congruence_closure(graph: Graph, wanted: list[Batch], threads: int = 1) -> None:
+def assert_congruence_closure(graph: Graph, steps: list[Batch], threads: int = 1) -> None:
     process = ProcessOptions(threads=threads)
     egraph, closure = EGraph.create(graph, process=process), closure_of(graph)
     assert_same(egraph, closure)
     values = square_values(egraph)
-    for batch in wanted:
+    for batch in steps:
         pairs = pairs_of(batch, values)
         unite(egraph, pairs)
         closure.unite(pairs)
@@ -91,8 +91,8 @@ def tower(height: int) -> Graph:
 def test_one_union_at_the_bottom_closes_level_by_level() -> None:
     egraph = EGraph.create(tower(9))
     assert egraph.counts() == (21, 21)
-    done = unite(egraph, [(1, 2)])
-    assert (done.merged, done.dropped, done.unions) == (10, 9, 9)
+    report = unite(egraph, [(1, 2)])
+    assert (report.merged, report.dropped, report.unions) == (10, 9, 9)
     assert egraph.counts() == (12, 11)
     rules = egraph.connection.execute("SELECT rule, count(*) FROM union_log GROUP BY rule")
     assert dict(rules.fetchall()) == {1: 1, 0: 9}
@@ -111,8 +111,8 @@ def test_a_union_of_what_is_one_class_already_changes_nothing() -> None:
     egraph = EGraph.create(tower(2))
     unite(egraph, [(1, 2)])
     before = egraph.connection.execute("FROM enode ORDER BY id").fetchall()
-    done = unite(egraph, [(1, 2), (3, 5), (4, 4)])
-    assert (done.merged, done.dropped, done.unions) == (0, 0, 0)
+    report = unite(egraph, [(1, 2), (3, 5), (4, 4)])
+    assert (report.merged, report.dropped, report.unions) == (0, 0, 0)
     assert egraph.connection.execute("FROM enode ORDER BY id").fetchall() == before
 
 

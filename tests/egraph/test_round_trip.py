@@ -26,12 +26,14 @@ def round_trip(graph: Graph) -> Graph:
 
 def without_dead_nodes(graph: Graph) -> set[Node]:
     """Return what the outputs depend on, hashable."""
-    needed, kept = set(graph.outputs), set()
+    values, live_nodes = set(graph.outputs), set()
     for node in reversed(graph.nodes):
-        if needed.intersection(node.outputs):
-            needed.update(node.inputs)
-            kept.add((node.op, node.inputs, node.outputs, tuple(node.attrs.items()), node.name))
-    return kept
+        if values.intersection(node.outputs):
+            values.update(node.inputs)
+            live_nodes.add(
+                (node.op, node.inputs, node.outputs, tuple(node.attrs.items()), node.name)
+            )
+    return live_nodes
 
 
 def assert_same_results(before: Graph, after: Graph) -> None:

@@ -53,8 +53,8 @@ def test_rows_that_are_read_and_rows_that_change_are_counted() -> None:
     with database.stopwatch.phase("later"):
         database.execute("SELECT count(*) FROM t", name="read")
     database.commit()
-    found = database.stopwatch.spent().statements
-    counts = {key: (each.count, each.rows) for key, each in found.items()}
+    statements = database.stopwatch.spent().statements
+    counts = {key: (entry.count, entry.rows) for key, entry in statements.items()}
     assert counts == {
         (OTHER, "make"): (1, 5),
         (OTHER, "read"): (2, 7),
@@ -77,6 +77,6 @@ def test_an_exploration_has_its_phases() -> None:
     for phase, seconds in spent.phases.items():
         assert spent.database_seconds(phase) <= seconds
     controls = {"begin", "commit", "rollback"}
-    counted = sum(e.count for (_, name), e in spent.statements.items() if name not in controls)
-    assert counted == egraph.database.statements
+    count = sum(e.count for (_, name), e in spent.statements.items() if name not in controls)
+    assert count == egraph.database.statements
     egraph.close()

@@ -83,7 +83,7 @@ def created(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Columns
 
 
 def explore_in_batches(monkeypatch: pytest.MonkeyPatch, cycle_filter: str) -> EGraph:
-    """Explore with few applications a batch, few pairs at first, and less room than rules would fill."""
+    """Explore with few applications a batch, few pairs at first, and a small node budget."""
     with monkeypatch.context() as patch:
         patch.setattr(applying, "FEWEST", 1)
         patch.setattr(applying, "OVERBUILD", 1)
@@ -122,14 +122,14 @@ def test_every_working_table_is_declared(
     greedy_dag_sql(egraph.database)
 
     tables = declared()
-    seen: dict[str, Columns] = {}
+    columns_of: dict[str, Columns] = {}
     for name, columns in created:
         declared_columns = tables[name]
         for column, kind in columns.items():
             column = first_of_its_kind(column, declared_columns)
             assert declared_columns.get(column) == kind, f"{name}.{column}"
-            seen.setdefault(name, {})[column] = kind
-    assert seen == tables
+            columns_of.setdefault(name, {})[column] = kind
+    assert columns_of == tables
 
 
 def test_every_statement_that_creates_one_creates_a_declared_one() -> None:
@@ -151,9 +151,9 @@ def test_a_table_with_as_many_columns_as_asked_for(tmp_path: Path) -> None:
     assert database.statements == before + 1
     matches = [*temporary_tables(database.connection)["match"]]
     assert sorted(matches) == ["g0", "pattern", "root", "stamp", "v0", "v1", "v2"]
-    (kept,) = read_schema(database.connection)
-    assert kept.name == "instance"
-    assert [column.comment for column in kept.columns if column.name == "g1"] == [
+    (table,) = read_schema(database.connection)
+    assert table.name == "instance"
+    assert [column.comment for column in table.columns if column.name == "g1"] == [
         "As g0, of the next one."
     ]
     database.close()

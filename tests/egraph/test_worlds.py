@@ -66,7 +66,7 @@ def test_they_are_interrupted_one_by_one() -> None:
     assert not first.database.is_interrupted
 
 
-def test_a_name_stands_for_one() -> None:
+def test_a_name_is_of_one_world() -> None:
     first = EGraph.create(fan_of_matmuls(3))
     first.beside(shared_matmuls(), "second")
     for name in ("second", "main"):
@@ -87,7 +87,7 @@ def test_a_file_keeps_them_all(tmp_path: Path) -> None:
     assert counts == sizes
 
 
-def test_all_tables_of_a_file_say_what_they_are(tmp_path: Path) -> None:
+def test_all_tables_of_a_file_have_comments(tmp_path: Path) -> None:
     path = tmp_path / "two.duckdb"
     first = EGraph.create(fan_of_matmuls(3), path)
     first.beside(shared_matmuls(), "second").close()

@@ -12,11 +12,11 @@ from relational_tensat.tensor import Array
 from relational_tensat.tensor.machine import computed, held
 
 
-def disagreements(egraph: EGraph, given: Mapping[str, Array], tolerance: float) -> list[str]:
+def disagreements(egraph: EGraph, inputs: Mapping[str, Array], tolerance: float) -> list[str]:
     """Return the e-nodes that compute something else than the original node of their class.
 
     Args:
-        given: the values of inputs, in their types; weights have data.
+        inputs: the values of inputs, in their types; weights have data.
         tolerance: how far two floats may be apart, relative to the largest of a tensor.
     """
     rows = egraph.database.execute(
@@ -27,42 +27,42 @@ def disagreements(egraph: EGraph, given: Mapping[str, Array], tolerance: float) 
     wrong: list[str] = []
     waiting = list(rows)
     while waiting:
-        left = []
+        unready = []
         for row in waiting:
             children = [child for child in row[2:7] if child]
             if any(child not in values for child in children):
-                left.append(row)
+                unready.append(row)
                 continue
-            value = _value(egraph, row[1], [values[child] for child in children], given)
+            value = _value(egraph, row[1], [values[child] for child in children], inputs)
             if row[0] not in values:
                 values[row[0]] = value
             elif not _agree(values[row[0]], value, tolerance):
                 symbol = egraph.catalogue.symbol_of(row[1])
                 wrong.append(f"{symbol.op} {dict(symbol.attrs)}: {value}, not {values[row[0]]}")
-        assert len(left) < len(waiting)
-        waiting = left
+        assert len(unready) < len(waiting)
+        waiting = unready
     return wrong
 
 
-def _value(egraph: EGraph, signature: int, operands: list[Any], given: Mapping[str, Array]) -> Any:
+def _value(egraph: EGraph, signature: int, operands: list[Any], inputs: Mapping[str, Array]) -> Any:
     symbol = egraph.catalogue.symbol_of(signature)
     attrs, kind = dict(symbol.attrs), egraph.catalogue.type_of(signature)
     if symbol.op in ("input", "weight"):
         name = str(attrs["name"])
-        data = given[name] if symbol.op == "input" else egraph.graph.weights[name].data
+        data = inputs[name] if symbol.op == "input" else egraph.graph.weights[name].data
         return held(data, kind)
     with np.errstate(all="ignore"):
         types = egraph.catalogue.operand_types(signature)
         return computed(symbol.op, operands, types, attrs, kind)
 
 
-def _agree(one: Any, other: Any, tolerance: float) -> bool:
-    if isinstance(one, tuple):
-        return all(_agree(a, b, tolerance) for a, b in zip(one, other, strict=True))
-    if one.dtype.kind != "f":
-        return bool(np.array_equal(one, other))
-    finite = np.isfinite(one)
-    if not np.array_equal(finite, np.isfinite(other)):
+def _agree(first: Any, second: Any, tolerance: float) -> bool:
+    if isinstance(first, tuple):
+        return all(_agree(a, b, tolerance) for a, b in zip(first, second, strict=True))
+    if first.dtype.kind != "f":
+        return bool(np.array_equal(first, second))
+    finite = np.isfinite(first)
+    if not np.array_equal(finite, np.isfinite(second)):
         return False
-    scale = float(np.abs(one[finite]).max(initial=0.0))
-    return bool((np.abs(one[finite] - other[finite]) <= tolerance * scale).all())
+    scale = float(np.abs(first[finite]).max(initial=0.0))
+    return bool((np.abs(first[finite] - second[finite]) <= tolerance * scale).all())

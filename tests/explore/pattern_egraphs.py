@@ -153,13 +153,13 @@ class _Writer:
 
     def __init__(
         self,
-        made: PatternEGraph,
+        pattern_egraph: PatternEGraph,
         nodes: Sequence[PatternNode],
         leaves: Mapping[str, int],
         miss: Miss | None,
         owners: Mapping[int, int] | None,
     ) -> None:
-        self._made = made
+        self._made = pattern_egraph
         self._nodes = nodes
         self._classes = leaves
         self._miss = miss or Miss("", -1)
@@ -205,8 +205,8 @@ class _Writer:
         if self._is_missing("literal", place):
             name = self._made.random.choice(sorted(pinned))
             (attr,) = (attr for attr in get_operator(node.op).attrs if attr.name == name)
-            others = [value for value in _values(attr) if value != pinned[name]]
-            pinned[name] = self._made.random.choice(others)
+            values = [value for value in _values(attr) if value != pinned[name]]
+            pinned[name] = self._made.random.choice(values)
         return {
             attr.name: pinned[attr.name]
             if attr.name in pinned

@@ -103,10 +103,12 @@ class PythonMatcher:
         """Yield a match with a row for a term, and rows for the terms below it."""
         values = self._symbol(term, row, match.values)
         if values is not None:
-            found = [Match(values, (*match.rows, row))]
+            matches = [Match(values, (*match.rows, row))]
             for child, child_class in zip(term.children, row.children, strict=True):
-                found = [m for each in found for m in self._term(child, child_class, each)]
-            yield from found
+                matches = [
+                    m for partial in matches for m in self._term(child, child_class, partial)
+                ]
+            yield from matches
 
     def _symbol(self, term: Apply, row: Row, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the variables with those of the attributes; None if the symbol differs."""

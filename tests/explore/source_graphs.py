@@ -64,8 +64,8 @@ def source_graph(rules: Sequence[Rule], random: Random) -> Graph:
             if configuration is not None and _applies(rule, configuration):
                 sources.add(rule, configuration)
                 break
-    used = {name for node in sources.nodes for name in node.inputs}
-    outputs = [name for node in sources.nodes for name in node.outputs if name not in used]
+    operands = {name for node in sources.nodes for name in node.inputs}
+    outputs = [name for node in sources.nodes for name in node.outputs if name not in operands]
     return build_graph("sources", sources.inputs, {}, sources.nodes, outputs)
 
 

@@ -25,12 +25,12 @@ def test_the_last_one_written_is_read() -> None:
     second = replace(first, iteration=2, stopped="nodes")
     for checkpoint in (first, second):
         write_checkpoint(egraph, checkpoint)
-    found = read_checkpoint(egraph.connection)
-    assert found is not None
-    assert found.counters == egraph.counters()
+    stored = read_checkpoint(egraph.connection)
+    assert stored is not None
+    assert stored.counters == egraph.counters()
     now = egraph.counters()
     counters = {name: getattr(now, name) for name in ("next_id", "clock", "e_nodes", "e_classes")}
-    assert found == replace(second, **counters)
+    assert stored == replace(second, **counters)
 
 
 def test_there_is_one_for_each_iteration(tmp_path: Path) -> None:

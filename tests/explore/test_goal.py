@@ -1,4 +1,4 @@
-"""Exploration that ends when the e-graph has what is looked for."""
+"""Exploration that ends when the e-graph has reached a goal."""
 
 from __future__ import annotations
 
@@ -20,30 +20,31 @@ GROWS = parse_rules(
 
 def grown(e_nodes: int) -> tuple[Exploration, EGraph]:
     egraph = EGraph.create(shared_matmuls())
-    found = explore(
+    exploration = explore(
         egraph,
         GROWS,
         ExplorationOptions(iterations=6),
         until=lambda egraph: egraph.e_nodes >= e_nodes,
     )
-    return found, egraph
+    return exploration, egraph
 
 
 def test_the_goal_ends_the_exploration_after_the_iteration_that_reached_it() -> None:
     start = EGraph.create(shared_matmuls()).e_nodes
-    found, egraph = grown(start + 1)
-    assert (found.stop_reason, found.iterations) == ("goal", 1)
+    exploration, egraph = grown(start + 1)
+    assert (exploration.stop_reason, exploration.iterations) == ("goal", 1)
     assert egraph.e_nodes > start
     assert egraph.counts() == (egraph.e_nodes, egraph.e_classes)
 
 
 def test_a_goal_that_is_not_reached_changes_nothing() -> None:
-    found, egraph = grown(1_000_000)
+    exploration, egraph = grown(1_000_000)
     without = EGraph.create(shared_matmuls())
     assert (
-        explore(without, GROWS, ExplorationOptions(iterations=6)).stop_reason == found.stop_reason
+        explore(without, GROWS, ExplorationOptions(iterations=6)).stop_reason
+        == exploration.stop_reason
     )
-    assert found.stop_reason == "iterations"
+    assert exploration.stop_reason == "iterations"
     assert egraph.counts() == without.counts()
 
 
@@ -54,18 +55,18 @@ def test_what_follows_an_iteration_may_end_the_exploration() -> None:
         followed.append(iteration)
         return "enough" if iteration == 3 else None
 
-    found = explore(
+    exploration = explore(
         EGraph.create(shared_matmuls()), GROWS, ExplorationOptions(iterations=6), after=after
     )
-    assert (found.stop_reason, found.iterations) == ("enough", 3)
+    assert (exploration.stop_reason, exploration.iterations) == ("enough", 3)
     assert followed == [1, 2, 3]
 
 
 def test_nothing_follows_the_last_iteration() -> None:
     followed: list[int] = []
     limits = ExplorationOptions(iterations=2)
-    found = explore(EGraph.create(shared_matmuls()), GROWS, limits, after=followed.append)
-    assert found.stop_reason == "iterations"
+    exploration = explore(EGraph.create(shared_matmuls()), GROWS, limits, after=followed.append)
+    assert exploration.stop_reason == "iterations"
     assert followed == [1]
 
 
@@ -82,6 +83,6 @@ def test_a_limit_reached_by_what_follows_an_iteration_is_named() -> None:
             time.sleep(0.01)
         egraph.counts()
 
-    found = explore(egraph, GROWS, ExplorationOptions(6, time_limit_s=1.0), after=wait)
-    assert found.stop_reason == "time"
+    exploration = explore(egraph, GROWS, ExplorationOptions(6, time_limit_s=1.0), after=wait)
+    assert exploration.stop_reason == "time"
     assert egraph.counts() == (egraph.e_nodes, egraph.e_classes)

@@ -89,11 +89,11 @@ def _explored(graph: Graph) -> EGraph:
 
 
 def _inputs(graph: Graph) -> dict[str, Array]:
-    given = {}
+    inputs = {}
     for index, (name, kind) in enumerate(graph.inputs.items()):
         numbers = np.array(_SPREAD[kind.dtype], kind.dtype)
-        given[name] = -numbers if index else numbers
-    return given
+        inputs[name] = -numbers if index else numbers
+    return inputs
 
 
 @pytest.mark.parametrize("name", list(_MODELS))
@@ -122,10 +122,10 @@ def _normalized(mean: float) -> Graph:
 
 
 @pytest.mark.parametrize(("mean", "moves"), [(1.0, True), (1e6, False)])
-def test_a_batch_norm_with_a_large_mean_stays_where_it_is(mean: float, moves: bool) -> None:
+def test_a_batch_norm_with_a_large_mean_is_not_moved(mean: float, moves: bool) -> None:
     egraph = _explored(_normalized(mean))
-    found = egraph.database.execute("SELECT count(*) FROM union_log WHERE rule > 0")[0][0]
-    assert (found > 0) is moves
+    unions = egraph.database.execute("SELECT count(*) FROM union_log WHERE rule > 0")[0][0]
+    assert (unions > 0) is moves
 
 
 def test_a_mask_of_huge_numbers_is_still_a_bias() -> None:

@@ -37,9 +37,11 @@ class Both:
     def expected(self, *, multi: bool, since: int) -> Counter[Application]:
         python = PythonMatcher(self.egraph)
         rules = [rule for rule in self.rules if rule.is_multi == multi]
-        return Counter(found for rule in rules for found in python.applications(rule, since))
+        return Counter(
+            application for rule in rules for application in python.applications(rule, since)
+        )
 
-    def found(self, *, multi: bool, since: int, most: int = 10**9) -> Counter[Application]:
+    def applications(self, *, multi: bool, since: int, most: int = 10**9) -> Counter[Application]:
         if not multi:
             return self._filled(self.matcher.single(since))
         everything = self._filled(self.matcher.multi(since, most))
@@ -63,9 +65,9 @@ class Both:
         everything: Counter[Application] = Counter()
         for multi in (True, False):
             expected = self.expected(multi=multi, since=since)
-            assert self.found(multi=multi, since=since) == expected
+            assert self.applications(multi=multi, since=since) == expected
             if multi:  # the same, in two parts where there are enough
-                assert self.found(multi=multi, since=since, most=1) == expected
+                assert self.applications(multi=multi, since=since, most=1) == expected
             everything += expected
         return everything
 
@@ -93,24 +95,24 @@ def unite_some(egraph: EGraph, random: Random, count: int) -> None:
 def filter_some(egraph: EGraph, random: Random, part: float) -> None:
     """Filter a random part of the e-nodes."""
     ids = [i for (i,) in egraph.connection.execute("SELECT id FROM enode ORDER BY id").fetchall()]
-    chosen = random.sample(ids, int(len(ids) * part))
+    sample = random.sample(ids, int(len(ids) * part))
     egraph.connection.execute(
-        "UPDATE enode SET filtered = true WHERE id IN (SELECT unnest($ids))", {"ids": chosen}
+        "UPDATE enode SET filtered = true WHERE id IN (SELECT unnest($ids))", {"ids": sample}
     )
 
 
 def applicable(egraph: EGraph, rules: Sequence[Rule]) -> list[Rule]:
     """Leave out the rules that would change a type here: they stop the SQL."""
     python = PythonMatcher(egraph)
-    kept = []
+    applicable_rules = []
     for rule in rules:
         try:
-            kept.append(rule)
+            applicable_rules.append(rule)
             for _ in python.applications(rule):
                 pass
         except UnsoundRuleError:
-            kept.pop()
-    return kept
+            applicable_rules.pop()
+    return applicable_rules
 
 
 @pytest.mark.parametrize("family", ["taso", "shipped"])
@@ -118,9 +120,9 @@ def test_every_pattern_on_graphs_that_have_it(family: str) -> None:
     rules = taso_rules() if family == "taso" else load_rules()
     random = Random(5)
     egraph = EGraph.create(source_graph(rules, random))
-    both = Both(egraph, applicable(egraph, rules))
-    found = both.assert_equal()
-    assert len({each.rule for each in found}) > 0.85 * len(rules)
+    matchers = Both(egraph, applicable(egraph, rules))
+    applications = matchers.assert_equal()
+    assert len({application.rule for application in applications}) > 0.85 * len(rules)
     egraph.close()
 
 
@@ -131,24 +133,24 @@ def test_every_pattern_after_random_unions(family: str) -> None:
     egraph = EGraph.create(source_graph(rules, random))
     unite_some(egraph, random, 60)
     filter_some(egraph, random, 0.05)
-    both = Both(egraph, applicable(egraph, rules))
-    before = both.assert_equal().total()
+    matchers = Both(egraph, applicable(egraph, rules))
+    before = matchers.assert_equal().total()
     unite_some(egraph, random, 5)
-    both = Both(egraph, applicable(egraph, both.rules))
-    assert 0 < both.assert_equal(since=egraph.clock).total() < before
+    matchers = Both(egraph, applicable(egraph, matchers.rules))
+    assert 0 < matchers.assert_equal(since=egraph.clock).total() < before
     egraph.close()
 
 
 @settings(max_examples=8, deadline=None)
 @given(graphs(20), batches(2), st.randoms(use_true_random=False))
-def test_random_graphs(graph: Graph, wanted: list[Batch], random: Random) -> None:
+def test_random_graphs(graph: Graph, steps: list[Batch], random: Random) -> None:
     egraph = EGraph.create(graph)
     values = square_values(egraph)
-    both = Both(egraph, example_rules("twice", "swap", "regroup", "join-products", "join-sums"))
-    both.assert_equal()
-    for batch in wanted:
+    matchers = Both(egraph, example_rules("twice", "swap", "regroup", "join-products", "join-sums"))
+    matchers.assert_equal()
+    for batch in steps:
         unite(egraph, pairs_of(batch, values))
-        both.assert_equal(since=egraph.clock)
+        matchers.assert_equal(since=egraph.clock)
     filter_some(egraph, random, 0.1)
-    both.assert_equal()
+    matchers.assert_equal()
     egraph.close()

@@ -28,19 +28,19 @@ def explored(
     graph: Graph,
     rules: Sequence[Rule],
     limits: ExplorationOptions,
-    wanted: Sequence[Batch] = (),
+    steps: Sequence[Batch] = (),
     **modes: Any,
 ) -> EGraph:
     """Return the e-graph of a graph after some unions and an exploration, sound and in its limits."""
     egraph = EGraph.create(graph)
     values = square_values(egraph)
-    for batch in wanted:
+    for batch in steps:
         unite(egraph, pairs_of(batch, values), iteration=0)
     options = replace(limits, **modes)
     if options.cycle_filter != "none":
         filter_cycles(egraph.database)
-    found = explore(egraph, rules, options)
-    assert found.stop_reason != "nodes"
+    exploration = explore(egraph, rules, options)
+    assert exploration.stop_reason != "nodes"
     assert_invariants(egraph, options.cycle_filter)
     return egraph
 
@@ -48,11 +48,11 @@ def explored(
 @settings(max_examples=5, deadline=None)
 @given(graphs(7), batches(1))
 def test_semi_naive_matching_changes_nothing_without_cycle_filter(
-    graph: Graph, wanted: list[Batch]
+    graph: Graph, steps: list[Batch]
 ) -> None:
     limits = ExplorationOptions(2, 2, multi_schedule="first", node_limit=10**5)
     new, all_ = (
-        explored(graph, REWRITES, limits, wanted, cycle_filter="none", semi_naive=semi_naive)
+        explored(graph, REWRITES, limits, steps, cycle_filter="none", semi_naive=semi_naive)
         for semi_naive in (True, False)
     )
     assert same(new, all_)
@@ -89,21 +89,21 @@ def test_filters_agree_where_nothing_is_cyclic() -> None:
 
 @settings(max_examples=5, deadline=None)
 @given(graphs(8), batches(1))
-def test_filters_agree_on_single_pattern_rules(graph: Graph, wanted: list[Batch]) -> None:
+def test_filters_agree_on_single_pattern_rules(graph: Graph, steps: list[Batch]) -> None:
     rules, limits = example_rules("swap", "twice"), ExplorationOptions(2)
-    efficient = explored(graph, rules, limits, wanted, cycle_filter="efficient")
-    vanilla = explored(graph, rules, limits, wanted, cycle_filter="vanilla")
+    efficient = explored(graph, rules, limits, steps, cycle_filter="efficient")
+    vanilla = explored(graph, rules, limits, steps, cycle_filter="vanilla")
     assert same(efficient, vanilla)
 
 
 @settings(max_examples=5, deadline=None)
 @given(graphs(8), batches(1))
-def test_filters_apply_less_the_stricter_they_are(graph: Graph, wanted: list[Batch]) -> None:
-    """What one look at the e-graph rejects, a look before each application rejects as well."""
+def test_filters_apply_less_the_stricter_they_are(graph: Graph, steps: list[Batch]) -> None:
+    """What one check of the e-graph rejects, a check before each application rejects as well."""
     rules, limits = example_rules("join-products", "join-sums"), ExplorationOptions(1)
     born = {}
     for name in ("vanilla", "efficient", "none"):
-        born[name] = explored(graph, rules, limits, wanted, cycle_filter=name).next_id
+        born[name] = explored(graph, rules, limits, steps, cycle_filter=name).next_id
     assert born["vanilla"] <= born["efficient"] <= born["none"]
 
 

@@ -1,4 +1,4 @@
-"""Generated SQL says in its first line which rules it serves."""
+"""Generated SQL names in its first line the rules that it serves."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ NAMED = {
 
 
 def test_the_first_line_names_the_rules() -> None:
-    seen = set()
+    statements = set()
     for rule in load_rules(only=["reassociate-right", "merge-products-sharing-left"]):
         for statement in run_on_sources(rule):
             if statement.name in NAMED:
-                seen.add(statement.name)
+                statements.add(statement.name)
                 first = statement.text.partition("\n")[0]
                 assert first.startswith("-- "), statement
                 assert rule.name in first, statement
-    assert seen == NAMED
+    assert statements == NAMED
 
 
 def test_the_first_line_of_what_an_exploration_adds_names_the_rules(

@@ -30,33 +30,43 @@ def rows(egraph: EGraph, query: str) -> list[Any]:
 
 
 def test_saturation() -> None:
-    egraph, found = run(sum_of(4), ("swap", "regroup"))
-    assert found.stop_reason == "saturated"
+    egraph, exploration = run(sum_of(4), ("swap", "regroup"))
+    assert exploration.stop_reason == "saturated"
     # every non-empty subset of the operands is a class; e-nodes: 4 leaves, and the ways to split each
     # larger subset in two (ordered): 6 pairs * 2, 4 triples * 6, 1 quadruple * 14
     assert egraph.counts() == (4 + 6 * 2 + 4 * 6 + 14, 15)
-    assert found.log[-1].unions == 0
+    assert exploration.log[-1].unions == 0
     assert_invariants(egraph)
 
 
 def test_no_rules_saturate_at_once() -> None:
     egraph = EGraph.create(shared_matmuls())
-    found = explore(egraph, [])
-    assert (found.stop_reason, found.iterations, found.rules) == ("saturated", 1, {})
+    exploration = explore(egraph, [])
+    assert (exploration.stop_reason, exploration.iterations, exploration.rules) == (
+        "saturated",
+        1,
+        {},
+    )
     assert egraph.counts() == (8, 8)
 
 
 def test_no_iterations() -> None:
-    egraph, found = run(sum_of(4), ("swap",), ExplorationOptions(iterations=0))
-    assert (found.stop_reason, found.iterations, found.log) == ("iterations", 0, ())
+    egraph, exploration = run(sum_of(4), ("swap",), ExplorationOptions(iterations=0))
+    assert (exploration.stop_reason, exploration.iterations, exploration.log) == (
+        "iterations",
+        0,
+        (),
+    )
     assert egraph.counts() == (7, 7)
 
 
 @pytest.mark.parametrize("iterations", [1, 2, 3])
 def test_the_iteration_limit(iterations: int) -> None:
-    egraph, found = run(sum_of(6), ("swap", "regroup"), ExplorationOptions(iterations=iterations))
-    assert (found.stop_reason, found.iterations) == ("iterations", iterations)
-    assert [entry.iteration for entry in found.log] == [*range(1, iterations + 1)]
+    egraph, exploration = run(
+        sum_of(6), ("swap", "regroup"), ExplorationOptions(iterations=iterations)
+    )
+    assert (exploration.stop_reason, exploration.iterations) == ("iterations", iterations)
+    assert [entry.iteration for entry in exploration.log] == [*range(1, iterations + 1)]
     assert_invariants(egraph)
 
 
@@ -66,8 +76,8 @@ def test_invariants_after_every_iteration(iterations: int, cycle_filter: str) ->
     limits = ExplorationOptions(
         iterations, 2, multi_schedule="first", node_limit=600, cycle_filter=cycle_filter
     )
-    egraph, found = run(mixed(), (), limits)
-    assert found.iterations == iterations
+    egraph, exploration = run(mixed(), (), limits)
+    assert exploration.iterations == iterations
     assert_invariants(egraph, cycle_filter)
     after = cheapest_graph(egraph)
     inputs, weights = random_inputs(mixed(), 3), seeded_weights(mixed(), 3)
@@ -76,38 +86,38 @@ def test_invariants_after_every_iteration(iterations: int, cycle_filter: str) ->
         assert value == pytest.approx(right[name], rel=1e-9, abs=1e-9)
 
 
-def test_progress_is_told_of_every_iteration() -> None:
-    told: list[IterationReport] = []
+def test_every_iteration_is_reported_to_progress() -> None:
+    reports: list[IterationReport] = []
 
     def progress(entry: IterationReport) -> None:
-        told.append(entry)
+        reports.append(entry)
         assert (entry.e_nodes, entry.e_classes) == egraph.counts()
 
     egraph = EGraph.create(sum_of(5))
-    found = explore(egraph, example_rules("swap", "regroup"), progress=progress)
-    assert tuple(told) == found.log
-    assert len(told) == found.iterations > 3
-    assert all(entry.seconds > 0 and entry.statements > 0 for entry in told)
-    assert found.statements == sum(entry.statements for entry in told)
-    assert sum(entry.seconds for entry in told) <= found.seconds
+    exploration = explore(egraph, example_rules("swap", "regroup"), progress=progress)
+    assert tuple(reports) == exploration.log
+    assert len(reports) == exploration.iterations > 3
+    assert all(entry.seconds > 0 and entry.statements > 0 for entry in reports)
+    assert exploration.statements == sum(entry.statements for entry in reports)
+    assert sum(entry.seconds for entry in reports) <= exploration.seconds
 
 
 def test_the_logs_in_the_tables() -> None:
     limits = ExplorationOptions(3, 2, multi_schedule="first", node_limit=600)
-    egraph, found = run(mixed(), (), limits)
+    egraph, exploration = run(mixed(), (), limits)
     names = ", ".join(IterationReport.__dataclass_fields__)
     logged = rows(egraph, f"SELECT {names} FROM iteration_log ORDER BY iteration")
-    assert [IterationReport(*row) for row in logged] == list(found.log)
+    assert [IterationReport(*row) for row in logged] == list(exploration.log)
     matches = dict(rows(egraph, "SELECT iteration, sum(matches)::INT FROM match_log GROUP BY 1"))
-    assert matches == {entry.iteration: entry.matches for entry in found.log if entry.matches}
+    assert matches == {entry.iteration: entry.matches for entry in exploration.log if entry.matches}
     unions = dict(rows(egraph, "SELECT iteration, count(*) FROM union_log GROUP BY 1"))
-    assert unions == {entry.iteration: entry.unions for entry in found.log if entry.unions}
+    assert unions == {entry.iteration: entry.unions for entry in exploration.log if entry.unions}
 
 
 def test_what_each_rule_did() -> None:
     limits = ExplorationOptions(3, 2, multi_schedule="first", node_limit=600)
-    egraph, found = run(mixed(), (), limits)
-    assert list(found.rules) == [rule.name for rule in example_rules()]
+    egraph, exploration = run(mixed(), (), limits)
+    assert list(exploration.rules) == [rule.name for rule in example_rules()]
     for column, table, aggregate in (
         ("matches", "match_log", "sum(matches)"),
         ("applied", "union_log", "count(*)"),
@@ -116,12 +126,12 @@ def test_what_each_rule_did() -> None:
             egraph,
             f"SELECT r.name, {aggregate}::INT FROM {table} JOIN rule AS r ON r.id = rule GROUP BY 1",
         )
-        told = {name: getattr(stats, column) for name, stats in found.rules.items()}
-        assert dict(logged) == {name: count for name, count in told.items() if count}
-    assert (found.rules["same"].matches, found.rules["same"].applied) == (1, 1)
-    assert found.rules["grow"].matches > 0  # of what negate makes
-    assert found.rules["zero"].matches == 0
-    assert sum(stats.seconds for stats in found.rules.values()) <= found.seconds
+        counts = {name: getattr(stats, column) for name, stats in exploration.rules.items()}
+        assert dict(logged) == {name: count for name, count in counts.items() if count}
+    assert (exploration.rules["same"].matches, exploration.rules["same"].applied) == (1, 1)
+    assert exploration.rules["grow"].matches > 0  # of what negate makes
+    assert exploration.rules["zero"].matches == 0
+    assert sum(stats.seconds for stats in exploration.rules.values()) <= exploration.seconds
 
 
 def test_births_and_unions_name_iteration_and_rule() -> None:
@@ -175,8 +185,10 @@ def test_multi_pattern_rules_take_part_in_the_first_iterations() -> None:
     def born(limits: ExplorationOptions) -> set[int]:
         egraph, _ = run(separate_sums(3), ("swap", "join-sums"), limits)
         assert_invariants(egraph)
-        found = rows(egraph, "SELECT DISTINCT iteration FROM enode_text WHERE rule = 'join-sums'")
-        return {iteration for (iteration,) in found}
+        iterations = rows(
+            egraph, "SELECT DISTINCT iteration FROM enode_text WHERE rule = 'join-sums'"
+        )
+        return {iteration for (iteration,) in iterations}
 
     for count in (0, 1, 2):
         limits = ExplorationOptions(4, count, multi_schedule="first", node_limit=3000)
@@ -206,8 +218,8 @@ def test_a_rule_that_changes_a_shape_stops_the_run() -> None:
 
 def test_a_rule_that_is_wrong_for_other_shapes_only_goes_unnoticed() -> None:
     nodes = [Node("tanh", ("x",), ("y",))]
-    _, found = run(build_graph("square", {"x": f32(2, 2)}, {}, nodes, ["y"]), ("transposed",))
-    assert found.stop_reason == "saturated"
+    _, exploration = run(build_graph("square", {"x": f32(2, 2)}, {}, nodes, ["y"]), ("transposed",))
+    assert exploration.stop_reason == "saturated"
 
 
 def test_an_unknown_cycle_filter_or_schedule() -> None:
@@ -227,7 +239,7 @@ def test_an_exploration_can_be_continued_with_other_rules() -> None:
 def test_a_file_holds_the_whole_run(tmp_path: Path) -> None:
     path = tmp_path / "run.duckdb"
     egraph = EGraph.create(mixed(), path)
-    found = explore(egraph, example_rules(), ExplorationOptions(2, node_limit=300))
+    exploration = explore(egraph, example_rules(), ExplorationOptions(2, node_limit=300))
     cheapest_graph(egraph)
     sizes = egraph.counts()
     egraph.close()
@@ -237,7 +249,7 @@ def test_a_file_holds_the_whole_run(tmp_path: Path) -> None:
             return connection.execute(text).fetchall()
 
         assert query("SELECT count(*), count(DISTINCT class) FROM enode_text") == [sizes]
-        assert query("SELECT count(*) FROM iteration_log") == [(found.iterations,)]
+        assert query("SELECT count(*) FROM iteration_log") == [(exploration.iterations,)]
         assert query("SELECT count(*) > 0 FROM chosen JOIN enode_text AS e ON e.id = enode") == [
             (True,)
         ]

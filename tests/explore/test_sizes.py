@@ -1,4 +1,4 @@
-"""E-graph sizes with TASO's rules as they are: those of TENSAT, whose numbers are no e-nodes here."""
+"""E-graph sizes with TASO's rules as they are: those of TENSAT, whose literals are no e-nodes here."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def run(model: str, k_multi: int) -> tuple[EGraph, Exploration]:
 
 @pytest.mark.parametrize(("model", "k_multi"), SIZES)
 def test_sizes_are_those_of_the_peer(model: str, k_multi: int) -> None:
-    egraph, found = run(model, k_multi)
+    egraph, exploration = run(model, k_multi)
     assert egraph.counts() == SIZES[model, k_multi]
-    assert found.stop_reason == "saturated"
-    assert max(entry.statements for entry in found.log) <= MOST_STATEMENTS
+    assert exploration.stop_reason == "saturated"
+    assert max(entry.statements for entry in exploration.log) <= MOST_STATEMENTS
     if model == "vgg19":
         assert_invariants(egraph)
     egraph.close()

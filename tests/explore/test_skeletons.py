@@ -53,13 +53,13 @@ class Example:
 
 
 def examples_of(compiled: CompiledRules) -> dict[int, Example]:
-    """Return an example of each pattern, by number."""
-    found: dict[int, Example] = {}
+    """Return an example of each pattern, by id."""
+    examples: dict[int, Example] = {}
     for rule in compiled.rules:
-        for number, source in zip(rule.patterns, rule.rule.sources, strict=True):
-            skeleton = SKELETON[compiled.patterns[number - 1]]
-            found.setdefault(number, Example(rule.rule, source, skeleton))
-    return found
+        for pattern, source in zip(rule.patterns, rule.rule.sources, strict=True):
+            skeleton = SKELETON[compiled.patterns[pattern - 1]]
+            examples.setdefault(pattern, Example(rule.rule, source, skeleton))
+    return examples
 
 
 class Both:
@@ -77,18 +77,18 @@ class Both:
 
     def matches(self, phase: str, since: int) -> Counter[Row]:
         """Return what both find for a phase; fail if it is not the same."""
-        wanted = phase_patterns(self.compiled, phase)
-        expected = Counter(row for p in wanted for row in self._expected(p) if row[2] >= since)
-        found: Counter[Row] = Counter()
+        patterns = phase_patterns(self.compiled, phase)
+        expected = Counter(row for p in patterns for row in self._expected(p) if row[2] >= since)
+        rows: Counter[Row] = Counter()
         if self.sql.find(phase, since):
             nodes = ", ".join(f"g{i}" for i in range(self.compiled.node_columns))
             leaves_ = ", ".join(f"v{i}" for i in range(self.compiled.leaf_columns))
             for pattern, root, stamp, signatures, classes in self._fetch(
                 f"SELECT pattern, root, stamp, [{nodes}], [{leaves_}] FROM match"
             ):
-                found[pattern, root, stamp, _present(signatures), _present(classes)] += 1
-        assert found == expected
-        return found
+                rows[pattern, root, stamp, _present(signatures), _present(classes)] += 1
+        assert rows == expected
+        return rows
 
     def pairs(self, since: int) -> Counter[tuple[object, ...]]:
         """Return the pairs that both find; fail if they are not the same."""
@@ -98,16 +98,16 @@ class Both:
                 sources = [leaf_variables(source) for source in rule.rule.sources]
                 for pair in self.python.pairs(rule.rule, since):
                     expected[self._pair(rule.id, pair, sources)] += 1
-        found: Counter[tuple[object, ...]] = Counter()
+        rows: Counter[tuple[object, ...]] = Counter()
         if self.sql.pair(since):
             nodes = ", ".join(f"g{i}" for i in range(2 * self.compiled.node_columns))
-            for rule_number, root0, root1, signatures, bindings in self._fetch(
+            for rule_id, root0, root1, signatures, bindings in self._fetch(
                 f"SELECT rule, root0, root1, [{nodes}], b FROM pair"
             ):
-                both = (_present(signatures), _present(bindings))
-                found[rule_number, (root0, root1), *both] += 1
-        assert found == expected
-        return found
+                values = (_present(signatures), _present(bindings))
+                rows[rule_id, (root0, root1), *values] += 1
+        assert rows == expected
+        return rows
 
     def _expected(self, pattern: int) -> list[Row]:
         """Return what recursion finds for a pattern."""
@@ -146,24 +146,24 @@ def _present(values: Sequence[int]) -> tuple[int, ...]:
     return tuple(value for value in values if value)
 
 
-def lonely(made: PatternEGraph, example: Example, miss: Miss | None = None) -> list[ENode]:
+def lonely(writer: PatternEGraph, example: Example, miss: Miss | None = None) -> list[ENode]:
     """Write an instance of a pattern that shares nothing with others."""
-    leaves = {name: made.leaf() for name in dict.fromkeys(leaf_variables(example.source))}
-    return made.instance(example.source, example.rule, leaves, miss=miss)
+    leaves = {name: writer.leaf() for name in dict.fromkeys(leaf_variables(example.source))}
+    return writer.instance(example.source, example.rule, leaves, miss=miss)
 
 
 def drawn_misses(examples: Mapping[int, Example], random: Random) -> list[tuple[int, Miss]]:
     """Return all misses of one pattern of each skeleton, and one of each other pattern."""
-    found = []
-    seen: set[int] = set()
-    for number, example in examples.items():
+    draws = []
+    skeletons: set[int] = set()
+    for pattern, example in examples.items():
         possible = list(misses(example.source, example.rule))
-        found += [
-            (number, miss)
-            for miss in ([random.choice(possible)] if example.skeleton in seen else possible)
+        draws += [
+            (pattern, miss)
+            for miss in ([random.choice(possible)] if example.skeleton in skeletons else possible)
         ]
-        seen.add(example.skeleton)
-    return found
+        skeletons.add(example.skeleton)
+    return draws
 
 
 def test_every_pattern_matches_itself_and_nothing_that_misses_in_one_thing() -> None:
@@ -172,27 +172,27 @@ def test_every_pattern_matches_itself_and_nothing_that_misses_in_one_thing() -> 
     for rules in chunks(random, 3):
         compiled = CompiledRules(rules)
         examples = examples_of(compiled)
-        made = PatternEGraph(random)
+        writer = PatternEGraph(random)
         exact, fresh = set(), set()
-        for number, example in examples.items():
-            nodes = lonely(made, example)
-            exact.add((number, nodes[0].owner))
+        for pattern, example in examples.items():
+            nodes = lonely(writer, example)
+            exact.add((pattern, nodes[0].owner))
             if random.random() < 0.5:
-                made.stamp(random.choice(nodes), 2)
-                fresh.add((number, nodes[0].owner))
-        near = [
-            (number, lonely(made, examples[number], miss)[0].owner)
-            for number, miss in drawn_misses(examples, random)
+                writer.stamp(random.choice(nodes), 2)
+                fresh.add((pattern, nodes[0].owner))
+        near_misses = [
+            (pattern, lonely(writer, examples[pattern], miss)[0].owner)
+            for pattern, miss in drawn_misses(examples, random)
         ]
-        both = Both(made.finish(), compiled)
-        found = {row[:2] for phase in PHASES for row in both.matches(phase, 0)}
-        assert exact <= found
-        assert found.isdisjoint(near)
-        newer = {row[:2] for row in both.matches("single", 2)}
-        assert newer & exact == {each for each in fresh if each[0] in compiled.single_patterns}
-        assert both.matches("single", 3) == Counter()
-        matched |= {examples[number].skeleton for number, _ in found}
-        missed |= {examples[number].skeleton for number, _ in near}
+        matchers = Both(writer.finish(), compiled)
+        rows = {row[:2] for phase in PHASES for row in matchers.matches(phase, 0)}
+        assert exact <= rows
+        assert rows.isdisjoint(near_misses)
+        newer = {row[:2] for row in matchers.matches("single", 2)}
+        assert newer & exact == {key for key in fresh if key[0] in compiled.single_patterns}
+        assert matchers.matches("single", 3) == Counter()
+        matched |= {examples[pattern].skeleton for pattern, _ in rows}
+        missed |= {examples[pattern].skeleton for pattern, _ in near_misses}
     assert matched == missed == SKELETONS
 
 
@@ -201,21 +201,21 @@ def test_every_pattern_matches_itself_and_nothing_that_misses_in_one_thing() -> 
 
 def crowded(examples: Iterable[Example], random: Random) -> PatternEGraph:
     """Write instances that share leaves and classes: two exact ones of each, and a near miss."""
-    made = PatternEGraph(random)
-    pool = [made.leaf() for _ in range(3)]
+    writer = PatternEGraph(random)
+    pool = [writer.leaf() for _ in range(3)]
     for example in examples:
         source, rule = example.source, example.rule
         names = dict.fromkeys(leaf_variables(source))
         for miss in (None, None, random.choice(list(misses(source, rule)))):
-            below = [*pool, *made.classes[-6:]]
+            below = [*pool, *writer.classes[-6:]]
             leaves = {name: random.choice(below) for name in names}
             places = range(len(source_pattern(source, rule).pattern.nodes))
-            owners = {at: random.choice(made.classes) for at in places if random.random() < 0.3}
-            for node in made.instance(source, rule, leaves, miss=miss, owners=owners):
-                made.stamp(node, random.randrange(4))
+            owners = {at: random.choice(writer.classes) for at in places if random.random() < 0.3}
+            for node in writer.instance(source, rule, leaves, miss=miss, owners=owners):
+                writer.stamp(node, random.randrange(4))
                 if miss is not None and random.random() < 0.1:
-                    made.filter(node)
-    return made
+                    writer.filter(node)
+    return writer
 
 
 def test_every_skeleton_in_crowded_e_graphs() -> None:
@@ -225,10 +225,10 @@ def test_every_skeleton_in_crowded_e_graphs() -> None:
     for rules in chunks(random, 3):
         compiled = CompiledRules(rules)
         examples = examples_of(compiled)
-        both = Both(crowded(examples.values(), random).finish(), compiled)
-        rows = both.matches("single", 0)
-        totals += {0: rows.total(), 3: both.matches("single", 3).total()}
-        rows += both.matches("multi", 0)
+        matchers = Both(crowded(examples.values(), random).finish(), compiled)
+        rows = matchers.matches("single", 0)
+        totals += {0: rows.total(), 3: matchers.matches("single", 3).total()}
+        rows += matchers.matches("multi", 0)
         skeletons |= {examples[row[0]].skeleton for row in rows}
     assert skeletons == SKELETONS
     assert 0 < totals[3] < totals[0]
@@ -237,52 +237,52 @@ def test_every_skeleton_in_crowded_e_graphs() -> None:
 # --- pairs ---
 
 
-def paired(made: PatternEGraph, rule: Rule, wrong: str) -> tuple[int, ...]:
+def paired(writer: PatternEGraph, rule: Rule, wrong: str) -> tuple[int, ...]:
     """Write an instance of a rule's two sources; return their classes.
 
     Args:
         wrong: "" for nothing, a variable that is another class in the second source, or "root".
     """
     names = dict.fromkeys(name for source in rule.sources for name in leaf_variables(source))
-    leaves = {name: made.leaf() for name in names}
-    first = made.instance(rule.sources[0], rule, leaves)
+    leaves = {name: writer.leaf() for name in names}
+    first = writer.instance(rule.sources[0], rule, leaves)
     if wrong in leaves:
-        leaves[wrong] = made.leaf()
+        leaves[wrong] = writer.leaf()
     owners = {0: first[0].owner} if wrong == "root" else {}
-    second = made.instance(rule.sources[1], rule, leaves, owners=owners)
+    second = writer.instance(rule.sources[1], rule, leaves, owners=owners)
     return (first[0].owner, second[0].owner)
 
 
 @pytest.mark.parametrize("group", COMPILED.joins, ids=lambda group: f"join{group.id}")
 def test_pairs_of_every_join(group: JoinGroup) -> None:
     random = Random(group.id)
-    rules = [COMPILED.rule(number).rule for number in group.rules]
-    made = PatternEGraph(random)
-    exact, near = [], []
-    for number, rule in enumerate(rules, start=1):
+    rules = [COMPILED.rule(rule_id).rule for rule_id in group.rules]
+    writer = PatternEGraph(random)
+    exact, near_misses = [], []
+    for rule_id, rule in enumerate(rules, start=1):
         first, second = (set(leaf_variables(source)) for source in rule.sources)
-        exact.append((number, paired(made, rule, "")))
-        near += [(number, paired(made, rule, wrong)) for wrong in sorted(first & second)]
-        near.append((number, paired(made, rule, "root")))
-    both = Both(made.finish(), CompiledRules(rules))
-    found = {row[:2] for row in both.pairs(0)}
-    assert found.issuperset(exact)
-    assert found.isdisjoint(near)
+        exact.append((rule_id, paired(writer, rule, "")))
+        near_misses += [(rule_id, paired(writer, rule, wrong)) for wrong in sorted(first & second)]
+        near_misses.append((rule_id, paired(writer, rule, "root")))
+    matchers = Both(writer.finish(), CompiledRules(rules))
+    rows = {row[:2] for row in matchers.pairs(0)}
+    assert rows.issuperset(exact)
+    assert rows.isdisjoint(near_misses)
 
 
 @pytest.mark.parametrize("group", COMPILED.joins, ids=lambda group: f"join{group.id}")
 def test_pairs_in_crowded_e_graphs(group: JoinGroup) -> None:
     random = Random(group.id)
-    rules = [COMPILED.rule(number).rule for number in group.rules]
-    made = PatternEGraph(random)
-    below = [made.leaf() for _ in range(2)]
+    rules = [COMPILED.rule(rule_id).rule for rule_id in group.rules]
+    writer = PatternEGraph(random)
+    below = [writer.leaf() for _ in range(2)]
     for rule in rules:
         for source in rule.sources * max(2, 16 // len(rules)):
             leaves = {name: random.choice(below) for name in leaf_variables(source)}
-            owners = {0: random.choice(made.classes)} if random.random() < 0.3 else {}
-            for node in made.instance(source, rule, leaves, owners=owners):
-                made.stamp(node, random.randrange(4))
-    both = Both(made.finish(), CompiledRules(rules))
-    every, newer = both.pairs(0), both.pairs(3)
+            owners = {0: random.choice(writer.classes)} if random.random() < 0.3 else {}
+            for node in writer.instance(source, rule, leaves, owners=owners):
+                writer.stamp(node, random.randrange(4))
+    matchers = Both(writer.finish(), CompiledRules(rules))
+    every, newer = matchers.pairs(0), matchers.pairs(3)
     assert len({row[0] for row in every}) > len(rules) // 2
     assert 0 < newer.total() < every.total()

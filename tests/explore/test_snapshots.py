@@ -72,7 +72,7 @@ def search_of(compiled: CompiledRules) -> str:
 def generated(case: str) -> str:
     """Return all queries of a case, each under a comment with its rules."""
     compiled = CompiledRules(parse_rules(CASES[case], f"{case}.rules"))
-    names = ", ".join(each.rule.name for each in compiled.rules)
+    names = ", ".join(rule.rule.name for rule in compiled.rules)
     texts = [f"-- of the rules {names}\n{search_of(compiled)};\n"]
     for group in compiled.joins:
         names = ", ".join(compiled.rules[number - 1].rule.name for number in group.rules)
@@ -123,12 +123,12 @@ def test_what_only_later_leaves_join_is_multiplied_for_no_two_branches() -> None
         (rule twice (law "none") (unsound)
           (from (add (mul ?a ?b) (mul (add ?a ?b) ?c))) (to ?c))
     """
-    needed = """
+    expected = """
         (rule products (law "a·b + c·d = c·d + a·b")
           (from (add (mul ?a ?b) (mul ?c ?d))) (to (add (mul ?c ?d) (mul ?a ?b))))
     """
     shared = [
         search_of(CompiledRules(parse_rules(rules, "test.rules"))).count("AS MATERIALIZED")
-        for rules in (text, text + needed)
+        for rules in (text, text + expected)
     ]
     assert shared == [0, 1]

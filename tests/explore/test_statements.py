@@ -1,4 +1,4 @@
-"""The budget of an iteration on BERT is its number of statements: each costs about a millisecond.
+"""The budget of an iteration on BERT is its count of statements: each costs about a millisecond.
 
 A budget is what is needed today, to be lowered when less is: a statement more has to be worth it.
 """
@@ -44,11 +44,11 @@ def test_berts_iterations_keep_to_their_budget(
 ) -> None:
     egraph = EGraph.create(MODELS["bert"]())
     loading = egraph.database.statements
-    found = explore(egraph, rules(), ExplorationOptions(15, k_multi, multi_schedule="first"))
-    around = egraph.database.statements - loading - found.statements
+    exploration = explore(egraph, rules(), ExplorationOptions(15, k_multi, multi_schedule="first"))
+    around = egraph.database.statements - loading - exploration.statements
     egraph.close()
-    assert found.stop_reason == "saturated"
-    statements = tuple(entry.statements for entry in found.log)
+    assert exploration.stop_reason == "saturated"
+    statements = tuple(entry.statements for entry in exploration.log)
     assert len(statements) == len(budget.per_iteration)
     over = [
         f"iteration {number}: {count} statements, budget {most}"

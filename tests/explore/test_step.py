@@ -41,11 +41,11 @@ def test_two_models_interleaved_are_what_they_are_apart() -> None:
     first = begin_world(EGraph.create(models[0]), taso_rules())
     second = begin_world(first.egraph.beside(models[1], "second"), first.rules)
     running = [steps(world) for world in (first, second)]
-    found: list[list[tuple[Delta, int]]] = [[], []]
-    while running_now := [i for i in (0, 1) if len(found[i]) < len(expected[i])]:
+    deltas: list[list[tuple[Delta, int]]] = [[], []]
+    while running_now := [i for i in (0, 1) if len(deltas[i]) < len(expected[i])]:
         for number in running_now:
-            found[number].append(next(running[number]))
-    assert found == expected
+            deltas[number].append(next(running[number]))
+    assert deltas == expected
     for world, other in zip((first, second), apart, strict=True):
         world.flush()
         other.flush()

@@ -32,24 +32,24 @@ in_main_thread = pytest.mark.skipif(
 )
 
 
-def assert_whole(egraph: EGraph, found: Exploration, cycle_filter: str = "efficient") -> None:
-    """Fail unless the tables are sound, agree with what was told, and give the original graph."""
+def assert_whole(egraph: EGraph, exploration: Exploration, cycle_filter: str = "efficient") -> None:
+    """Fail unless the tables are sound, agree with what was reported, and give the original graph."""
     assert_invariants(egraph, cycle_filter)
     logged = dict(
         egraph.connection.execute(
             "SELECT iteration, sum(matches) FROM match_log GROUP BY 1"
         ).fetchall()
     )
-    assert logged == {entry.iteration: entry.matches for entry in found.log if entry.matches}
+    assert logged == {entry.iteration: entry.matches for entry in exploration.log if entry.matches}
     ((unions,),) = egraph.connection.execute("SELECT count(*) FROM union_log").fetchall()
-    assert unions == sum(entry.unions for entry in found.log)
+    assert unions == sum(entry.unions for entry in exploration.log)
     ((last,),) = egraph.connection.execute("SELECT max(iteration) FROM enode").fetchall()
-    assert last <= found.iterations <= len(found.log)
+    assert last <= exploration.iterations <= len(exploration.log)
     inputs, weights = random_inputs(egraph.graph, 3), seeded_weights(egraph.graph, 3)
-    wanted = evaluate_graph(egraph.graph, inputs, weights)
+    expected = evaluate_graph(egraph.graph, inputs, weights)
     for graph in (original_graph(egraph), cheapest_graph(egraph)):
         for name, value in evaluate_graph(graph, inputs, weights).items():
-            assert value == pytest.approx(wanted[name], rel=1e-9, abs=1e-9)
+            assert value == pytest.approx(expected[name], rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def test_a_cartesian_rule_does_not_exceed_the_node_limit(limit: int, cycle_filte
     graph = separate_sums(6)  # 12 inputs, 6 sums, 2 tuples; 15 pairs of sums give 6 e-nodes each
     egraph = EGraph.create(graph)
     limits = ExplorationOptions(2, node_limit=limit, cycle_filter=cycle_filter)
-    found = explore(egraph, example_rules("join-sums"), limits)
+    exploration = explore(egraph, example_rules("join-sums"), limits)
     assert egraph.counts()[0] <= max(limit, 20)
     if limit < 20 + 15 * 6:
-        assert found.stop_reason == "nodes"
-    assert_whole(egraph, found, cycle_filter)
+        assert exploration.stop_reason == "nodes"
+    assert_whole(egraph, exploration, cycle_filter)
 
 
 @pytest.mark.parametrize("limit", [30, 100, 101, 1000])
@@ -76,11 +76,11 @@ def test_the_node_limit_holds_in_every_iteration(limit: int) -> None:
     def progress(entry: IterationReport) -> None:
         sizes.append(egraph.counts()[0])
 
-    found = explore(egraph, REORDER, ExplorationOptions(node_limit=limit), progress=progress)
-    assert found.stop_reason == "nodes"
+    exploration = explore(egraph, REORDER, ExplorationOptions(node_limit=limit), progress=progress)
+    assert exploration.stop_reason == "nodes"
     assert max(sizes) <= limit
     assert max(sizes) > 0.6 * limit  # what fits is built; congruence may take a part of it again
-    assert_whole(egraph, found)
+    assert_whole(egraph, exploration)
 
 
 def test_a_limit_that_is_just_enough_is_not_reached() -> None:
@@ -88,8 +88,8 @@ def test_a_limit_that_is_just_enough_is_not_reached() -> None:
     explore(free, REORDER)
     most = 400  # on the way there are more e-nodes than in the end
     egraph = EGraph.create(sum_of(5))
-    found = explore(egraph, REORDER, ExplorationOptions(node_limit=most))
-    assert found.stop_reason == "saturated"
+    exploration = explore(egraph, REORDER, ExplorationOptions(node_limit=most))
+    assert exploration.stop_reason == "saturated"
     assert same(egraph, free)
 
 
@@ -113,8 +113,10 @@ def test_a_limit_that_makes_batches_but_is_not_reached_changes_nothing() -> None
     graph = build_graph("shuffled", chain.inputs, {}, nodes, outputs)
     large, small = EGraph.create(graph), EGraph.create(graph)
     explore(large, SHUFFLE, ExplorationOptions(1, node_limit=10**6))
-    found = explore(small, SHUFFLE, ExplorationOptions(1, node_limit=100))
-    assert found.log[0].matches > 300  # of at most two e-nodes each: too many to build at once
+    exploration = explore(small, SHUFFLE, ExplorationOptions(1, node_limit=100))
+    assert (
+        exploration.log[0].matches > 300
+    )  # of at most two e-nodes each: too many to build at once
     assert small.counts()[0] < 100
     assert same(large, small)
 
@@ -122,33 +124,39 @@ def test_a_limit_that_makes_batches_but_is_not_reached_changes_nothing() -> None
 def test_the_time_limit() -> None:
     egraph = EGraph.create(sum_of(14))
     started = time.monotonic()
-    found = explore(egraph, REORDER, ExplorationOptions(1000, node_limit=10**9, time_limit_s=1.0))
+    exploration = explore(
+        egraph, REORDER, ExplorationOptions(1000, node_limit=10**9, time_limit_s=1.0)
+    )
     assert 1.0 <= time.monotonic() - started < 20
-    assert found.stop_reason == "time"
-    assert 0 < found.iterations < 1000
-    assert_whole(egraph, found)
+    assert exploration.stop_reason == "time"
+    assert 0 < exploration.iterations < 1000
+    assert_whole(egraph, exploration)
 
 
 def test_no_time_at_all() -> None:
     egraph = EGraph.create(sum_of(14))
-    found = explore(egraph, REORDER, ExplorationOptions(1000, node_limit=10**9, time_limit_s=0.0))
-    assert (found.stop_reason, found.iterations) == ("time", 0)
+    exploration = explore(
+        egraph, REORDER, ExplorationOptions(1000, node_limit=10**9, time_limit_s=0.0)
+    )
+    assert (exploration.stop_reason, exploration.iterations) == ("time", 0)
     assert egraph.counts() == (27, 27)
-    assert_whole(egraph, found)
+    assert_whole(egraph, exploration)
 
 
 def test_time_enough() -> None:
-    found = explore(EGraph.create(sum_of(3)), REORDER, ExplorationOptions(time_limit_s=1000.0))
-    assert found.stop_reason == "saturated"
+    exploration = explore(
+        EGraph.create(sum_of(3)), REORDER, ExplorationOptions(time_limit_s=1000.0)
+    )
+    assert exploration.stop_reason == "saturated"
     assert not any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
 
 
 def test_the_memory_limit() -> None:
     egraph = EGraph.create(sum_of(14), process=ProcessOptions(memory_limit="25MB"))
-    found = explore(egraph, REORDER, NEVER)
-    assert found.stop_reason == "memory"
+    exploration = explore(egraph, REORDER, NEVER)
+    assert exploration.stop_reason == "memory"
     egraph.connection.execute("SET memory_limit = '1GB'")  # the invariants need more than was left
-    assert_whole(egraph, found)
+    assert_whole(egraph, exploration)
 
 
 @in_main_thread
@@ -159,10 +167,10 @@ def test_ctrl_c_between_iterations() -> None:
 
     before = signal.getsignal(signal.SIGINT)
     egraph = EGraph.create(sum_of(9))
-    found = explore(egraph, REORDER, NEVER, progress=progress)
-    assert (found.stop_reason, found.iterations) == ("interrupted", 2)
+    exploration = explore(egraph, REORDER, NEVER, progress=progress)
+    assert (exploration.stop_reason, exploration.iterations) == ("interrupted", 2)
     assert signal.getsignal(signal.SIGINT) is before
-    assert_whole(egraph, found)
+    assert_whole(egraph, exploration)
 
 
 @in_main_thread
@@ -186,18 +194,18 @@ def test_ctrl_c_within_an_iteration() -> None:
             timer.start()  # the iterations after it take much longer than that
 
     egraph = EGraph.create(sum_of(14))
-    found = explore(egraph, REORDER, NEVER, progress=progress)
-    assert found.stop_reason == "interrupted"
-    assert_whole(egraph, found)
+    exploration = explore(egraph, REORDER, NEVER, progress=progress)
+    assert exploration.stop_reason == "interrupted"
+    assert_whole(egraph, exploration)
 
 
 def test_an_exploration_in_another_thread_leaves_signals_alone() -> None:
-    found: list[Exploration] = []
+    explorations: list[Exploration] = []
     egraph = EGraph.create(sum_of(4))
-    thread = threading.Thread(target=lambda: found.append(explore(egraph, REORDER)))
+    thread = threading.Thread(target=lambda: explorations.append(explore(egraph, REORDER)))
     thread.start()
     thread.join()
-    assert found[0].stop_reason == "saturated"
+    assert explorations[0].stop_reason == "saturated"
 
 
 def stop_at(egraph: EGraph, statement: int, stop: Callable[[], Any]) -> None:
@@ -222,25 +230,25 @@ def no_memory() -> None:
 def test_whichever_statement_is_stopped(reason: str) -> None:
     """The e-graph is left as the last complete iteration left it, and can be explored further."""
     limits = ExplorationOptions(3, 2, multi_schedule="first", node_limit=600)
-    reference, ends = EGraph.create(mixed()), []
+    reference, statement_counts = EGraph.create(mixed()), []
     whole = explore(
         reference,
         example_rules(),
         limits,
-        progress=lambda _: ends.append(reference.database.statements),
+        progress=lambda _: statement_counts.append(reference.database.statements),
     )
-    begin = ends[0] - whole.log[0].statements
-    for statement in range(begin, ends[-1], 23):
+    begin = statement_counts[0] - whole.log[0].statements
+    for statement in range(begin, statement_counts[-1], 23):
         egraph = EGraph.create(mixed())
         stop = egraph.database.interrupt if reason == "interrupted" else no_memory
         stop_at(egraph, statement, stop)
-        found = explore(egraph, example_rules(), limits)
-        assert found.stop_reason == reason
-        assert_whole(egraph, found)
+        exploration = explore(egraph, example_rules(), limits)
+        assert exploration.stop_reason == reason
+        assert_whole(egraph, exploration)
         egraph.close()
 
 
-def test_after_an_interrupt_exploration_goes_on_to_the_same_end() -> None:
+def test_exploration_resumed_after_an_interrupt_ends_the_same() -> None:
     whole = EGraph.create(mixed())
     rules = example_rules("swap", "negate", "distribute", "factor", "twice", "same")
     limits = ExplorationOptions(30, node_limit=5000)

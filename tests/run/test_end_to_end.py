@@ -15,9 +15,9 @@ from tests.graphs import f32, shared_matmuls
 
 def test_masks_mask_nothing() -> None:
     feeds = {"x": np.ones(3, np.float32), "padding": np.array([True, False])}
-    found = unmasked(feeds)
-    assert found["x"] is feeds["x"]
-    assert found["padding"].tolist() == [False, False]
+    feeds_unmasked = unmasked(feeds)
+    assert feeds_unmasked["x"] is feeds["x"]
+    assert feeds_unmasked["padding"].tolist() == [False, False]
 
 
 def test_weights_that_have_no_values_are_drawn_and_what_would_be_folded_too() -> None:
@@ -54,20 +54,22 @@ def test_constant_weights_are_drawn_anew_and_sizes_are_not() -> None:
 
 def test_both_graphs_get_the_same_inputs_given_ones_as_they_are() -> None:
     device = FakeDevice()
-    given = {"x": np.full((64, 64), 7.0, np.float32)}
+    own_inputs = {"x": np.full((64, 64), 7.0, np.float32)}
     graph = shared_matmuls()
-    assert time_on_device(device, graph, graph, given, 0) is GAIN
+    assert time_on_device(device, graph, graph, own_inputs, 0) is GAIN
     assert WHOLE_S > 0
-    (((one, other), inputs),) = device.timed
-    assert inputs["x"] is given["x"]
-    assert all(weight.data is not None for each in (one, other) for weight in each.weights.values())
+    (((first, second), inputs),) = device.timed
+    assert inputs["x"] is own_inputs["x"]
+    assert all(
+        weight.data is not None for graph in (first, second) for weight in graph.weights.values()
+    )
 
 
 def test_inputs_that_cannot_be_drawn_are_a_reason() -> None:
     text = TensorType("string", (1,))
     graph = build_graph("words", {"x": text}, {}, [Node("identity", ("x",), ("y",))], ["y"])
     device = FakeDevice()
-    found = time_on_device(device, graph, graph, {}, 0)
-    assert isinstance(found, Unmeasurable)
-    assert "cannot be drawn" in found.reason
+    timing = time_on_device(device, graph, graph, {}, 0)
+    assert isinstance(timing, Unmeasurable)
+    assert "cannot be drawn" in timing.reason
     assert device.timed == []

@@ -66,7 +66,7 @@ def test_former_names_are_understood() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Kitchen(OptionGroup):
-    """A room's options, with one line for each."""
+    """A group's options, with one line for each."""
 
     dough: str = option("yeast", "what rises", choices=("yeast", "soda"))
     oven_s: float = option(60.0, "seconds in the oven", metavar="S")

@@ -27,8 +27,8 @@ from tests.graphs import f32, shared_matmuls, weight
 FLAT = Profile("flat", 1e15, 1e15, 1.0)  # every kernel costs its launch: 1 µs
 
 
-def found(graph: Graph, *, cost_us: float, bound_us: float) -> dict[str, Any]:
-    """Return what a search brings that found a graph."""
+def search_result(graph: Graph, *, cost_us: float, bound_us: float) -> dict[str, Any]:
+    """Return what a search returns with a graph."""
     choice = np.zeros(1, np.int32)
     return {
         "exploration": Exploration("saturated", 1, {}, (), 10, 0.1),
@@ -61,8 +61,8 @@ def one_relu_less() -> Graph:
     return variant([*shared_matmuls().nodes[:3], Node("relu", ("c",), ("y",))])
 
 
-def test_the_cheaper_graph_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    search_finds(monkeypatch, found(one_relu_less(), cost_us=4.0, bound_us=4.0))
+def test_the_cheaper_graph_is_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    search_finds(monkeypatch, search_result(one_relu_less(), cost_us=4.0, bound_us=4.0))
     output = tmp_path / "out.json"
     result = optimize(shared_matmuls(with_data=True), cost_model=FLAT, output=output)
     assert result.cost_before_us == pytest.approx(5.0, rel=1e-3)
@@ -77,10 +77,10 @@ def test_the_cheaper_graph_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert set(result.seconds) == phases
 
 
-def test_a_graph_that_costs_more_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_that_costs_more_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     worse = variant([*shared_matmuls().nodes, Node("neg", ("y",), ("n",))])
     worse = build_graph("w", worse.inputs, worse.weights, worse.nodes, ["n"])
-    search_finds(monkeypatch, found(worse, cost_us=6.0, bound_us=3.0))
+    search_finds(monkeypatch, search_result(worse, cost_us=6.0, bound_us=3.0))
     result = optimize(shared_matmuls(with_data=True), cost_model=FLAT)
     assert result.cost_after_us == result.cost_before_us
     assert result.graph.count_ops() == shared_matmuls().count_ops()
@@ -93,7 +93,7 @@ def test_a_wrong_graph_is_refused_and_nothing_is_written(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     wrong = variant([Node("add", ("w1", "w2"), ("s",)), Node("matmul", ("x", "s"), ("y",))])
-    search_finds(monkeypatch, found(wrong, cost_us=1.0, bound_us=1.0))
+    search_finds(monkeypatch, search_result(wrong, cost_us=1.0, bound_us=1.0))
     output = tmp_path / "out.json"
     with pytest.raises(VerificationError, match="output 'y'"):
         optimize(
@@ -122,7 +122,7 @@ def test_weights_are_folded_in_what_is_written(
             Node("relu", ("c",), ("y",)),
         ]
     )
-    search_finds(monkeypatch, found(merged, cost_us=4.0, bound_us=4.0))
+    search_finds(monkeypatch, search_result(merged, cost_us=4.0, bound_us=4.0))
     output = tmp_path / "out.onnx"
     pytest.importorskip("onnx")
     result = optimize(shared_matmuls(with_data=True), cost_model=FLAT, output=output)
@@ -152,7 +152,7 @@ def test_alike_weights_are_checked_in_onnxruntime_with_random_ones(
         [loaded.nodes[0], Node("relu", loaded.nodes[0].outputs, ("c",))],
         ["c"],
     )
-    search_finds(monkeypatch, found(cheaper, cost_us=2.0, bound_us=2.0))
+    search_finds(monkeypatch, search_result(cheaper, cost_us=2.0, bound_us=2.0))
     result = optimize(tmp_path / "m.onnx", cost_model=FLAT)
     checks = [check.check for check in result.verification.outputs if check.proves_something]
     assert "onnxruntime, random weights" in checks
@@ -211,11 +211,11 @@ def test_every_extractor_and_filter(extractor: str, cycle_filter: str) -> None:
 def test_only_and_skip_choose_rules() -> None:
     graph = shared_matmuls()
     every = optimize(graph, Options.of(cost="tensat_t4"))
-    used = next(iter(every.rules_used))
-    without = optimize(graph, Options.of(cost="tensat_t4", skip=(used,)))
-    assert used not in without.rules
-    alone = optimize(graph, Options.of(cost="tensat_t4", only=(used,)))
-    assert list(alone.rules) == [used]
+    rule_name = next(iter(every.rules_used))
+    without = optimize(graph, Options.of(cost="tensat_t4", skip=(rule_name,)))
+    assert rule_name not in without.rules
+    alone = optimize(graph, Options.of(cost="tensat_t4", only=(rule_name,)))
+    assert list(alone.rules) == [rule_name]
 
 
 def test_the_node_limit_holds() -> None:

@@ -1,4 +1,4 @@
-"""The e-graph to work with by hand: made, explored, asked, extracted from, opened again."""
+"""The e-graph to work with by hand: made, explored, queried, extracted from, opened again."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ def rule(name: str, source: str, target: str, where: str = "") -> Rule:
     """Return a rule of one source."""
     conditions = f"(where {where})" if where else ""
     text = f'(rule {name} (law "{name}") (from {source}) (to {target}) {conditions})'
-    (found,) = parse_rules(text, "example")
-    return found
+    (parsed,) = parse_rules(text, "example")
+    return parsed
 
 
 COMMUTES = rule("sum-turned-round", "(add ?x ?y)", "(add ?y ?x)")

@@ -1,4 +1,4 @@
-"""TASO's 139 rules, each with the condition that mends it, as the reference facts state it in words."""
+"""TASO's 139 rules, each with the condition that repairs it, as the reference facts have it in words."""
 
 from __future__ import annotations
 

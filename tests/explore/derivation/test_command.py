@@ -65,9 +65,9 @@ def test_the_rules_that_ship_are_the_laws_by_default(
 
 def test_json(rules: str, laws: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules", "derive", rules, "--rules", laws, "--json"]) == 4
-    found = json.loads(capsys.readouterr().out)
-    assert (found["derived"], found["not_derived"]) == (1, ["factored"])
-    rotated, factored = found["rules"]
+    content = json.loads(capsys.readouterr().out)
+    assert (content["derived"], content["not_derived"]) == (1, ["factored"])
+    rotated, factored = content["rules"]
     assert rotated["rule"] == "rotated"
     assert rotated["derived"]
     assert rotated["e_nodes"] > 0

@@ -21,24 +21,32 @@ def generic(of: Rule, count: int = 4) -> list[Configuration]:
     return generic_configurations(of, count, SeededChoices(of.name))
 
 
-def test_pattern_says_which_sizes_are_equal() -> None:
+def test_pattern_shows_which_sizes_are_equal() -> None:
     types = [TensorType("float32", shape) for shape in [(7, 1, 5), (5, 7), ()]]
     assert pattern(Configuration((), tuple(types), ())) == ((2, 1, 3), (3, 2), ())
 
 
 def test_no_two_are_of_one_pattern_and_the_first_has_no_size_of_one() -> None:
-    found = generic(COMMUTES)
-    assert len(found) == 4
-    assert len({pattern(each) for each in found}) == 4
-    assert all(size != 1 for kind in found[0].var_types for size in kind.shape)
-    assert any(size == 1 for each in found for kind in each.var_types for size in kind.shape)
+    configurations = generic(COMMUTES)
+    assert len(configurations) == 4
+    assert len({pattern(configuration) for configuration in configurations}) == 4
+    assert all(size != 1 for kind in configurations[0].var_types for size in kind.shape)
+    assert any(
+        size == 1
+        for configuration in configurations
+        for kind in configuration.var_types
+        for size in kind.shape
+    )
 
 
 def test_rules_that_ship_have_some_and_apply_to_them() -> None:
     for law in load_rules([resource_dir("rules") / "matmul.rules"])[::4]:
-        found = generic(law.everywhere)
-        assert found, law.name
-        assert all(each.instantiate(law.everywhere) is not None for each in found)
+        configurations = generic(law.everywhere)
+        assert configurations, law.name
+        assert all(
+            configuration.instantiate(law.everywhere) is not None
+            for configuration in configurations
+        )
 
 
 def test_the_same_seed_gives_the_same() -> None:

@@ -23,31 +23,31 @@ SIGN = rule(
 
 
 def test_a_rule_is_derived_from_laws_that_prove_it() -> None:
-    found = derive_rule(ROTATES, [COMMUTES, ASSOCIATES])
-    assert found.derived
-    assert found.reason == found.where == ""
-    assert (found.rule, found.law) == (ROTATES.name, ROTATES.law)
-    assert found.configurations == Effort().configurations
-    assert found.iterations >= 1
-    assert found.e_nodes > 5 * found.configurations
+    derivation = derive_rule(ROTATES, [COMMUTES, ASSOCIATES])
+    assert derivation.derived
+    assert derivation.reason == derivation.where == ""
+    assert (derivation.rule, derivation.law) == (ROTATES.name, ROTATES.law)
+    assert derivation.configurations == Effort().configurations
+    assert derivation.iterations >= 1
+    assert derivation.e_nodes > 5 * derivation.configurations
 
 
 def test_a_rule_is_not_derived_from_laws_that_do_not_prove_it() -> None:
-    found = derive_rule(ROTATES, [COMMUTES])
-    assert not found.derived
-    assert found.reason == "the laws have nothing left to add"
-    assert found.where.startswith("a ")
+    derivation = derive_rule(ROTATES, [COMMUTES])
+    assert not derivation.derived
+    assert derivation.reason == "the laws have nothing left to add"
+    assert derivation.where.startswith("a ")
 
 
 def test_two_spellings_of_one_term_are_equal_before_anything_is_explored() -> None:
-    found = derive_rule(rule("same", "(add ?x ?y)", "(add ?x ?y)"), [])
-    assert (found.derived, found.iterations) == (True, 0)
+    derivation = derive_rule(rule("same", "(add ?x ?y)", "(add ?x ?y)"), [])
+    assert (derivation.derived, derivation.iterations) == (True, 0)
 
 
-def test_laws_are_taken_where_rewriting_does_not_pay() -> None:
+def test_laws_are_applied_where_rewriting_does_not_pay() -> None:
     (never,) = (replace(COMMUTES, worth=rule("n", "(add ?x ?y)", "?x", "(< 1 0)").conditions),)
     assert not derive_rule(COMMUTES, [never]).derived
-    assert [each.derived for each in derive_rules([COMMUTES], [never])] == [True]
+    assert [derivation.derived for derivation in derive_rules([COMMUTES], [never])] == [True]
 
 
 @pytest.mark.parametrize(
@@ -63,32 +63,34 @@ def test_laws_are_taken_where_rewriting_does_not_pay() -> None:
     ],
 )
 def test_shipped_rules_prove(name: str) -> None:
-    found = derive_rule(TASO[name], SHIPPED)
-    assert found.derived, (found.reason, found.where)
+    derivation = derive_rule(TASO[name], SHIPPED)
+    assert derivation.derived, (derivation.reason, derivation.where)
 
 
 def test_what_changes_a_shape_is_not_derived() -> None:
-    found = derive_rule(TASO["taso-067"], SHIPPED)
-    assert not found.derived
-    assert found.reason.startswith("wrong: ")
-    assert "'taso-067' replaces" in found.reason
+    derivation = derive_rule(TASO["taso-067"], SHIPPED)
+    assert not derivation.derived
+    assert derivation.reason.startswith("wrong: ")
+    assert "'taso-067' replaces" in derivation.reason
 
 
-def test_what_holds_without_groups_only_is_not_derived() -> None:
-    found = derive_rule(TASO["taso-091"], SHIPPED, Effort(iterations=4, e_nodes=1_000))
-    assert not found.derived
-    assert found.where
+def test_a_law_that_is_true_without_groups_only_is_not_derived() -> None:
+    derivation = derive_rule(TASO["taso-091"], SHIPPED, Effort(iterations=4, e_nodes=1_000))
+    assert not derivation.derived
+    assert derivation.where
 
 
 def test_a_law_that_is_false_is_not_derived() -> None:
-    found = derive_rule(rule("false", "(sub ?x ?y)", "(sub ?y ?x)"), SHIPPED, Effort(iterations=3))
-    assert not found.derived
+    derivation = derive_rule(
+        rule("false", "(sub ?x ?y)", "(sub ?y ?x)"), SHIPPED, Effort(iterations=3)
+    )
+    assert not derivation.derived
 
 
 def test_operands_that_do_not_exist_prove_nothing() -> None:
-    found = derive_rule(rule("never", "(relu ?x)", "?x", "(< (rank ?x) 0)"), [])
-    assert not found.derived
-    assert found.reason == "no operands were found that satisfy its sources and conditions"
+    derivation = derive_rule(rule("never", "(relu ?x)", "?x", "(< (rank ?x) 0)"), [])
+    assert not derivation.derived
+    assert derivation.reason == "no operands were found that satisfy its sources and conditions"
 
 
 @pytest.mark.parametrize(
@@ -100,10 +102,10 @@ def test_operands_that_do_not_exist_prove_nothing() -> None:
     ],
 )
 def test_limits_end_the_attempt_and_are_named(effort: Effort, reason: str) -> None:
-    found = derive_rule(SIGN, [GROWS], effort)
-    assert not found.derived
-    assert found.reason == reason
-    assert found.e_nodes <= effort.e_nodes
+    derivation = derive_rule(SIGN, [GROWS], effort)
+    assert not derivation.derived
+    assert derivation.reason == reason
+    assert derivation.e_nodes <= effort.e_nodes
 
 
 def test_operands_that_did_not_fit_beside_others_get_an_e_graph_of_their_own() -> None:

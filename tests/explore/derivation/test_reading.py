@@ -31,19 +31,19 @@ def marked(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_rule_that_is_marked_is_mended_where_a_condition_does_it(marked: Path) -> None:
+def test_a_rule_that_is_marked_is_repaired_where_a_condition_suffices(marked: Path) -> None:
     right, joined, hopeless, with_attribute = read_subjects(marked)
     stand = {rule.name: rule for rule in load_rules([marked])}
-    for each in (right, hopeless, with_attribute):
-        assert each.condition == ""
-        assert each.rule.conditions == stand[each.rule.name].conditions
+    for subject in (right, hopeless, with_attribute):
+        assert subject.condition == ""
+        assert subject.rule.conditions == stand[subject.rule.name].conditions
     assert joined.condition == "(= (dim ?a 1) (dim ?b 1))"
     added = joined.rule.conditions[len(stand["joined-sums"].conditions) :]
-    assert [expr_text(each) for each in added] == [joined.condition]
+    assert [expr_text(subject) for subject in added] == [joined.condition]
 
 
 def test_names_choose(marked: Path) -> None:
-    assert [each.rule.name for each in read_subjects(marked, ["right"])] == ["right"]
+    assert [subject.rule.name for subject in read_subjects(marked, ["right"])] == ["right"]
     with pytest.raises(UsageError, match="did you mean 'hopeless'"):
         read_subjects(marked, ["hopless"])
 

@@ -1,4 +1,4 @@
-"""Both sides of a rule as a graph: they compute what the rule says."""
+"""Both sides of a rule as a graph: they compute what the rule claims."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SHAPES_OF_RULES = [
 @pytest.mark.parametrize("law", SHAPES_OF_RULES, ids=lambda law: law.name)
 def test_both_sides_have_equal_values(law: Rule) -> None:
     law = law.everywhere
-    found = generic_configurations(law, 3, SeededChoices(law.name))
-    sides = both_sides(law, found)
-    assert len(sides.pairs) == len(found)
+    configurations = generic_configurations(law, 3, SeededChoices(law.name))
+    sides = both_sides(law, configurations)
+    assert len(sides.pairs) == len(configurations)
     generator = np.random.default_rng(0)
     inputs = {
         name: generator.integers(-4, 5, size=kind.shape).astype("float32")
@@ -46,8 +46,8 @@ def test_both_sides_have_equal_values(law: Rule) -> None:
 
 
 def test_configurations_share_no_input() -> None:
-    found = generic_configurations(COMMUTES, 2, SeededChoices(0))
-    sides = both_sides(COMMUTES, found)
+    configurations = generic_configurations(COMMUTES, 2, SeededChoices(0))
+    sides = both_sides(COMMUTES, configurations)
     assert list(sides.graph.inputs) == ["0.x", "0.y", "1.x", "1.y"]
     assert [node.op for node in sides.graph.nodes] == ["add"] * 4
 

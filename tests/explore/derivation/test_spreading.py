@@ -32,13 +32,13 @@ def configuration(of: Rule, *shapes: tuple[int, ...]) -> Configuration:
     for node in source_nodes(of):
         written = {name: value.value for name, value in node.attrs if isinstance(value, Literal)}
         symbols.append((node.op, get_operator(node.op).normalize(written)))
-    found = retyped(of, symbols, tuple(TensorType("float32", shape) for shape in shapes))
-    assert found is not None
-    return found
+    result = retyped(of, symbols, tuple(TensorType("float32", shape) for shape in shapes))
+    assert result is not None
+    return result
 
 
-def shapes(found: Configuration) -> list[tuple[int, ...]]:
-    return [kind.shape for kind in found.var_types]
+def shapes(operands: Configuration) -> list[tuple[int, ...]]:
+    return [kind.shape for kind in operands.var_types]
 
 
 def test_a_product_keeps_only_its_inner_sizes_equal() -> None:
@@ -97,5 +97,5 @@ def test_the_rule_applies_after_as_it_did_before(law: Rule) -> None:
     assert tried, "too few operands that the rule applies to"
 
 
-def _distinct(found: Configuration) -> int:
-    return len({size for shape in shapes(found) for size in shape})
+def _distinct(operands: Configuration) -> int:
+    return len({size for shape in shapes(operands) for size in shape})

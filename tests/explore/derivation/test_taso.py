@@ -23,17 +23,17 @@ SHIPPED = [law.everywhere for law in load_rules()]
 
 @pytest.mark.parametrize("number", SAMPLE)
 def test_a_sound_rule_of_tasos_is_derived(number: int) -> None:
-    found = derive_rule(conditional_taso_rules()[number], SHIPPED)
-    assert found.derived, (found.reason, found.where)
+    derivation = derive_rule(conditional_taso_rules()[number], SHIPPED)
+    assert derivation.derived, (derivation.reason, derivation.where)
 
 
 def test_every_unsound_rule_has_one_condition_more_than_it_had() -> None:
-    mended = conditional_taso_rules()
-    changed = [
+    conditional_rules = conditional_taso_rules()
+    names = [
         new.name
-        for old, new in zip(taso_rules(), mended, strict=True)
+        for old, new in zip(taso_rules(), conditional_rules, strict=True)
         if len(new.conditions) > len(old.conditions)
     ]
-    assert changed == [rule.name for rule in taso_rules() if rule.unsound]
-    assert len(changed) == 37
-    assert not any(rule.unsound for rule in mended)
+    assert names == [rule.name for rule in taso_rules() if rule.unsound]
+    assert len(names) == 37
+    assert not any(rule.unsound for rule in conditional_rules)

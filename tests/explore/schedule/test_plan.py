@@ -95,17 +95,17 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
         assert "\n" not in str(error)
 
 
-def carried_out(text: str, left: Mapping[str, int]) -> str:
+def carried_out(text: str, additions: Mapping[str, int]) -> str:
     """Return the steps of a schedule as letters; each ruleset adds something so often."""
-    rest, steps = dict(left), ""
-    names = sorted(rest)
+    remainder, steps = dict(additions), ""
+    names = sorted(remainder)
     schedule = Schedule(parse_schedule(text), lambda name: frozenset({names.index(name)}))
     while (rules := schedule.rules) is not None:
         step = "".join(names[rule] for rule in sorted(rules))
         steps += f"{step} "
-        has_added = any(rest[name] > 0 for name in step)
+        has_added = any(remainder[name] > 0 for name in step)
         for name in step:
-            rest[name] -= 1
+            remainder[name] -= 1
         schedule.note(has_added)
     return steps.strip()
 
@@ -154,6 +154,6 @@ def test_a_ruleset_that_does_not_exist_names_the_nearest() -> None:
 
 def test_each_file_that_ships_is_a_ruleset() -> None:
     rules = load_rules()
-    named = rules_by_ruleset(rules)
-    assert {rule.family for rule in rules} <= named.keys()
-    assert len(named["all"]) == len(rules) == len(named["single"]) + len(named["multi"])
+    rulesets = rules_by_ruleset(rules)
+    assert {rule.family for rule in rules} <= rulesets.keys()
+    assert len(rulesets["all"]) == len(rules) == len(rulesets["single"]) + len(rulesets["multi"])

@@ -46,17 +46,17 @@ def test_the_iteration_that_starves_single_pattern_rules_is_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = 60
-    egraph, found = explored(limit, path=tmp_path / "run.duckdb")
+    egraph, exploration = explored(limit, path=tmp_path / "run.duckdb")
     assert is_scarce(egraph)
     assert_invariants(egraph)
     monkeypatch.setattr(saturation, "multi_budget", scarce_budget)
-    other, as_found = explored(limit)
+    other, repeated = explored(limit)
     assert same(egraph, other)
-    assert [entry.e_nodes for entry in found.log] == [entry.e_nodes for entry in as_found.log]
-    assert [entry.matches for entry in found.log] == [entry.matches for entry in as_found.log]
+    assert [entry.e_nodes for entry in exploration.log] == [entry.e_nodes for entry in repeated.log]
+    assert [entry.matches for entry in exploration.log] == [entry.matches for entry in repeated.log]
 
 
-def test_an_interrupt_is_heard_while_an_iteration_is_undone_to_be_done_again(
+def test_an_interrupt_is_noticed_while_an_iteration_is_undone_to_be_done_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     egraph = EGraph.create(separate_sums(6))
@@ -75,22 +75,22 @@ def test_an_interrupt_is_heard_while_an_iteration_is_undone_to_be_done_again(
 
 @pytest.mark.parametrize("limit", [300, 10_000])
 def test_nothing_is_done_again_where_all_fits(limit: int, tmp_path: Path) -> None:
-    egraph, found = explored(limit, path=tmp_path / "run.duckdb")
-    assert found.stop_reason == "saturated"
+    egraph, exploration = explored(limit, path=tmp_path / "run.duckdb")
+    assert exploration.stop_reason == "saturated"
     assert not is_scarce(egraph)
 
 
 def test_nothing_is_done_again_where_only_multi_pattern_rules_are_cut_short(tmp_path: Path) -> None:
-    egraph, found = explored(80, example_rules("join-sums"), tmp_path / "run.duckdb")
-    assert found.stop_reason == "nodes"
+    egraph, exploration = explored(80, example_rules("join-sums"), tmp_path / "run.duckdb")
+    assert exploration.stop_reason == "nodes"
     assert not is_scarce(egraph)
 
 
 def test_multi_pattern_rules_that_have_had_their_budget_do_not_hold_up_the_others() -> None:
     """Else each of many iterations would take a part of what is left, and never an end."""
-    egraph, found = explored(60, multi_iterations=20)
-    assert found.stop_reason == "nodes"
-    assert len(found.log) < 5
+    egraph, exploration = explored(60, multi_iterations=20)
+    assert exploration.stop_reason == "nodes"
+    assert len(exploration.log) < 5
     assert egraph.counts()[0] < 60
 
 

@@ -39,9 +39,9 @@ def test_only_the_rulesets_of_a_step_take_part_in_it() -> None:
     rows = egraph.connection.execute(
         "SELECT DISTINCT m.iteration, r.name FROM match_log AS m JOIN rule AS r ON r.id = m.rule"
     ).fetchall()
-    named = rules_by_ruleset(example_rules())
+    rulesets = rules_by_ruleset(example_rules())
     for iteration, rule in rows:
-        assert rule in named["multi" if iteration == 3 else "single"]
+        assert rule in rulesets["multi" if iteration == 3 else "single"]
     assert {iteration for iteration, _ in rows} == {1, 2, 3}
 
 
@@ -91,7 +91,7 @@ def test_a_run_names_the_nearest_ruleset_before_it_makes_anything(tmp_path: Path
     assert not db.exists()
 
 
-def test_a_run_is_told_to_have_carried_out_its_schedule() -> None:
+def test_a_run_reports_that_its_schedule_is_carried_out() -> None:
     options = Options.of(schedule="saturate(fusion + identity)", allow_unsound=True)
     result = optimize(mixed(), options)
     assert result.stop_reason == "schedule"

@@ -27,7 +27,7 @@ class Forker:
 
     def start(self, argv: Sequence[object], output: Path) -> int:
         """Start ``relational-tensat ARGV``; what it prints goes to a file. Return its process id."""
-        return self._ask({"run": [str(each) for each in argv], "output": str(output)})
+        return self._ask({"run": [str(argument) for argument in argv], "output": str(output)})
 
     def wait(self, pid: int) -> int:
         """Wait for a run; return its exit code, or minus the signal that ended it."""

@@ -1,4 +1,4 @@
-"""What a database says, as far as two runs of the same must say the same."""
+"""What a database holds, as far as two runs of the same model must agree."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def dump_file(path: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 def _rows(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[Any, ...]]:
     columns = [name for name, *_ in connection.execute(f"DESCRIBE {table}").fetchall()]
-    kept = ", ".join(name for name in columns if name not in _MEASURED)
-    return sorted(connection.execute(f"SELECT {kept} FROM {table}").fetchall(), key=repr)
+    kept_columns = ", ".join(name for name in columns if name not in _MEASURED)
+    return sorted(connection.execute(f"SELECT {kept_columns} FROM {table}").fetchall(), key=repr)

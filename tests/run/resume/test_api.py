@@ -27,7 +27,7 @@ class Killed(BaseException):
 
 
 class Dies(Silent):
-    """Progress that ends the run when it has been told of so many things."""
+    """Progress that ends the run after so many reports."""
 
     def __init__(self, events: int) -> None:
         self.left = events
@@ -100,45 +100,45 @@ def model(tmp_path: Path) -> Model:
 EXPLORING = 6
 
 
-def test_whatever_it_was_told_last_it_ends_as_if_nothing_had_happened(model: Model) -> None:
+def test_a_run_stopped_after_any_report_is_resumed_to_the_same_end(model: Model) -> None:
     whole = model.options.replace(db=model.folder / "whole.duckdb")
     expected = optimize(model.path, whole, output=model.output)
     written = model.output.read_text()
     rows = dump_file(model.folder / "whole.duckdb")
     assert [entry.final for entry in expected.extractions].count(False) > 1
-    seen = set()
+    reports = set()
     for events in range(EXPLORING - 2, 40, 2):
         model.output.unlink(missing_ok=True)
         if not model.die(events):
             break
-        found = resume(model.db)
-        seen.add(found.resumed_after)
+        result = resume(model.db)
+        reports.add(result.resumed_after)
         assert dump_file(model.db) == rows
         assert model.output.read_text() == written
-        assert found.stop_reason == expected.stop_reason
-        assert found.cost_after_us == expected.cost_after_us
-        assert found.rules_used == expected.rules_used
-        told = [replace(entry, seconds=0.0) for entry in found.extractions]
-        assert told == [replace(entry, seconds=0.0) for entry in expected.extractions]
-    assert len(seen) > 2
+        assert result.stop_reason == expected.stop_reason
+        assert result.cost_after_us == expected.cost_after_us
+        assert result.rules_used == expected.rules_used
+        extractions = [replace(entry, seconds=0.0) for entry in result.extractions]
+        assert extractions == [replace(entry, seconds=0.0) for entry in expected.extractions]
+    assert len(reports) > 2
 
 
-def test_it_says_where_the_run_was(model: Model) -> None:
+def test_it_reports_where_the_run_was(model: Model) -> None:
     assert model.die(EXPLORING)
-    found = resume(model.db)
-    assert found.resumed_after is not None
-    assert found.notes[0].startswith(f"resumed after iteration {found.resumed_after}")
+    result = resume(model.db)
+    assert result.resumed_after is not None
+    assert result.notes[0].startswith(f"resumed after iteration {result.resumed_after}")
     again = resume(model.db)
-    assert again.notes[0].startswith(f"the run had ended ({found.stop_reason})")
-    assert again.cost_after_us == found.cost_after_us
-    assert again.iterations == found.iterations
+    assert again.notes[0].startswith(f"the run had ended ({result.stop_reason})")
+    assert again.cost_after_us == result.cost_after_us
+    assert again.iterations == result.iterations
     assert {name: s.matches for name, s in again.rules.items()} == {
-        name: s.matches for name, s in found.rules.items()
+        name: s.matches for name, s in result.rules.items()
     }
     assert optimize(model.path, model.options.replace(db=None)).resumed_after is None
 
 
-def test_the_result_goes_where_it_was_to_go_or_where_it_is_told_to(
+def test_the_result_is_written_where_it_was_to_go_or_to_the_new_path(
     model: Model, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -169,7 +169,7 @@ def change_profile(model: Model) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (change_rule, "its rules have changed since it began: "),
         (lose_rule, "is gone"),
@@ -177,7 +177,7 @@ def change_profile(model: Model) -> None:
     ],
 )
 def test_what_has_changed_since_is_refused(
-    change: Callable[[Model], None], said: str, model: Model
+    change: Callable[[Model], None], message: str, model: Model
 ) -> None:
     assert model.die(EXPLORING)
     before = dump_file(model.db)
@@ -186,17 +186,17 @@ def test_what_has_changed_since_is_refused(
         InputError, match=f"^{model.db}: the run cannot be resumed: [^\n]*$"
     ) as error:
         resume(model.db)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert dump_file(model.db) == before
 
 
 def test_a_small_model_is_not_needed_any_more(model: Model) -> None:
     assert model.die(EXPLORING)
     model.path.unlink()
-    found = resume(model.db)
-    assert found.verification.ok
-    assert "its model" in found.notes[1]
-    assert "is gone: the run's own copy was used" in found.notes[1]
+    result = resume(model.db)
+    assert result.verification.ok
+    assert "its model" in result.notes[1]
+    assert "is gone: the run's own copy was used" in result.notes[1]
     save_model(shared_matmuls(with_data=True), model.path)
     assert "has changed since it began" in resume(model.db).notes[1]
     with pytest.raises(InputError, match="has changed since it began"):

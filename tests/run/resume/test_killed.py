@@ -1,4 +1,4 @@
-"""Runs that are killed at any moment, by SIGKILL, and taken up again."""
+"""Runs that are killed at any moment, by SIGKILL, and resumed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Runs:
             assert forker.run(self.argv(self.whole), self.whole / "printed") == 0
             seconds.append(time.monotonic() - started)
         self.seconds = min(seconds)
-        self.found = result(self.whole / "printed")
+        self.result = result(self.whole / "printed")
         self.tables = dump_file(self.whole / "run.duckdb")
 
     def folder(self, name: str) -> Path:
@@ -65,24 +65,24 @@ class Runs:
                 folder.mkdir()
 
     def resume(self, folder: Path) -> int:
-        """Take up the run of a folder; return the exit code."""
+        """Resume the run of a folder; return the exit code."""
         argv = ["run", "--resume", folder / "run.duckdb", "--json", "--quiet"]
         return self.forker.run(argv, folder / "printed")
 
 
 def result(printed: Path) -> dict[str, Any]:
     """Return the object that a run has printed last."""
-    found: dict[str, Any] = json.loads(printed.read_text().splitlines()[-1])
-    return found
+    content: dict[str, Any] = json.loads(printed.read_text().splitlines()[-1])
+    return content
 
 
-def told_iterations(printed: Path) -> int:
-    """Return how many iterations a run has told of as complete."""
+def reported_iterations(printed: Path) -> int:
+    """Return how many iterations a run has reported as complete."""
     lines = printed.read_text().split("\n")[:-1]  # the last line may be half a line
     return sum(json.loads(line)["event"] == "iteration" for line in lines)
 
 
-def kept_iterations(database: Path) -> list[tuple[Any, ...]] | None:
+def stored_iterations(database: Path) -> list[tuple[Any, ...]] | None:
     """Return the complete iterations that a killed run's database holds; None if nothing is in it."""
     try:
         return dump_file(database)["iteration_log"]
@@ -96,8 +96,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield Runs(forker, tmp_path_factory.mktemp("killed"))
 
 
-def test_a_run_killed_at_any_moment_goes_on_to_the_same_end(runs: Runs) -> None:
-    assert runs.found["iterations"] > 3
+def test_a_run_killed_at_any_moment_is_resumed_to_the_same_end(runs: Runs) -> None:
+    assert runs.result["iterations"] > 3
     draw = random.Random(20)
     outcomes: Counter[str] = Counter()
     for moment in range(MOMENTS):
@@ -108,10 +108,10 @@ def test_a_run_killed_at_any_moment_goes_on_to_the_same_end(runs: Runs) -> None:
     assert sum(outcomes.values()) == MOMENTS
 
 
-def test_a_run_killed_again_and_again_goes_on_to_the_same_end(runs: Runs) -> None:
+def test_a_run_killed_again_and_again_is_resumed_to_the_same_end(runs: Runs) -> None:
     folder = runs.folder("again")
     runs.kill(runs.argv(folder), folder, 0.5)
-    if kept_iterations(folder / "run.duckdb"):
+    if stored_iterations(folder / "run.duckdb"):
         for fraction in (0.3, 0.2, 0.4):
             argv: list[object] = ["run", "--resume", folder / "run.duckdb", "--json-events"]
             runs.kill(argv, folder, fraction)
@@ -119,25 +119,25 @@ def test_a_run_killed_again_and_again_goes_on_to_the_same_end(runs: Runs) -> Non
 
 
 def check_resumed(runs: Runs, folder: Path) -> str:
-    """Take up a killed run; fail unless it ends as the whole run did. Return what it was killed at."""
+    """Resume a killed run; fail unless it ends as the whole run did. Return what it was killed at."""
     database = folder / "run.duckdb"
-    told = told_iterations(folder / "killed")
+    reported_count = reported_iterations(folder / "killed")
     if not database.exists():
-        assert told == 0
+        assert reported_count == 0
         return "loading"
-    kept = kept_iterations(database)
+    stored_log = stored_iterations(database)
     if runs.resume(folder) == 3:
         (line,) = (folder / "printed").read_text().splitlines()
         assert line.endswith("the run was killed before exploration had begun: start it anew")
-        assert told == 0
+        assert reported_count == 0
         return "creating"
-    found = result(folder / "printed")
-    assert kept is not None
-    assert kept == runs.tables["iteration_log"][: len(kept)]
-    assert told <= len(kept) == found["resumed_after"]
+    resumed = result(folder / "printed")
+    assert stored_log is not None
+    assert stored_log == runs.tables["iteration_log"][: len(stored_log)]
+    assert reported_count <= len(stored_log) == resumed["resumed_after"]
     assert dump_file(database) == runs.tables
     assert (folder / "out.json").read_text() == (runs.whole / "out.json").read_text()
     for key in ("cost_before_us", "cost_after_us", "e_nodes", "e_classes", "iterations"):
-        assert found[key] == runs.found[key], key
-    assert found["stop_reason"] == runs.found["stop_reason"]
-    return "exploring" if found["resumed_after"] < found["iterations"] else "afterwards"
+        assert resumed[key] == runs.result[key], key
+    assert resumed["stop_reason"] == runs.result["stop_reason"]
+    return "exploring" if resumed["resumed_after"] < resumed["iterations"] else "afterwards"

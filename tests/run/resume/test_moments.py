@@ -1,4 +1,4 @@
-"""Explorations taken up from what the disk had at a moment: between statements, and in mid-write."""
+"""Explorations resumed from what the disk had at a moment: between statements, and in mid-write."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def explored(
     after: Callable[[int], str | None] | None = None,
     **modes: Any,
 ) -> tuple[Exploration, dict[str, list[tuple[Any, ...]]], int]:
-    """Explore in a file; return how it went, all its rows, and the number of statements."""
+    """Explore in a file; return how it went, all its rows, and the count of statements."""
     egraph = EGraph.create(graph, path)
     execute, count = egraph.database.execute, 0
 
@@ -57,14 +57,14 @@ def explored(
         return execute(*args, **kwargs)
 
     egraph.database.execute = counting  # type: ignore[method-assign]
-    found = explore(egraph, example_rules(), replace(LIMITS, **modes), after=after)
+    exploration = explore(egraph, example_rules(), replace(LIMITS, **modes), after=after)
     rows = dump(egraph.connection)
     egraph.close()
-    return found, rows, count
+    return exploration, rows, count
 
 
 def resumed(graph: Graph, path: Path, **modes: Any) -> tuple[int, dict[str, list[tuple[Any, ...]]]]:
-    """Go on with an exploration; return after which iteration, -1 if it had not begun, and all rows."""
+    """Resume an exploration; return after which iteration, -1 if it had not begun, and all rows."""
     database = Database(path, keep=True)
     start = read_checkpoint(database.connection)
     if start is None:
@@ -91,14 +91,14 @@ def test_between_any_two_statements(modes: dict[str, Any], step: int, tmp_path: 
         if count % step == 0:
             copies.append(copied(tmp_path / "whole.duckdb", tmp_path / f"at{count}"))
 
-    found, rows, _ = explored(mixed(), tmp_path / "whole.duckdb", before, **modes)
-    assert found.iterations > 2
-    seen = set()
+    exploration, rows, _ = explored(mixed(), tmp_path / "whole.duckdb", before, **modes)
+    assert exploration.iterations > 2
+    iterations = set()
     for copy in copies:
         iteration, again = resumed(mixed(), copy, **modes)
-        seen.add(iteration)
+        iterations.add(iteration)
         assert iteration < 0 or again == rows, copy
-    assert len(seen) > 1
+    assert len(iterations) > 1
 
 
 def test_in_the_middle_of_any_write(tmp_path: Path) -> None:
@@ -116,15 +116,15 @@ def test_in_the_middle_of_any_write(tmp_path: Path) -> None:
     _, rows, _ = explored(mixed(), tmp_path / "whole.duckdb", before, after=after)
     draw = random.Random(6)
     size = whole[0].with_name("whole.duckdb.wal").stat().st_size
-    seen = set()
+    iterations = set()
     for cut in range(8):
         copy = copied(whole[0], tmp_path / f"cut{cut}")
         log = copy.with_name("whole.duckdb.wal")
         log.write_bytes(log.read_bytes()[: draw.randrange(created[0], size)])
         iteration, again = resumed(mixed(), copy)
-        seen.add(iteration)
+        iterations.add(iteration)
         assert iteration < 0 or again == rows, cut
-    assert len(seen) > 1
+    assert len(iterations) > 1
 
 
 def test_a_file_and_memory_hold_the_same_and_only_a_file_is_written_down(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_what_only_an_exploration_needs_goes_when_it_ends(tmp_path: Path) -> Non
     assert not {"instance", "template"} & set(rows)
 
 
-def test_another_exploration_of_the_same_file_can_be_taken_up_too(tmp_path: Path) -> None:
+def test_another_exploration_of_the_same_file_can_be_resumed_too(tmp_path: Path) -> None:
     path = tmp_path / "twice.duckdb"
     copies: list[Path] = []
 

@@ -42,13 +42,13 @@ def test_options_come_back(options: Options) -> None:
 
 def test_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    given = Options.of(
+    options = Options.of(
         rules=(Path("a.rules"),), cost="table:t.parquet", inputs={"x": Path("x.npy")}
     )
-    found = read_options(options_text(given))
-    assert found.rules.files == (tmp_path / "a.rules",)
-    assert found.verification.inputs == {"x": tmp_path / "x.npy"}
-    assert found.costs.source == f"table:{tmp_path / 't.parquet'}"
+    stored = read_options(options_text(options))
+    assert stored.rules.files == (tmp_path / "a.rules",)
+    assert stored.verification.inputs == {"x": tmp_path / "x.npy"}
+    assert stored.costs.source == f"table:{tmp_path / 't.parquet'}"
 
 
 def test_options_of_another_version_are_refused() -> None:
@@ -73,8 +73,8 @@ def changed(graph: Graph) -> Graph:
 def test_the_digest_sees_every_element_and_every_name() -> None:
     graph = shared_matmuls(with_data=True)
     assert graph_digest(graph) == graph_digest(shared_matmuls(with_data=True))
-    others = [changed(graph), replace(graph, name="other"), shared_matmuls()]
-    assert len({graph_digest(each) for each in (graph, *others)}) == 4
+    graphs = [changed(graph), replace(graph, name="other"), shared_matmuls()]
+    assert len({graph_digest(other) for other in (graph, *graphs)}) == 4
 
 
 @pytest.mark.parametrize("model", ["pair", "nasrnn", "squeezenet"])

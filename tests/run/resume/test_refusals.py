@@ -1,4 +1,4 @@
-"""What is no run that can be taken up is refused in one line, and left as it is."""
+"""What is no run that can be resumed is refused in one line, and left as it is."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_database_of_others_and_one_of_another_version(tmp_path: Path) -> None
     assert refusal(path).startswith("the database has format 1, expected ")
 
 
-def test_a_run_that_is_still_going_on(tmp_path: Path) -> None:
+def test_a_run_that_still_runs(tmp_path: Path) -> None:
     path = tmp_path / "run.duckdb"
     code = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(flush=True); input()"
     with subprocess.Popen(
@@ -92,13 +92,13 @@ def test_a_run_that_is_still_going_on(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        said = refusal(path)
+        message = refusal(path)
         process.kill()
-    assert said == "cannot be opened: another process uses it: is the run still going on?"
+    assert message == "cannot be opened: another process uses it: is the run still going on?"
 
 
 @pytest.mark.parametrize(
-    ("argv", "code", "said"),
+    ("argv", "code", "message"),
     [
         (["run"], 2, "expected MODEL, or --resume DB"),
         (["run", "--resume", "no.duckdb"], 3, "no.duckdb: no such database file"),
@@ -107,8 +107,8 @@ def test_a_run_that_is_still_going_on(tmp_path: Path) -> None:
     ],
 )
 def test_the_command_line(
-    argv: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+    argv: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(argv) == code
     (line,) = capsys.readouterr().err.splitlines()
-    assert said in line
+    assert message in line

@@ -50,12 +50,12 @@ def test_a_rule_that_unites_what_differs_is_left_out(
     assert not model.with_name("m.opt.json").exists()
     capsys.readouterr()
     assert main([*argv, "--quiet", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    (rejection,) = found["rejections"]
+    content = json.loads(capsys.readouterr().out)
+    (rejection,) = content["rejections"]
     assert rejection["rule"] == "wrong"
     assert rejection["why"].startswith("wrong (tanh(a) = a) at ")
     assert rejection["why"].endswith("the rule is left out")
-    assert found["verified"]["ok"] and not found["unchanged"]
+    assert content["verified"]["ok"] and not content["unchanged"]
     assert load_model(model.with_name("m.opt.json")).count_ops() == {"relu": 2, "tanh": 1}
     with duckdb.connect(str(model.with_name("run.duckdb"))) as connection:
         names = connection.execute("SELECT name FROM rule").fetchall()
@@ -67,13 +67,13 @@ def test_only_the_application_at_fault_is_left_out(
     model: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
 ) -> None:
     assert main([*run(model, BUILDS, *more), "--quiet", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    (rejection,) = found["rejections"]
+    content = json.loads(capsys.readouterr().out)
+    (rejection,) = content["rejections"]
     assert rejection["rule"] == "wrong"
     assert rejection["why"].endswith("this application is left out")
-    assert rejection["why"] in found["notes"]
-    assert set(found["rules"]) == {"relus", "wrong"}  # the rule itself stays
-    assert found["verified"]["ok"] and not found["unchanged"]
+    assert rejection["why"] in content["notes"]
+    assert set(content["rules"]) == {"relus", "wrong"}  # the rule itself stays
+    assert content["verified"]["ok"] and not content["unchanged"]
     assert load_model(model.with_name("m.opt.json")).count_ops() == {"relu": 2, "tanh": 1}
 
 

@@ -63,11 +63,11 @@ def test_nothing_that_was_not_compared_is_returned(
     assert "nothing could be compared" in line and "cannot be drawn" in line
     assert target.read_bytes() == source.read_bytes()
     assert main([*argv, "--json", "--quiet"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["unchanged"] and not found["verified"]["ok"]
-    assert found["cost_after_us"] == found["cost_before_us"]
-    assert not found["optimal"]
-    assert "nothing could be compared" in found["rejections"][0]["why"]
+    content = json.loads(capsys.readouterr().out)
+    assert content["unchanged"] and not content["verified"]["ok"]
+    assert content["cost_after_us"] == content["cost_before_us"]
+    assert not content["optimal"]
+    assert "nothing could be compared" in content["rejections"][0]["why"]
     assert main(argv) == 0
     text = capsys.readouterr().out
     assert text.startswith("nothing could be compared")
@@ -89,11 +89,11 @@ def test_around_an_operator_that_nobody_knows_all_is_compared(
     target = tmp_path / "out.onnx"
     argv = ["run", str(source), "-o", str(target), "--iterations", "2", "--json", "--quiet"]
     assert main(argv) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert not found["unchanged"] and found["rejections"] == []
-    assert found["verified"]["ok"] and found["verified"]["runs"] > 0
-    assert found["verified"]["stand_ins"] == ["mine.Thing"]
-    assert any("mine.Thing" in caution for caution in found["cautions"])
+    content = json.loads(capsys.readouterr().out)
+    assert not content["unchanged"] and content["rejections"] == []
+    assert content["verified"]["ok"] and content["verified"]["runs"] > 0
+    assert content["verified"]["stand_ins"] == ["mine.Thing"]
+    assert any("mine.Thing" in caution for caution in content["cautions"])
     written = [item.op_type for item in onnx.load(target).graph.node]
     assert written == ["Relu", "Thing", "Relu"]
 

@@ -12,8 +12,8 @@ from relational_tensat.explore.strategies.blocks.periods import LEAST_REPEATS, R
 
 def runs(text: str, least: int = 1) -> list[tuple[str, int]]:
     """Return the pieces that repeat in a text, and how often."""
-    found = find_runs([ord(c) for c in text], [1] * len(text), least)
-    return [(text[run.start : run.start + run.length], run.count) for run in found]
+    periods = find_runs([ord(c) for c in text], [1] * len(text), least)
+    return [(text[run.start : run.start + run.length], run.count) for run in periods]
 
 
 def test_runs_of_texts() -> None:
@@ -23,7 +23,7 @@ def test_runs_of_texts() -> None:
     assert runs("") == []
 
 
-def test_short_periods_are_taken_several_times() -> None:
+def test_short_periods_are_repeated() -> None:
     assert runs("aaaaaaaaaa", least=3) == [("aaa", 3)]
     assert runs("abababababab", least=3) == [("abab", 3)]
     assert runs("aaaaa", least=2) == []
@@ -45,12 +45,12 @@ def covered_slowly(forms: list[int]) -> int:
 
 @given(st.lists(st.integers(0, 2), max_size=14))
 def test_runs_are_runs_and_the_largest_is_found(forms: list[int]) -> None:
-    found = find_runs(forms, [1] * len(forms), least=1)
-    for run in found:
+    periods = find_runs(forms, [1] * len(forms), least=1)
+    for run in periods:
         piece = forms[run.start : run.start + run.length]
         assert forms[run.start : run.end] == piece * run.count
         assert run.count >= LEAST_REPEATS
-    assert all(one.end <= other.start for one, other in pairwise(found))
-    assert max((run.end - run.start for run in found), default=0) == covered_slowly(forms)
-    assert found == sorted(found, key=lambda run: run.start)
-    assert all(isinstance(run, Run) for run in found)
+    assert all(first.end <= second.start for first, second in pairwise(periods))
+    assert max((run.end - run.start for run in periods), default=0) == covered_slowly(forms)
+    assert periods == sorted(periods, key=lambda run: run.start)
+    assert all(isinstance(run, Run) for run in periods)

@@ -107,7 +107,7 @@ def test_a_run_is_resumed_after_its_copies(tmp_path: Path) -> None:
         with pytest.raises(Killed):
             optimize(model, options, progress=Dies(iterations))
         try:
-            found = resume(tmp_path / "run.duckdb", model)
+            result = resume(tmp_path / "run.duckdb", model)
         except InputError as error:
             assert "killed before exploration had begun: start it anew" in str(error)
             assert not resumed
@@ -115,26 +115,26 @@ def test_a_run_is_resumed_after_its_copies(tmp_path: Path) -> None:
             continue
         resumed += 1
         assert dump_file(tmp_path / "run.duckdb") == rows
-        assert found.cost_after_us == whole.cost_after_us
-        assert found.blocks is None
+        assert result.cost_after_us == whole.cost_after_us
+        assert result.blocks is None
     assert refused
     assert resumed
 
 
-def test_the_report_says_what_was_reused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_shows_what_was_reused(capsys: pytest.CaptureFixture[str]) -> None:
     model = layers(steps=6, width=3)
     options = Options.of(rules=MERGING, extractor="greedy-dag", verify_runs=1)
-    found = optimize(model, options.replace(blocks="always"))
-    assert found.blocks is not None
-    line = f"blocks: explored 1 distinct of {found.blocks.blocks}"
+    result = optimize(model, options.replace(blocks="always"))
+    assert result.blocks is not None
+    line = f"blocks: explored 1 distinct of {result.blocks.blocks}"
     console = Console(width=200)
-    print_report(found, console)
+    print_report(result, console)
     assert line in capsys.readouterr().out
-    assert json.loads(json_report(found))["blocks"]["copied"] == found.blocks.copied
+    assert json.loads(json_report(result))["blocks"]["copied"] == result.blocks.copied
     without = optimize(model, options.replace(blocks="never"))
     assert json.loads(json_report(without))["blocks"] is None
-    assert without.cost_after_us == found.cost_after_us
+    assert without.cost_after_us == result.cost_after_us
     profile = load_profile("t4")
-    assert graph_cost_us(found.graph, profile) == pytest.approx(
+    assert graph_cost_us(result.graph, profile) == pytest.approx(
         graph_cost_us(without.graph, profile)
     )

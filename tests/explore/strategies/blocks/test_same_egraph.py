@@ -63,14 +63,14 @@ def test_a_chain_of_equal_blocks() -> None:
     assert reused.copied > 0
 
 
-def test_what_holds_for_the_first_block_only_is_not_copied() -> None:
+def test_what_is_true_of_the_first_block_only_is_not_copied() -> None:
     """relu(relu(x)) = relu(x) holds where x is what a relu gives: only behind the head of the chain."""
     head = ["relu"]
     body = [["relu", "residual", "products"]] * 4
     assert compared(chain([head, *body]), RULES) is not None
 
 
-def test_blocks_that_share_a_weight_and_a_number() -> None:
+def test_blocks_that_share_a_weight_and_a_constant() -> None:
     reused = compared(chain([["tied", "shift", "products"]] * 5, tail=["tied", "tied"]), RULES)
     assert reused is not None
 
