@@ -36,8 +36,8 @@ def load_model(path: Path, dims: Mapping[str, int] | None = None) -> Graph:
     if model_suffix(path) == ".json":
         graph = read_json(path)
         if dims:
-            given = ", ".join(dims)
-            raise UsageError(f"{path}: has no dynamic dimensions, but {given} was given")
+            names = ", ".join(dims)
+            raise UsageError(f"{path}: has no dynamic dimensions, but {names} was given")
         return graph
     _need_onnx()
     from relational_tensat.formats.onnx_read import read_onnx

@@ -37,7 +37,7 @@ def compact(array: Array) -> Array:
 
 def _all_equal(array: Array, first: Array) -> bool:
     if array[(-1,) * array.ndim] != first and first == first:
-        return False  # the usual case, without looking at every element
+        return False  # the usual case, without comparing every element
     flat = np.ascontiguousarray(array).reshape(-1)
     as_bytes = flat.view(np.uint8).reshape(flat.size, -1)
     return bool((as_bytes == as_bytes[0]).all())

@@ -33,9 +33,9 @@ class Place:
         """Raise ``ModelError`` for this place."""
         raise ModelError(f"{self.where}: {self.path}: {reason}")
 
-    def expected(self, what: str) -> NoReturn:
+    def expected(self, noun: str) -> NoReturn:
         """Raise ``ModelError``: something else stands here."""
-        self.fail(f"{self._shown()}, expected {what}")
+        self.fail(f"{self._shown()}, expected {noun}")
 
     def text(self) -> str:
         """Return the value, which must be a string."""
@@ -83,10 +83,10 @@ class Place:
                 hint = nearest(key, self.value)
                 self.fail(f"the key {key!r} is missing{hint}")
         if optional is not None:
-            known = (*required, *optional)
+            keys = (*required, *optional)
             for key in self.value:
-                if key not in known:
-                    self.fail(f"unknown key {key!r}{nearest(key, known)}")
+                if key not in keys:
+                    self.fail(f"unknown key {key!r}{nearest(key, keys)}")
         return dict(self._members())
 
     def _members(self) -> Iterator[tuple[str, Place]]:
@@ -117,8 +117,8 @@ def parse_json(data: bytes, where: str | Path) -> Place:
         result = dict(pairs)
         if len(result) < len(pairs):
             keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise ModelError(f"{where}: the key {twice!r} occurs twice in one object")
+            duplicate = next(key for key in keys if keys.count(key) > 1)
+            raise ModelError(f"{where}: the key {duplicate!r} occurs twice in one object")
         return result
 
     def constant(name: str) -> NoReturn:

@@ -83,10 +83,10 @@ def _defined_once(
         place.fail(f"the value {name!r} is defined twice")
 
 
-def _nodes(places: Place, known: dict[str, object]) -> list[Node]:
+def _nodes(places: Place, values: dict[str, object]) -> list[Node]:
     """Return the nodes; names and attributes are checked here, types by ``build_graph``."""
     table = operators()
-    defined = set(known)
+    defined = set(values)
     nodes = []
     for place in places.items():
         node = _node(place, table)

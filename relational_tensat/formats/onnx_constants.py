@@ -128,12 +128,12 @@ def _computed(
     if not is_deterministic(node) or any(True for _ in subgraphs(node)):
         return None
     outputs = oracle.output_types(node, types, weights)
-    known = {name: kind for name, kind in outputs.items() if kind is not None}
-    if len(known) < len(outputs):
+    types_of = {name: kind for name, kind in outputs.items() if kind is not None}
+    if len(types_of) < len(outputs):
         return None
-    if not all(_is_cheap(kind) or is_tensor_of_unknown_shape(kind) for kind in known.values()):
+    if not all(_is_cheap(kind) or is_tensor_of_unknown_shape(kind) for kind in types_of.values()):
         return None
-    values = oracle.evaluate(node, {**types, **known}, weights)
+    values = oracle.evaluate(node, {**types, **types_of}, weights)
     if values is None:
         return None
     folded = {

@@ -43,23 +43,23 @@ def fix_dims(
 def _check_names(
     inputs: Sequence[onnx.ValueInfoProto], dims: Mapping[str, int], where: str
 ) -> None:
-    known: dict[str, onnx.TensorShapeProto.Dimension] = {}
+    dimensions: dict[str, onnx.TensorShapeProto.Dimension] = {}
     for _, axis, dim in _axes(inputs):
-        known[axis] = dim
+        dimensions[axis] = dim
         if _is_dynamic(dim) and dim.dim_param:
-            known[dim.dim_param] = dim
-    dynamic = {key: dim for key, dim in known.items() if _is_dynamic(dim)}
+            dimensions[dim.dim_param] = dim
+    dynamic = {key: dim for key, dim in dimensions.items() if _is_dynamic(dim)}
     listed = list(dict.fromkeys(dim.dim_param or key for key, dim in dynamic.items()))
     for key, size in dims.items():
         if size < 0:
             raise UsageError(f"dimension {key!r} = {size}, expected a size")
-        if key not in known:
+        if key not in dimensions:
             hint = nearest(key, dynamic) or (
                 f"; it has {', '.join(listed)}" if listed else "; all its dimensions are fixed"
             )
             raise UsageError(f"{where}: has no dynamic dimension {key!r}{hint}")
-        if not _is_dynamic(known[key]) and known[key].dim_value != size:
-            raise UsageError(f"{where}: dimension {key!r} is fixed to {known[key].dim_value}")
+        if not _is_dynamic(dimensions[key]) and dimensions[key].dim_value != size:
+            raise UsageError(f"{where}: dimension {key!r} is fixed to {dimensions[key].dim_value}")
 
 
 def _axes(

@@ -76,18 +76,18 @@ class Emitter:
         self._start = len(self.nodes)
         self._base = base
 
-    def finish(self, results: Sequence[str], wanted: Sequence[str], name: str) -> None:
+    def finish(self, results: Sequence[str], outputs: Sequence[str], name: str) -> None:
         """End an operator: give its results the names they should have.
 
         Args:
-            results: the names that the operator returned, one for each of ``wanted``.
+            results: the names that the operator returned, one for each of ``outputs``.
             name: the node's own name, for the last ONNX node.
         """
         nodes = self.nodes[self._start :]
-        given = {output for node in nodes for output in node.output}
+        node_outputs = {output for node in nodes for output in node.output}
         names: dict[str, str] = {}
-        for result, output in zip(results, wanted, strict=True):
-            if result in given and result not in names:
+        for result, output in zip(results, outputs, strict=True):
+            if result in node_outputs and result not in names:
                 names[result] = output
             elif result != output:  # an operand handed through, or one result under two names
                 self.emit("Identity", [result], [output])
@@ -100,7 +100,7 @@ class Emitter:
 
 
 def _attribute(name: str, value: Any) -> onnx.AttributeProto:
-    if isinstance(value, list | tuple) and not value:  # make_attribute cannot tell of what
+    if isinstance(value, list | tuple) and not value:  # make_attribute cannot know of what
         return onnx.AttributeProto(name=name, type=onnx.AttributeProto.INTS)
     if isinstance(value, np.ndarray):
         value = to_tensor(name, value, str(value.dtype))

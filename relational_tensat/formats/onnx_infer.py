@@ -63,7 +63,7 @@ class NodeOracle:
         types: Mapping[str, TensorType],
         weights: Mapping[str, Weight],
     ) -> dict[str, TensorType | None]:
-        """Return the types of the node's named outputs; None where ONNX cannot say.
+        """Return the types of the node's named outputs; None where ONNX does not know.
 
         Raises:
             ModelError: the node's operands do not fit.
@@ -73,16 +73,17 @@ class NodeOracle:
         try:
             inferred = infer_shapes(model)
         except INFERENCE_ERRORS as error:
-            known = _runtime_types(model)  # ONNX fails on some functions, and on unknown operands
-            if known.keys() != {value.name for value in outputs}:
+            # ONNX fails on some functions, and on unknown operands
+            runtime_types = _runtime_types(model)
+            if runtime_types.keys() != {value.name for value in outputs}:
                 if any(types[name] == UNKNOWN for name in input_names(node)):
                     return dict.fromkeys((value.name for value in outputs), None)
                 raise ModelError(f"{self._where}: {label(node)}: {condense(str(error))}") from None
-            return {value.name: known[value.name] for value in outputs}
-        found = {value.name: from_type_proto(value.type) for value in inferred.graph.output}
-        if None in found.values() and node.domain:
-            found |= _runtime_types(model)
-        return found
+            return {value.name: runtime_types[value.name] for value in outputs}
+        types_of = {value.name: from_type_proto(value.type) for value in inferred.graph.output}
+        if None in types_of.values() and node.domain:
+            types_of |= _runtime_types(model)
+        return types_of
 
     def evaluate(
         self,
@@ -129,8 +130,10 @@ class NodeOracle:
             for name, data in constants.items()
             if data is not None
         ]
-        known = {tensor.name for tensor in initializers}
-        inputs = [to_value_info(name, types[name]) for name in names if name not in known]
+        initializer_names = {tensor.name for tensor in initializers}
+        inputs = [
+            to_value_info(name, types[name]) for name in names if name not in initializer_names
+        ]
         graph = onnx.helper.make_graph([node], "node", inputs, outputs, initializers)
         return onnx.helper.make_model(graph, opset_imports=opset_imports(imports), ir_version=10)
 
@@ -171,12 +174,12 @@ def _runtime_types(model: onnx.ModelProto) -> dict[str, TensorType]:
         outputs = _session(model.SerializeToString()).get_outputs()
     except _RUNTIME_ERRORS:  # it does not know the operator either
         return {}
-    found = {}
+    types = {}
     for value in outputs:
         element = _element_type(value.type)
         if element and all(isinstance(size, int) for size in value.shape):
-            found[value.name] = TensorType(element, tuple(value.shape))
-    return found
+            types[value.name] = TensorType(element, tuple(value.shape))
+    return types
 
 
 def _element_type(text: str) -> str:

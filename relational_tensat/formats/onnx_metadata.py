@@ -1,4 +1,4 @@
-"""What an ONNX model says beside its graph, kept in ``Graph.metadata`` and written back.
+"""What an ONNX model holds beside its graph, kept in ``Graph.metadata`` and written back.
 
 Keys begin with ``onnx.``; lists and tables in them are JSON.
 """
@@ -82,7 +82,7 @@ def _table(text: str) -> dict[str, object]:
 
 
 def _parse(text: str) -> object:
-    """Return what JSON text says; None for other text (metadata is the file's, and free)."""
+    """Return the value of JSON text; None for other text (metadata is the file's, and free)."""
     try:
         value: object = json.loads(text)
     except ValueError:

@@ -14,12 +14,12 @@ _NAMING = {"Gradient": ("xs", "zs", "y")}
 class FreshNames:
     """Gives names that are not in use; each only once."""
 
-    def __init__(self, used: Collection[str]) -> None:
-        self._used = set(used)
+    def __init__(self, names: Collection[str]) -> None:
+        self._used = set(names)
         self._next: dict[str, int] = {}
 
     def new(self, base: str) -> str:
-        """Return ``base``, or ``base_1``, ``base_2``, … when it is taken."""
+        """Return ``base``, or ``base_1``, ``base_2``, … when it is in use."""
         name = base
         while name in self._used or not name:
             self._next[base] = self._next.get(base, 0) + 1
@@ -81,22 +81,22 @@ def captured_names(node: onnx.NodeProto) -> tuple[str, ...]:
         names |= {name.decode(): None for name in (attribute.s, *attribute.strings) if name}
     for graph in subgraphs(node):
         own = defined_names(graph)
-        used: list[str] = []
+        inner_names: list[str] = []
         for inner in graph.node:
-            used += [*inner.input, *captured_names(inner)]
-        used += [value.name for value in graph.output]
-        names.update(dict.fromkeys(name for name in used if name and name not in own))
+            inner_names += [*inner.input, *captured_names(inner)]
+        inner_names += [value.name for value in graph.output]
+        names.update(dict.fromkeys(name for name in inner_names if name and name not in own))
     return tuple(names)
 
 
 def rename_node(
-    node: onnx.NodeProto, names: Mapping[str, str], taken: Collection[str], fresh: FreshNames
+    node: onnx.NodeProto, names: Mapping[str, str], reserved: Collection[str], fresh: FreshNames
 ) -> None:
     """Rename the values that a node takes and gives, also inside its subgraphs, in place.
 
     Args:
         names: old to new; others stay.
-        taken: names that values defined inside subgraphs must not have; those that have one
+        reserved: names that values defined inside subgraphs must not have; those that have one
             get a fresh name.
     """
     node.input[:] = [names.get(name, name) for name in node.input]
@@ -108,15 +108,15 @@ def rename_node(
             name = attribute.s.decode()
             attribute.s = names.get(name, name).encode()
     for graph in subgraphs(node):
-        _rename_graph(graph, names, taken, fresh)
+        _rename_graph(graph, names, reserved, fresh)
 
 
 def _rename_graph(
-    graph: onnx.GraphProto, names: Mapping[str, str], taken: Collection[str], fresh: FreshNames
+    graph: onnx.GraphProto, names: Mapping[str, str], reserved: Collection[str], fresh: FreshNames
 ) -> None:
     scope = dict(names)
     for name in sorted(defined_names(graph)):
-        scope[name] = fresh.new(name) if name in taken else name
+        scope[name] = fresh.new(name) if name in reserved else name
     for value in (*graph.input, *graph.output, *graph.value_info):
         value.name = scope.get(value.name, value.name)
     for tensor in graph.initializer:
@@ -124,4 +124,4 @@ def _rename_graph(
     for sparse in graph.sparse_initializer:
         sparse.values.name = scope.get(sparse.values.name, sparse.values.name)
     for node in graph.node:
-        rename_node(node, scope, taken, fresh)
+        rename_node(node, scope, reserved, fresh)

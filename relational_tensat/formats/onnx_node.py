@@ -40,13 +40,13 @@ def read_node(
     opset: int,
     types: Mapping[str, TensorType],
     weights: Mapping[str, Weight],
-    used: Collection[str],
+    needed_values: Collection[str],
 ) -> ReadNode:
     """Return what operators may know of a node.
 
     Args:
         opset: the version of the default operator set.
-        used: the values that the model needs; other outputs count as left out.
+        needed_values: the values that the model needs; other outputs count as left out.
     """
     return ReadNode(
         node.op_type,
@@ -54,7 +54,7 @@ def read_node(
         opset,
         tuple(node.input),
         tuple(types[name] if name else None for name in node.input),
-        tuple(name if name in used else "" for name in node.output),
+        tuple(name if name in needed_values else "" for name in node.output),
         {attribute.name: attribute_value(attribute) for attribute in node.attribute},
         weights,
     )

@@ -67,12 +67,12 @@ class NodeReader:
 
     def result(self, outputs: Iterable[str]) -> tuple[list[Node], dict[str, Weight]]:
         """Return the nodes and weights that the outputs depend on."""
-        wanted, nodes = set(outputs), []
+        values, nodes = set(outputs), []
         for node in reversed(self._nodes):
-            if wanted.intersection(node.outputs):
-                wanted.update(node.inputs)
+            if values.intersection(node.outputs):
+                values.update(node.inputs)
                 nodes.append(node)
-        weights = {name: weight for name, weight in self._weights.items() if name in wanted}
+        weights = {name: weight for name, weight in self._weights.items() if name in values}
         return nodes[::-1], weights
 
     def _read(self, node: onnx.NodeProto) -> None:
@@ -93,15 +93,15 @@ class NodeReader:
         readers = self._readers.get(node.op_type, ())
         if not readers:
             return False
-        seen = read_node(node, self._imports[""], self._types, self._weights, self._used)
+        facts = read_node(node, self._imports[""], self._types, self._weights, self._used)
         for operator in readers:
             try:
-                mapped = map_onnx(operator, seen)
-                if mapped is not None and self._place_all(mapped, node, seen.outputs):
+                mapped = map_onnx(operator, facts)
+                if mapped is not None and self._place_all(mapped, node, facts.outputs):
                     return True
             except ShapeError:
                 # Not for these operands. If they do not fit the ONNX operator either, reading the
-                # node as opaque says so; else it is one of the cases that operators leave out.
+                # node as opaque reports it; else it is one of the cases that operators leave out.
                 continue
         return False
 
@@ -136,8 +136,10 @@ class NodeReader:
                 operand = value
             inputs.append(operand)
         operator = get_operator(mapped.op)
-        known = tuple(types[value] if value in types else self._types[value] for value in inputs)
-        result = tensors_of(operator.check(known, mapped.attrs))
+        operand_types = tuple(
+            types[value] if value in types else self._types[value] for value in inputs
+        )
+        result = tensors_of(operator.check(operand_types, mapped.attrs))
         if len(result) != len(outputs):
             raise ShapeError(f"{mapped.op} gives {len(result)} results, expected {len(outputs)}")
         types |= dict(zip(outputs, result, strict=True))

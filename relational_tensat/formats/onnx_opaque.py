@@ -52,14 +52,14 @@ def encode(
     count = sum(1 for name in node.input if name)
     captured = captured_names(node)
     names = {name: f"i{count + index}" for index, name in enumerate(captured)}
-    taken = {f"i{index}" for index in range(count + len(captured))}
+    reserved = {f"i{index}" for index in range(count + len(captured))}
     inner: set[str] = set()
     for graph in subgraphs(node):
         inner |= all_names(graph)
     mergeable = is_deterministic(node) and not keep
-    rename_node(bare, names, taken, FreshNames(taken | inner))
-    bare.input[:] = _numbered("i", node.input)
-    bare.output[:] = _numbered("o", node.output)
+    rename_node(bare, names, reserved, FreshNames(reserved | inner))
+    bare.input[:] = _indexed("i", node.input)
+    bare.output[:] = _indexed("o", node.output)
     return {
         "op_type": node.op_type,
         "domain": node.domain,
@@ -71,7 +71,7 @@ def encode(
 
 
 def decode(payload: str) -> onnx.NodeProto:
-    """Return the ONNX node of a payload, with its numbered names."""
+    """Return the ONNX node of a payload, with its indexed names."""
     return onnx.NodeProto.FromString(base64.b64decode(payload))
 
 
@@ -79,14 +79,14 @@ def restore(
     nodes: Sequence[onnx.NodeProto],
     inputs: Sequence[str],
     outputs: Sequence[str],
-    taken: Collection[str],
+    reserved: Collection[str],
     fresh: FreshNames,
 ) -> None:
     """Give the nodes that stand for a payload their names, in place.
 
     Args:
-        nodes: the payload's node, or those that it was converted to; numbered names.
-        taken: as for ``rename_node``.
+        nodes: the payload's node, or those that it was converted to; indexed names.
+        reserved: as for ``rename_node``.
     """
     names = {f"i{index}": name for index, name in enumerate(inputs)}
     names |= {f"o{index}": name for index, name in enumerate(outputs)}
@@ -94,7 +94,7 @@ def restore(
         for name in node.output:  # between the nodes of a conversion
             if name and name not in names:
                 names[name] = fresh.new(f"{outputs[0]}/{name}")
-        rename_node(node, names, taken, fresh)
+        rename_node(node, names, reserved, fresh)
 
 
 def input_names(node: onnx.NodeProto) -> tuple[str, ...]:
@@ -116,6 +116,6 @@ def _is_pure(node: onnx.NodeProto) -> bool:
     return node.op_type != "Dropout" or len(node.input) < 3 or not node.input[2]
 
 
-def _numbered(letter: str, names: Sequence[str]) -> list[str]:
-    given = iter(range(len(names)))
-    return [f"{letter}{next(given)}" if name else "" for name in names]
+def _indexed(letter: str, names: Sequence[str]) -> list[str]:
+    indices = iter(range(len(names)))
+    return [f"{letter}{next(indices)}" if name else "" for name in names]

@@ -15,15 +15,15 @@ from relational_tensat.tensor import TensorType
 
 #: What ONNX's inference raises: a class of its own for what does not fit, another for what cannot be.
 INFERENCE_ERRORS = (onnx.shape_inference.InferenceError, ValueError)
-#: Written where the model does not say which version it was read from.
+#: Written where the model does not name the version that it was read from.
 DEFAULT_OPSET = 20
 #: Operators write themselves for this version of the default operator set and later ones.
 OLDEST_WRITTEN_OPSET = 13
 
 
-def candidates(wanted: int) -> Iterator[int]:
+def candidates(preferred: int) -> Iterator[int]:
     """Yield the versions that a model may be written in, the preferred first."""
-    versions = dict.fromkeys([wanted])
+    versions = dict.fromkeys([preferred])
     versions |= dict.fromkeys(range(DEFAULT_OPSET, OLDEST_WRITTEN_OPSET - 1, -1))
     versions |= dict.fromkeys(range(DEFAULT_OPSET + 1, onnx.defs.onnx_opset_version() + 1))
     return (version for version in versions if version >= OLDEST_WRITTEN_OPSET)

@@ -21,7 +21,7 @@ class NamePlan:
         outputs: the ONNX names of the model's outputs, in order.
         copies: (new name, name) where an output needs a further name.
         used_weights: the weights that nodes or outputs use, in order.
-        taken: all names of the ONNX graph; values inside subgraphs must have others.
+        reserved: all names of the ONNX graph; values inside subgraphs must have others.
         fresh: gives further names.
     """
 
@@ -30,7 +30,7 @@ class NamePlan:
     outputs: list[str]
     copies: list[tuple[str, str]]
     used_weights: list[str]
-    taken: set[str]
+    reserved: set[str]
     fresh: FreshNames
 
 
@@ -42,40 +42,44 @@ def plan_names(graph: Graph) -> NamePlan:
     """
     parts = _parts(graph)
     slots = [part for value in graph.outputs for part in parts[value]]
-    used = {part for node in graph.nodes for value in node.inputs for part in parts[value]}
-    used.update(slots)
-    weights = [value for value in graph.weights if value in used]
-    wanted = written_outputs(graph.metadata)
-    if len(wanted) != len(slots) or len(set(wanted)) != len(wanted):
-        wanted = slots
-    fresh = FreshNames({*graph.types, *wanted, *_inner_names(graph)})
+    used_tensors = {part for node in graph.nodes for value in node.inputs for part in parts[value]}
+    used_tensors.update(slots)
+    weights = [value for value in graph.weights if value in used_tensors]
+    output_names = written_outputs(graph.metadata)
+    if len(output_names) != len(slots) or len(set(output_names)) != len(output_names):
+        output_names = slots
+    fresh = FreshNames({*graph.types, *output_names, *_inner_names(graph)})
     fixed = [*graph.inputs, *(value for value in weights if graph.weights[value].data is None)]
     names = {value: value for value in fixed}
-    taken = set(fixed)
-    outputs, copies = _name_outputs(slots, wanted, names, taken, fresh)
+    reserved = set(fixed)
+    outputs, copies = _name_outputs(slots, output_names, names, reserved, fresh)
     tensors = [*weights, *(part for node in graph.nodes for part in node.outputs)]
     for value in tensors:
         if value not in names:
-            names[value] = fresh.new(value) if value in taken else value
-            taken.add(names[value])
+            names[value] = fresh.new(value) if value in reserved else value
+            reserved.add(names[value])
     resolved = [(name, names[value]) for name, value in copies]
-    return NamePlan(parts, names, outputs, resolved, weights, taken, fresh)
+    return NamePlan(parts, names, outputs, resolved, weights, reserved, fresh)
 
 
 def _name_outputs(
-    slots: list[str], wanted: list[str], names: dict[str, str], taken: set[str], fresh: FreshNames
+    slots: list[str],
+    output_names: list[str],
+    names: dict[str, str],
+    reserved: set[str],
+    fresh: FreshNames,
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """Name the outputs; return their names, and (name, tensor) for those that must be copies."""
     outputs: list[str] = []
     copies: list[tuple[str, str]] = []
-    for value, name in zip(slots, wanted, strict=True):
-        if value not in names and name not in taken:
+    for value, name in zip(slots, output_names, strict=True):
+        if value not in names and name not in reserved:
             names[value] = name
         elif names.get(value) != name or name in outputs:
-            name = fresh.new(name) if name in taken else name
+            name = fresh.new(name) if name in reserved else name
             copies.append((name, value))
         outputs.append(name)
-        taken.add(name)
+        reserved.add(name)
     return outputs, copies
 
 

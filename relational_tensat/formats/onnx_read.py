@@ -95,10 +95,10 @@ def _read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> 
         )
     initialized = {tensor.name for tensor in graph.initializer}
     initialized |= {tensor.values.name for tensor in graph.sparse_initializer}
-    given = [value for value in graph.input if value.name not in initialized]
-    fix_dims(given, [*graph.value_info, *graph.output], dims, where)
+    graph_inputs = [value for value in graph.input if value.name not in initialized]
+    fix_dims(graph_inputs, [*graph.value_info, *graph.output], dims, where)
     without_data = weights_without_data(model)
-    inputs = {value.name: _input_type(value, where) for value in given}
+    inputs = {value.name: _input_type(value, where) for value in graph_inputs}
     weights = {name: Weight(kind) for name, kind in inputs.items() if name in without_data}
     inputs = {name: kind for name, kind in inputs.items() if name not in weights}
     exotic = []
@@ -112,20 +112,20 @@ def _read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> 
         for tensor in graph.sparse_initializer
     ]
     outputs = [value.name for value in graph.output]
-    needed = _needed([*exotic, *graph.node], outputs)
+    needed_nodes = _needed([*exotic, *graph.node], outputs)
 
     def read(*, as_they_are: bool) -> Graph:
         reader = NodeReader(graph, imports, inputs, weights, where, as_they_are=as_they_are)
-        reader.read_all(needed, outputs)
-        nodes, used = reader.result(outputs)
+        reader.read_all(needed_nodes, outputs)
+        nodes, used_weights = reader.result(outputs)
         metadata = read_metadata(model)
-        return build_graph(graph.name, inputs, used, nodes, outputs, metadata, where=where)
+        return build_graph(graph.name, inputs, used_weights, nodes, outputs, metadata, where=where)
 
-    if any(map(names_values, needed)):  # what they name must stay
+    if any(map(names_values, needed_nodes)):  # what they name must stay
         return read(as_they_are=True)
-    found = read(as_they_are=False)
-    if is_writable(found):
-        return found
+    operator_graph = read(as_they_are=False)
+    if is_writable(operator_graph):
+        return operator_graph
     return read(as_they_are=True)
 
 
@@ -138,12 +138,12 @@ def _input_type(value: onnx.ValueInfoProto, where: str) -> TensorType:
 
 def _needed(nodes: list[onnx.NodeProto], outputs: list[str]) -> list[onnx.NodeProto]:
     """Return the nodes that the outputs depend on, in their order."""
-    wanted, needed = set(outputs), []
+    values, needed_nodes = set(outputs), []
     for node in reversed(nodes):
-        if wanted.intersection(node.output):
-            wanted.update(input_names(node))
-            needed.append(node)
-    return needed[::-1]
+        if values.intersection(node.output):
+            values.update(input_names(node))
+            needed_nodes.append(node)
+    return needed_nodes[::-1]
 
 
 def _check_texts(model: onnx.ModelProto, where: str) -> None:

@@ -19,7 +19,7 @@ from relational_tensat.tensor import DTYPE_BYTES, TensorType, numpy_dtype
 from relational_tensat.tensor.types import Array
 
 _CARRIED = "opaque:"
-#: The type of a value of which nothing says what it is: what a custom operator gives.
+#: The type of a value of which nothing is known: what a custom operator gives.
 UNKNOWN = TensorType(_CARRIED, ())
 #: ONNX's names where they are not the graph's, in lower case.
 _RENAMED = {"float": "float32", "double": "float64"}
@@ -37,7 +37,7 @@ def dtype_name(code: int) -> str:
 
 
 def dtype_code(dtype: str) -> int:
-    """Return the number of an ONNX element type.
+    """Return the code of an ONNX element type.
 
     Raises:
         ModelError: ONNX has no such element type.
@@ -69,7 +69,7 @@ def is_fixed(dim: onnx.TensorShapeProto.Dimension) -> bool:
 
 
 def from_type_proto(proto: onnx.TypeProto) -> TensorType | None:
-    """Return the graph's type of an ONNX type; None when ONNX says nothing."""
+    """Return the graph's type of an ONNX type; None when ONNX has none."""
     if not proto.WhichOneof("value"):
         return None
     if proto.HasField("tensor_type"):
@@ -99,7 +99,7 @@ def array_of(tensor: onnx.TensorProto) -> Array:
     """Return a tensor's elements; bfloat16 as float32; a broadcast view when all are equal.
 
     Raises:
-        TensorDataError: the elements are not as many as the shape says, or of no known type.
+        TensorDataError: the elements are not as many as the shape has, or of no known type.
     """
     try:
         array: Any = onnx.numpy_helper.to_array(tensor)

@@ -107,11 +107,11 @@ class _Writer:
     def _write_operator(self, node: Node) -> None:
         operator = get_operator(node.op)
         types = self._graph.types
-        wanted = [self._plan.names[value] for value in node.outputs]
+        outputs = [self._plan.names[value] for value in node.outputs]
         result: ValueType = types[node.outputs[0]]
         if operator.multi_output:
             result = tuple(part for value in node.outputs for part in tensors_of(types[value]))
-        self._emitter.begin(wanted[0])
+        self._emitter.begin(outputs[0])
         results = operator.to_onnx(
             self._inputs(node),
             tuple(types[value] for value in node.inputs),
@@ -119,14 +119,14 @@ class _Writer:
             operator.normalize(node.attrs),
             self._emitter,
         )
-        self._emitter.finish(results, wanted, node.name)
+        self._emitter.finish(results, outputs, node.name)
 
     def _write_opaque(self, node: Node) -> None:
         nodes = opaque_nodes(self._graph, node, self._imports)
         if nodes is None:
             raise _unwritable(node, self._imports[""])
         outputs = [self._plan.names[value] for value in node.outputs]
-        restore(nodes, self._inputs(node), outputs, self._plan.taken, self._plan.fresh)
+        restore(nodes, self._inputs(node), outputs, self._plan.reserved, self._plan.fresh)
         if node.name:
             nodes[-1].name = node.name
         self._emitter.nodes += nodes
@@ -145,7 +145,7 @@ class _Writer:
 
 
 def opaque_nodes(graph: Graph, node: Node, imports: dict[str, int]) -> list[onnx.NodeProto] | None:
-    """Return the ONNX nodes, with numbered names, of an opaque node; None if there are none.
+    """Return the ONNX nodes, with indexed names, of an opaque node; None if there are none.
 
     It is the payload's node where it means the same in the version of the default operator set
     that is written, else what ONNX's version converter makes of it.
@@ -182,9 +182,9 @@ def _choose_imports(graph: Graph) -> dict[str, int]:
         else:
             versions.append(version)
     own = imports.get("", max(versions, default=DEFAULT_OPSET))
-    wanted = max([own, *(get_operator(node.op).onnx_since for node in graph.nodes)])
+    preferred = max([own, *(get_operator(node.op).onnx_since for node in graph.nodes)])
     refused: list[ModelError] = []
-    versions = [*candidates(wanted)]
+    versions = [*candidates(preferred)]
     if all(node.op in ("opaque", "noop", "part") for node in graph.nodes):
         versions.append(own)  # what no later version has stays as it was
     for version in versions:

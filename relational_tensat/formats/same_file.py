@@ -30,15 +30,15 @@ def copy_model(source: Path, target: Path) -> tuple[Path, ...]:
     """
     data = _data_files(source) if model_suffix(source) == ".onnx" else []
     is_elsewhere = source.parent.resolve() != target.parent.resolve()
-    missing = [name for name in data if is_elsewhere and _is_missing(source, target, name)]
-    for name in missing:
+    missing_names = [name for name in data if is_elsewhere and _is_missing(source, target, name)]
+    for name in missing_names:
         path = target.parent / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with write_aside(path) as aside:
             shutil.copyfile(source.parent / name, aside / path.name)
     with write_aside(target) as aside:
         shutil.copyfile(source, aside / target.name)
-    return tuple(target.parent / name for name in missing)
+    return tuple(target.parent / name for name in missing_names)
 
 
 def _is_missing(source: Path, target: Path, name: str) -> bool:
