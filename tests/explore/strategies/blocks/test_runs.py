@@ -95,6 +95,7 @@ def test_a_run_is_resumed_after_its_copies(tmp_path: Path) -> None:
     options = Options.of(
         rules=MERGING,
         db=tmp_path / "run.duckdb",
+        force=True,
         blocks="always",
         extractor="greedy-dag",
         verify_runs=1,
