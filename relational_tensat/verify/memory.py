@@ -8,12 +8,11 @@ from collections.abc import Sequence
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.tensor import Graph, Node, ValueType, tensors_of
+from relational_tensat.tensor.operators import get_operator
 
 #: Operators compute with floats in float64.
 _FLOAT_BYTES = 8
 _GIB = 2**30
-#: Operators whose results take no memory of their own.
-_VIEWS = {"fill", "noop", "part", "reshape", "slice", "split", "transpose"}
 
 
 def check_memory(graph: Graph) -> None:
@@ -49,7 +48,7 @@ def peak_bytes(
     for node in nodes:
         for name in (*node.inputs, *node.outputs):
             if name not in alive:
-                is_view = name in node.outputs and node.op in _VIEWS
+                is_view = name in node.outputs and get_operator(node.op).may_be_view
                 alive[name] = (
                     0 if is_view or _is_uniform(graph, name) else _bytes(graph.types[name])
                 )

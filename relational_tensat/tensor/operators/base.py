@@ -62,6 +62,9 @@ class Operator(OnnxForm, Sampling, ABC):
     is_constant: ClassVar[bool] = False
     #: Whether it computes in the declared element types, rounding included, even when evaluated.
     rounds: ClassVar[bool] = False
+    #: Whether its result, when evaluated, may be a view of an operand or of one number: it then takes no
+    #: memory of its own.
+    may_be_view: ClassVar[bool] = False
 
     #: Whether it rounds no float: all elements of the result are elements of the operands, bounds, or
     #: conversions of these.

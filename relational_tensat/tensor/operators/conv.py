@@ -224,6 +224,7 @@ class Enlarge(Operator):
     """
 
     name = "enlarge"
+    may_be_view = True
     uses = (Use.MOVED, Use.VALUE)
     kernel = "copy"
     is_exact = True

@@ -82,6 +82,7 @@ class _Same(Operator):
     """Gives back its operand."""
 
     kernel = "nothing"
+    may_be_view = True
     is_called = True
     uses = (Use.MOVED,)
     is_exact = True

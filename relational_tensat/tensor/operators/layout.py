@@ -48,6 +48,7 @@ class Transpose(Copy):
     """Axes in another order: result axis i is operand axis perm[i]."""
 
     name = "transpose"
+    may_be_view = True
     uses = (Use.MOVED,)
     attrs = (Attr("perm", "ints"),)
     onnx = ("Transpose",)
@@ -100,6 +101,7 @@ class Reshape(Copy):
     """The same elements in the same row-major order under another shape, given in full."""
 
     name = "reshape"
+    may_be_view = True
     uses = (Use.MOVED,)
     kernel = "view"
     attrs = (Attr("shape", "ints"),)

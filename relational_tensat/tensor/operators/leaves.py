@@ -90,6 +90,7 @@ class Fill(_Free):
     """A tensor whose elements all are one number."""
 
     name = "fill"
+    may_be_view = True
     is_constant = True
     arity = (0, 0)
     attrs = (
@@ -161,6 +162,7 @@ class Noop(_Free):
     """All tensors of all operands as one tuple: holds the several outputs of a graph together."""
 
     name = "noop"
+    may_be_view = True
     is_structure = True
     takes_tuples = True
     uses = (Use.JOINED,)
@@ -184,6 +186,7 @@ class Part(_Free):
     """One tensor of a tuple; graphs name the parts, so only the e-graph has such nodes."""
 
     name = "part"
+    may_be_view = True
     is_structure = True
     takes_tuples = True
     takes_empty = True

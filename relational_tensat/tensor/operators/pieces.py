@@ -121,6 +121,7 @@ class Split(Copy):
     """The operand cut along an axis into pieces of given sizes."""
 
     name = "split"
+    may_be_view = True
     uses = (Use.MOVED,)
     attrs = (Attr("axis", "int"), Attr("sizes", "ints"))
     multi_output = True
@@ -183,6 +184,7 @@ class Slice(Copy):
     """
 
     name = "slice"
+    may_be_view = True
     uses = (Use.MOVED,)
     attrs = tuple(Attr(name, "ints") for name in ("axes", "starts", "ends", "steps"))
     onnx = ("Slice",)
