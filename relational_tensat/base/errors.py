@@ -65,7 +65,7 @@ class MissingDependencyError(RelationalTensatError, ImportError):
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of what an error of a library says; its class where it says nothing."""
+    """Return the first line of the message of a library's error; its class where there is none."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 

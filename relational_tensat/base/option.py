@@ -60,7 +60,7 @@ def option(
             choices: the only values, or elements, that exist; read only when one is needed;
             minimum: the least value of a number;
             metavar: a value's name in ``--help``;
-            default_text: what ``--help`` says instead of the default; a blank for nothing;
+            default_text: what ``--help`` shows instead of the default; a blank for nothing;
             former: names that it had, which are understood for one release;
             check: raises UsageError for values that cannot be;
             may_change: whether a run that is resumed may have another value.

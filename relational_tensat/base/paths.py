@@ -64,7 +64,7 @@ def check_output(output: str | Path | None, model: object) -> Path | None:
 
 
 def check_database(db: Path | None, *, force: bool = False) -> None:
-    """Check that a database may be made at ``db``: a run replaces only databases, and only if told to.
+    """Check that a database may be made at ``db``: a run replaces only databases, and only if asked to.
 
     Raises:
         UsageError: the folder does not exist, or another kind of file is there (an empty one may be
@@ -80,7 +80,7 @@ def check_database(db: Path | None, *, force: bool = False) -> None:
         raise UsageError(f"{db}: exists and is not a database, it is not overwritten")
     if db.is_file() and db.stat().st_size and not force:
         raise UsageError(
-            f"{db}: is the database of another run; --force replaces it, run --resume {db} goes on with it"
+            f"{db}: is the database of another run; --force replaces it, run --resume {db} continues it"
         )
 
 

@@ -24,30 +24,30 @@ class ChosenNode:
 
 def build_chosen(
     original: Graph,
-    chosen: Mapping[int, ChosenNode],
+    choice: Mapping[int, ChosenNode],
     value_names: Iterable[Sequence[Any]],
     outputs: Sequence[Sequence[Any]],
 ) -> Graph:
     """Return the graph of a choice.
 
     Args:
-        chosen: by class; acyclic from the outputs.
+        choice: by class; acyclic from the outputs.
         value_names: rows (class, name, e-node, node name) of the original values.
         outputs: rows (name, class) of what the graph returns.
     """
-    return _Builder(original, chosen, value_names, outputs).build()
+    return _Builder(original, choice, value_names, outputs).build()
 
 
 class _Builder:
     def __init__(
         self,
         original: Graph,
-        chosen: Mapping[int, ChosenNode],
+        choice: Mapping[int, ChosenNode],
         value_names: Iterable[Sequence[Any]],
         outputs: Sequence[Sequence[Any]],
     ) -> None:
         self._original = original
-        self._chosen = chosen
+        self._chosen = choice
         self._outputs = [(str(name), int(class_id)) for name, class_id in outputs]
         self._names: dict[int, list[str]] = {}
         self._node_names: dict[int, str] = {}
@@ -67,7 +67,7 @@ class _Builder:
         #: Part classes by (tuple class, index): who names an operator's outputs.
         self._parts = {
             (node.children[0], dict(node.symbol.attrs)["index"]): class_id
-            for class_id, node in chosen.items()
+            for class_id, node in choice.items()
             if node.symbol.op == "part"
         }
 

@@ -77,7 +77,7 @@ def reject_cyclic_applications(database: Database, leaves: int, rules: str) -> i
 
     Args:
         leaves: how many of an application's bindings are its first match's.
-        rules: what the statement's first comment says of the rules that it serves.
+        rules: what the statement's first comment reports of the rules that it serves.
     """
     text = f"-- suspect: {rules}\n{suspects_text(leaves)}"
     with database.stopwatch.phase("filter cycles"):

@@ -72,7 +72,7 @@ def _lock(descriptor: int, path: Path) -> None:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise InputError(
-            f"{path}: is in use by another process: is a run still going on?"
+            f"{path}: is in use by another process: does a run still use it?"
         ) from None
 
 

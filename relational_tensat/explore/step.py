@@ -1,7 +1,7 @@
 """A step: match some rules, apply them, rebuild, filter cycles. All of it or nothing.
 
 A step has no policy. Which rules take part, how much they may build, and whether another step follows,
-is for the strategies above it (``strategies``) to say.
+is for the strategies above it (``strategies``) to decide.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from relational_tensat.rules.model import Rule
 class World:
     """An e-graph that rules are applied to, and how far each of them has been.
 
-    Any number of worlds may have the same rules, compiled once, on e-graphs of one database (see
+    Several worlds may have the same rules, compiled once, on e-graphs of one database (see
     ``EGraph.beside``): they share these, the catalogue and the heads that both speak of.
 
     Attributes:

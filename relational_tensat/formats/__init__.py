@@ -93,8 +93,8 @@ def to_onnx_model(graph: Graph) -> onnx.ModelProto:
 
 
 def _need_onnx() -> None:
-    missing = [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
-    if missing:
+    packages = [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
+    if packages:
         raise MissingDependencyError(
-            f"ONNX files need {' and '.join(missing)}: pip install 'relational-tensat[onnx]'"
+            f"ONNX files need {' and '.join(packages)}: pip install 'relational-tensat[onnx]'"
         )

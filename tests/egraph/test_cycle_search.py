@@ -100,10 +100,10 @@ def test_the_core_has_all_cycles_and_no_ends() -> None:
         suspect = arrays["child_height"] >= arrays["height"]
         places = set(cyclic_core(arrays["class"], arrays["child"], suspect, never).tolist())
         graph = nx.DiGraph((c, d) for _, c, d in edges)
-        of = {c: n for n, each in enumerate(nx.strongly_connected_components(graph)) for c in each}
+        of = {c: n for n, part in enumerate(nx.strongly_connected_components(graph)) for c in part}
         assert places >= {place for place, (_, c, d) in enumerate(edges) if of[c] == of[d]}, seed
         core = nx.DiGraph(edges[place][1:] for place in places)
-        assert all(core.out_degree(each) and core.in_degree(each) for each in core), seed
+        assert all(core.out_degree(node) and core.in_degree(node) for node in core), seed
 
 
 def test_a_search_can_be_ended() -> None:

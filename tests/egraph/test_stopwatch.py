@@ -31,9 +31,9 @@ def test_a_phase_inside_another_is_not_part_of_it(clock: list[float]) -> None:
             clock[0] = 7.0
             watch.time_of("query").seconds += 1.5
         clock[0] = 15.0
-    with pytest.raises(ValueError, match="said"), watch.phase("inner"):
+    with pytest.raises(ValueError, match="raised"), watch.phase("inner"):
         clock[0] = 31.0
-        raise ValueError("said")
+        raise ValueError("raised")
     clock[0] = 63.0
     spent = watch.spent()
     assert dict(spent.phases) == {OTHER: 33.0, "outer": 10.0, "inner": 20.0}

@@ -106,7 +106,7 @@ class PatternEGraph:
         ).write(source)
 
     def stamp(self, node: ENode, clock: int) -> None:
-        """Say when an e-node was written."""
+        """Set when an e-node was written."""
         self._stamps[node.id] = clock
 
     def filter(self, node: ENode) -> None:

@@ -1,4 +1,4 @@
-"""The checkpoint is what its table says, and comes back as it was."""
+"""The checkpoint is what its table holds, and comes back as it was."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def _chain(dtype: str, *steps: tuple[str, float]) -> Graph:
 
 def _unary(dtype: str, *nodes: Node, inputs: tuple[str, ...] = ("x",)) -> Graph:
     kinds = {name: TensorType(dtype, (_N,)) for name in inputs}
-    used = {name for node in nodes for name in node.inputs}
-    outputs = [name for node in nodes for name in node.outputs if name not in used]
+    operands = {name for node in nodes for name in node.inputs}
+    outputs = [name for node in nodes for name in node.outputs if name not in operands]
     return build_graph("unary", kinds, {}, list(nodes), outputs)
 
 

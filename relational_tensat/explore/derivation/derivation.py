@@ -87,7 +87,7 @@ def derive_rules(
 
 
 def derive_rule(rule: Rule, laws: Sequence[Rule], effort: Effort | None = None) -> Derivation:
-    """Say whether laws prove a rule on operands that satisfy its sources and conditions.
+    """Return whether laws prove a rule on operands that satisfy its sources and conditions.
 
     All configurations share an e-graph at first. Those that are not proven when a limit is reached
     get one of their own.

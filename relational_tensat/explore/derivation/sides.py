@@ -21,7 +21,7 @@ Value: TypeAlias = tuple[tuple[str, ...], ValueType]
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What a rule says is equal, on several configurations.
+    """What a rule claims to be equal, on several configurations.
 
     Attributes:
         graph: every configuration has inputs of its own; its sources and its targets are outputs.

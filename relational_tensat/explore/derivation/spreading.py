@@ -61,9 +61,9 @@ def _least_moved(
     search ends at some point, and they all move or none.
     """
     groups = (
-        {place, *others}
+        {place, *combination}
         for count in range(len(equal))
-        for others in itertools.combinations(equal, count)
+        for combination in itertools.combinations(equal, count)
     )
     for places in itertools.chain(itertools.islice(groups, _MOST_GROUPS), [{place, *equal}]):
         candidate = _resized(rule, configuration, places, size)

@@ -24,7 +24,7 @@ _COMMUTATIVE = ("add", "mul")
 
 
 class Extremes:
-    """Keeps the table ``extreme`` up to date, and says which applications it rules out.
+    """Keeps the table ``extreme`` up to date, and tests which applications it rules out.
 
     Without an extreme constant no query changes.
     """

@@ -36,7 +36,7 @@ def create_instance_tables(database: Database, signatures: int) -> None:
 class Instances:
     """Judges configurations and writes them to the tables ``instance`` and ``template``.
 
-    ``bounds`` says how much the applications of valid instances can add.
+    ``bounds`` is how much the applications of valid instances can add.
 
     Args:
         first: the id of the first instance; the others follow.

@@ -112,7 +112,7 @@ class Schedule:
         return self._rules
 
     def note(self, has_added: bool) -> None:
-        """Say whether the step added something; ``rules`` are then those of the step after it."""
+        """Note whether the step added something; ``rules`` are then those of the step after it."""
         self._advance(has_added)
 
     def _advance(self, has_added: bool | None) -> None:

@@ -18,10 +18,10 @@ _TOKEN = re.compile(rf"\s*({_NAME}|[();+])")
 
 
 def parse_schedule(text: str) -> Plan:
-    """Return the schedule that a text says.
+    """Return the schedule that a text describes.
 
     Raises:
-        UsageError: it is malformed; says where, and what was expected.
+        UsageError: it is malformed; names the place, and what was expected.
     """
     return _Parser(text).read()
 

@@ -4,7 +4,7 @@ Multi-pattern rules take part in ``k_multi`` of the steps (iterations). An itera
 that whatever ends the run leaves the e-graph as the last complete iteration left it. In a file, the
 transaction also writes a checkpoint: where the exploration is, so that another process can resume it.
 
-With a schedule it says which rules take part in an iteration instead, and when the exploration has ended.
+A schedule, if there is one, decides which rules take part in an iteration, and when exploration ends.
 
 Multi-pattern rules pay only with what single-pattern rules then make of it. Where the node limit keeps
 these from it, the iteration is undone, and done again with a smaller node budget for multi-pattern rules.
@@ -169,7 +169,7 @@ class _Saturation:
         try:
             return until is not None and until(self._egraph)
         except Interrupted:
-            return False  # the next iteration says why
+            return False  # the next iteration reports why
 
     def _iterate(self, iteration: int, guard: Guard) -> str | None:
         """Run one iteration and log it; return the reason to stop, or None to continue."""

@@ -60,7 +60,7 @@ class OpenedRun:
             return record_of_rows(rows)
         if self._rows("SELECT 1 FROM rule LIMIT 1"):
             raise InputError(
-                f"{self._path}: the e-graph was not made by a run: nothing says how to go on"
+                f"{self._path}: the e-graph was not made by a run: nothing records how to resume it"
             )
         raise InputError(f"{self._path}: {_NOT_BEGUN}")
 
@@ -130,5 +130,5 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         reason = first_line(error)
         if "lock" in reason:
-            reason = "another process uses it: is the run still going on?"
+            reason = "another process uses it: does the run still use it?"
         raise InputError(f"{path}: cannot be opened: {reason}") from error

@@ -46,14 +46,16 @@ def _conditions(rule: Rule, words: str) -> Iterator[Expr]:
             (x, small), (_, large) = convolutions
             yield _stays_in_place(x, small, large)
     elif words.startswith("outC/groups equal"):
-        first, second = (_filters_per_group(*each) for each in convolutions)
+        first, second = (_filters_per_group(*pair) for pair in convolutions)
         yield _equal(first, second)
     elif words.startswith("ew operands same shape"):
         for a, b in pairs:
             yield _equal(_call("shape", a), _call("shape", b))
     elif words.startswith("ew operands equal on C,H,W"):
         for a, b in pairs:
-            yield _equal(*(_call("drop", _call("shape", each), Literal(1)) for each in (a, b)))
+            yield _equal(
+                *(_call("drop", _call("shape", operand), Literal(1)) for operand in (a, b))
+            )
     elif words.startswith("ew operands equal on the concat axis"):
         axis = dict(rule.sources[0].attrs)["axis"]
         for a, b in pairs:
@@ -62,9 +64,9 @@ def _conditions(rule: Rule, words: str) -> Iterator[Expr]:
 
 def _stays_in_place(x: Term, small: Term, large: Term) -> Expr:
     """TASO stops at even kernels, which it cannot pad alike; here their windows have to agree."""
-    sizes = (_call("spatial", each) for each in (x, small, large))
+    sizes = (_call("spatial", term) for term in (x, small, large))
     settings: tuple[AttrValue, ...] = ((1, 1), "same", "same", ())
-    return _call("enlargeable", *sizes, *(Literal(each) for each in settings))
+    return _call("enlargeable", *sizes, *(Literal(value) for value in settings))
 
 
 def _filters_per_group(x: Term, w: Term) -> Expr:

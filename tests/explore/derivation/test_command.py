@@ -98,7 +98,7 @@ def test_tensats_file_is_read_as_import_reads_it(
 def test_errors(
     rules: str, capsys: pytest.CaptureFixture[str], argv: list[str], code: int, message: str
 ) -> None:
-    assert main(["rules", "derive", *(each.format(rules=rules) for each in argv)]) == code
+    assert main(["rules", "derive", *(argument.format(rules=rules) for argument in argv)]) == code
     assert message in capsys.readouterr().err
 
 

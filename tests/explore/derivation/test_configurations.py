@@ -54,7 +54,7 @@ def test_the_same_seed_gives_the_same() -> None:
 
 
 def test_what_a_condition_makes_equal_is_equal() -> None:
-    assert {pattern(each) for each in generic(SQUARE)} <= {((1, 1),), ((2, 2),)}
+    assert {pattern(configuration) for configuration in generic(SQUARE)} <= {((1, 1),), ((2, 2),)}
 
 
 def test_a_rule_that_never_applies_has_none() -> None:

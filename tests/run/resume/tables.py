@@ -9,7 +9,7 @@ import duckdb
 
 #: Where a run was, and under which names: of no matter once it has ended.
 _LEFT_OUT = {"checkpoint", "run_record", "rule_time"}
-#: How long things took, and how many statements: a process that goes on needs some more.
+#: How long things took, and how many statements: a process that resumes needs some more.
 _MEASURED = {"seconds", "statements"}
 
 

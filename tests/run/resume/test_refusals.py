@@ -67,7 +67,7 @@ def test_an_e_graph_that_no_run_has_made(tmp_path: Path) -> None:
     egraph = EGraph.create(shared_matmuls(), path)
     explore(egraph, example_rules("twice"), ExplorationOptions(2))
     egraph.close()
-    assert refusal(path) == "the e-graph was not made by a run: nothing says how to go on"
+    assert refusal(path) == "the e-graph was not made by a run: nothing records how to resume it"
 
 
 def test_a_database_of_others_and_one_of_another_version(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_run_that_still_runs(tmp_path: Path) -> None:
         process.stdout.readline()
         message = refusal(path)
         process.kill()
-    assert message == "cannot be opened: another process uses it: is the run still going on?"
+    assert message == "cannot be opened: another process uses it: does the run still use it?"
 
 
 @pytest.mark.parametrize(

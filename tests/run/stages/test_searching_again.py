@@ -91,10 +91,10 @@ def test_a_rule_that_is_wrong_everywhere_is_left_out(
     model = tmp_path / "m.json"
     save_model(build_graph("m", inputs, {}, nodes, ["y0", "y1", "y2"]), model)
     assert main([*run(model, BUILDS), "--quiet", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    ends = [rejection["why"].rpartition(": ")[2] for rejection in found["rejections"]]
-    assert ends == ["this application is left out"] * 2 + ["the rule is left out"]
-    assert found["verified"]["ok"] and not found["unchanged"]
+    content = json.loads(capsys.readouterr().out)
+    endings = [rejection["why"].rpartition(": ")[2] for rejection in content["rejections"]]
+    assert endings == ["this application is left out"] * 2 + ["the rule is left out"]
+    assert content["verified"]["ok"] and not content["unchanged"]
     written = load_model(model.with_name("m.opt.json"))
     assert written.count_ops() == {"tanh": 3, "relu": 3}
 

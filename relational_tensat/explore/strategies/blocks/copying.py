@@ -1,7 +1,7 @@
 """Copying what was found in the windows to all places where they stand in the graph.
 
 A few statements, however many places there are: a window's rows are joined with its places and with a
-table that says which class each of its classes is there. Copies are e-nodes in classes of their own, which
+table that has which class each of its classes is there. Copies are e-nodes in classes of their own, which
 the copied unions, and then congruence, make one as they did in the window: so the log gives the same
 reasons for them.
 """

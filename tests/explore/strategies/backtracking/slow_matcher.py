@@ -16,14 +16,14 @@ Binding = Mapping[str | Apply, int]
 
 def slow_matches(state: State, rule: Rule) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Return (roots, values of the tensor variables) of every match."""
-    found = set()
+    matches = set()
     for roots in product(state.entries, repeat=len(rule.sources)):
         binding: Binding | None = {}
         for source, root in zip(rule.sources, roots, strict=True):
             binding = _match(state, source, root, binding)
         if binding is not None and _is_injective(binding):
-            found.add((roots, tuple(binding[name] for name in tensor_vars(rule))))
-    return found
+            matches.add((roots, tuple(binding[name] for name in tensor_vars(rule))))
+    return matches
 
 
 def _match(state: State, term: Term, value: int, binding: Binding | None) -> Binding | None:
