@@ -23,7 +23,7 @@ FLAGS = [
     *(each for file in RULES for each in ("--rules", file)),
     *("--iterations", 12, "--multi-iterations", 3, "--multi-schedule", "saturated"),
     *("--node-limit", 1500, "--extractor", "greedy", "--verify-runs", 1),
-    *("--json", "--json-events"),
+    *("--json", "--json-events", "--force"),
 ]
 
 
