@@ -79,6 +79,8 @@ class _Builder:
         original = self._original
         used_names = {name for node in self._nodes for name in node.inputs}
         used_names.update(name for name, _ in self._outputs)
+        # An output that was a weight may be computed now: a weight of one number is a fill.
+        used_names.difference_update(name for node in self._nodes for name in node.outputs)
         weights = {name: w for name, w in original.weights.items() if name in used_names}
         return build_graph(
             original.name,

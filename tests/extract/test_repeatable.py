@@ -9,10 +9,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
+from relational_tensat.base.process import ProcessOptions
 from relational_tensat.extract import extract
 from tests.extract.instances import layered_problem, random_problem
 for problem in [layered_problem(2, 4, 5), *(random_problem(seed, 40) for seed in range(10))]:
-    found = extract(problem, seed=7)
+    found = extract(problem, process=ProcessOptions(seed=7))
     print(found.choice.tolist(), found.cost_us, found.bound_us, found.note, dict(found.reductions))
 """
 

@@ -16,7 +16,7 @@ from tests.rules.spelling import Spelling, optimized
 ROOT2 = math.sqrt(2.0)
 #: Rule files, for tests of one family in many spellings: each file costs time.
 NORMS = ("elementwise", "identity", "layer_norm", "numbers")
-GELUS = ("elementwise", "gelu", "identity", "numbers")
+GELUS = ("algebra", "elementwise", "gelu", "identity", "numbers")
 ATTENTION = (
     "attention", "elementwise", "fusion", "identity", "layout", "matmul", "numbers",
 )  # fmt: skip
