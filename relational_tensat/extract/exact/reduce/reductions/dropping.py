@@ -41,7 +41,7 @@ def drop_underivable(reduced: Reduced, check: Check = unlimited) -> Reduced:
     "drop e-nodes that need their own class, or the root's",
     stage=Stage.LINEAR,
     order=20,
-    earns_on=Gain("nasrnn k=1, unfiltered", "e_nodes"),
+    earns_on=Gain("zones 300", "e_nodes"),
 )
 def drop_self_loops(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Drop e-nodes that need their own class, or the root's class (which needs them)."""
