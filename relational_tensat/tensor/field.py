@@ -93,9 +93,11 @@ class Field:
 
     def product(self, x: Residues, axes: Sequence[int], keepdims: bool) -> Residues:
         """Return the products over some axes."""
-        kept = [axis for axis in range(x.ndim) if axis not in axes]
+        kept_axes = [axis for axis in range(x.ndim) if axis not in axes]
         shape = [1 if axis in axes else x.shape[axis] for axis in range(x.ndim)]
-        flat = np.transpose(x, (*kept, *axes)).reshape(*(x.shape[axis] for axis in kept), -1)
+        flat = np.transpose(x, (*kept_axes, *axes)).reshape(
+            *(x.shape[axis] for axis in kept_axes), -1
+        )
         result = np.ones(flat.shape[:-1], np.int64)
         for index in range(flat.shape[-1]):
             result = self.multiply(result, flat[..., index])
@@ -111,8 +113,8 @@ class Field:
             raise Undefined
         if np.size(x) > _FEW:
             return self.power(x, PRIME - 2)
-        each = [pow(element, -1, PRIME) for element in np.ravel(x).tolist()]
-        return np.array(each, np.int64).reshape(np.shape(x))
+        inverses = [pow(element, -1, PRIME) for element in np.ravel(x).tolist()]
+        return np.array(inverses, np.int64).reshape(np.shape(x))
 
     def power(self, x: Residues, exponent: int) -> Residues:
         """Return x to a whole power, 0 or more, by repeated squaring."""
@@ -150,10 +152,10 @@ class Field:
         base, exponent = np.broadcast_arrays(base, exponent)
         result = np.array(self.function("pow", base, exponent))
         for value in np.unique(exponent).tolist():
-            here = exponent == value
+            mask = exponent == value
             apply = self._power_function(value)
             if apply is not None:
-                result[here] = apply(base[here])
+                result[mask] = apply(base[mask])
         return result
 
     def _power_function(self, exponent: int) -> Callable[[Residues], Residues] | None:
@@ -176,9 +178,11 @@ class Field:
         self, x: Residues, axes: Sequence[int], keepdims: bool, smallest: bool = False
     ) -> Residues:
         """Return the elements that are last (or first) in the random total order."""
-        kept = [axis for axis in range(x.ndim) if axis not in axes]
+        kept_axes = [axis for axis in range(x.ndim) if axis not in axes]
         shape = [1 if axis in axes else x.shape[axis] for axis in range(x.ndim)]
-        flat = np.transpose(x, (*kept, *axes)).reshape(*(x.shape[axis] for axis in kept), -1)
+        flat = np.transpose(x, (*kept_axes, *axes)).reshape(
+            *(x.shape[axis] for axis in kept_axes), -1
+        )
         order = self.rank(flat)
         at = np.argmin(order, axis=-1) if smallest else np.argmax(order, axis=-1)
         result = np.take_along_axis(flat, at[..., None], axis=-1)[..., 0]

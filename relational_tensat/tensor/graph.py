@@ -167,27 +167,27 @@ def _check_node(
     return attrs, parts
 
 
-def _check_size(what: str, kind: ValueType) -> None:
+def _check_size(label: str, kind: ValueType) -> None:
     """Refuse a tensor of more elements than 64 bits count."""
     for part in tensors_of(kind):
         if part.size > _MOST_ELEMENTS:
-            raise ModelError(f"{what} is {part}, expected at most {_MOST_ELEMENTS} elements")
+            raise ModelError(f"{label} is {part}, expected at most {_MOST_ELEMENTS} elements")
 
 
-def _sort_nodes(nodes: list[Node], known: Mapping[str, ValueType], where: str) -> tuple[Node, ...]:
+def _sort_nodes(nodes: list[Node], types: Mapping[str, ValueType], where: str) -> tuple[Node, ...]:
     """Sort nodes so that values are defined before use, keeping the given order where it can be."""
     producer: dict[str, int] = {}
     for index, node in enumerate(nodes):
         if not node.outputs:
             raise ModelError(f"{where}: a {node.op} node has no outputs")
         for output in node.outputs:
-            if output in producer or output in known:
+            if output in producer or output in types:
                 raise ModelError(f"{where}: the value {output!r} is defined twice")
             producer[output] = index
     for node in nodes:
         for name in node.inputs:
-            if name not in producer and name not in known:
-                hint = nearest(name, [*producer, *known])
+            if name not in producer and name not in types:
+                hint = nearest(name, [*producer, *types])
                 raise ModelError(f"{where}: {describe(node)}: input {name!r} is not defined{hint}")
     ordered: list[Node] = []
     state = [0] * len(nodes)  # 0 not seen, 1 on the stack, 2 done
@@ -199,20 +199,20 @@ def _sort_nodes(nodes: list[Node], known: Mapping[str, ValueType], where: str) -
                 stack.pop()
                 continue
             state[index] = 1
-            waiting = [
+            unsorted = [
                 producer[name]
                 for name in nodes[index].inputs
                 if name in producer and state[producer[name]] != 2
             ]
-            if not waiting:
+            if not unsorted:
                 state[index] = 2
                 ordered.append(nodes[index])
                 stack.pop()
                 continue
-            for other in waiting:
-                if state[other] == 1:
+            for operand in unsorted:
+                if state[operand] == 1:
                     raise ModelError(
-                        f"{where}: {describe(nodes[other])} depends on itself (cyclic graph)"
+                        f"{where}: {describe(nodes[operand])} depends on itself (cyclic graph)"
                     )
-            stack.extend(reversed(waiting))
+            stack.extend(reversed(unsorted))
     return tuple(ordered)

@@ -86,16 +86,16 @@ class Hints:
                 return self.type([1 if i == dropped else size for i, size in enumerate(shape)])
             case 2:  # one axis only, as biases have
                 keep = choices.choice((1, len(shape) - 1))
-                kept = [size if i == keep else 1 for i, size in enumerate(shape)]
+                sizes = [size if i == keep else 1 for i, size in enumerate(shape)]
             case _:
-                kept = [size if choices.often() else 1 for size in shape]
-        return self.type(kept[cut:])
+                sizes = [size if choices.often() else 1 for size in shape]
+        return self.type(sizes[cut:])
 
     def grown(self, shape: Shape) -> Shape:
         """Return a shape that another one broadcasts into."""
-        grown = [self.size() if size == 1 else size for size in shape]
-        added = self.choices.choice((0, 0, 1, 2))
-        return (*(self.size() for _ in range(added)), *grown)
+        sizes = [self.size() if size == 1 else size for size in shape]
+        new_axes = self.choices.choice((0, 0, 1, 2))
+        return (*(self.size() for _ in range(new_axes)), *sizes)
 
     def ints(self, count: int, low: int, high: int) -> Shape:
         """Return integers in low..high."""
@@ -129,8 +129,8 @@ class Hints:
             case 5:
                 return tuple(length for length in shape if length != 1)
             case 6:
-                kept = choices.below(2)  # the last axis, mostly what a product sums over
-                cut = len(shape) - kept
+                fixed_axes = choices.below(2)  # the last axis, mostly what a product sums over
+                cut = len(shape) - fixed_axes
                 return (*choices.shuffled(shape[:cut]), *shape[cut:])
         return shape
 

@@ -18,8 +18,8 @@ def weight_only_values(graph: Graph) -> frozenset[str]:
     constant = set(graph.weights)
     for node in graph.nodes:
         operator = get_operator(node.op)
-        known = bool(node.inputs) or operator.is_constant
-        if not known or operator.is_random(node.attrs):
+        may_be_constant = bool(node.inputs) or operator.is_constant
+        if not may_be_constant or operator.is_random(node.attrs):
             continue
         if all(name in constant for name in node.inputs):
             constant.update(node.outputs)

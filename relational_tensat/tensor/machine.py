@@ -38,11 +38,11 @@ def computed(
     Raises:
         InputError: the operator cannot be computed for these values.
     """
-    known = dict(attrs)
+    numbers = dict(attrs)
     for name in _NUMBERS:
-        if name in known and isinstance(result, TensorType) and result.is_float:
-            known[name] = rounded(float_of(attrs, name), result.dtype).item()
-    value = get_operator(op).evaluate_typed(operands, tuple(types), known)
+        if name in numbers and isinstance(result, TensorType) and result.is_float:
+            numbers[name] = rounded(float_of(attrs, name), result.dtype).item()
+    value = get_operator(op).evaluate_typed(operands, tuple(types), numbers)
     return held(value, result)
 
 
@@ -50,4 +50,4 @@ def held(value: Any, kind: ValueType) -> Any:
     """Return a value as its type holds it: floats rounded to it; a tuple part by part."""
     if isinstance(kind, TensorType):
         return rounded(value, kind.dtype) if kind.is_float else np.asarray(value)
-    return tuple(held(part, each) for part, each in zip(value, kind, strict=True))
+    return tuple(held(part, part_kind) for part, part_kind in zip(value, kind, strict=True))

@@ -22,15 +22,19 @@ def share_equal_weights(graph: Graph) -> Graph:
     The first name stays. Elements are compared bit by bit. Weights without data are left alone. A
     graph without equal weights is returned as it is.
     """
-    first = _first_names(graph.weights.items())
-    first |= {name: name for name in graph.outputs}
-    if all(name == kept for name, kept in first.items()):
+    first_names = _first_names(graph.weights.items())
+    first_names |= {name: name for name in graph.outputs}
+    if all(name == first_name for name, first_name in first_names.items()):
         return graph
     nodes = [
-        replace(node, inputs=tuple(first.get(name, name) for name in node.inputs))
+        replace(node, inputs=tuple(first_names.get(name, name) for name in node.inputs))
         for node in graph.nodes
     ]
-    weights = {name: each for name, each in graph.weights.items() if first.get(name, name) == name}
+    weights = {
+        name: weight
+        for name, weight in graph.weights.items()
+        if first_names.get(name, name) == name
+    }
     return build_graph(graph.name, graph.inputs, weights, nodes, graph.outputs, graph.metadata)
 
 
@@ -41,13 +45,13 @@ def _first_names(weights: Iterable[tuple[str, Weight]]) -> dict[str, str]:
         if weight.data is not None:
             array = np.asarray(weight.data)
             alike[weight.type, _sample(array)].append((name, array))
-    first: dict[str, str] = {}
+    first_names: dict[str, str] = {}
     for members in alike.values():
         if len(members) > 1:
             names: dict[bytes, str] = {}
             for name, array in members:
-                first[name] = names.setdefault(_digest(array), name)
-    return first
+                first_names[name] = names.setdefault(_digest(array), name)
+    return first_names
 
 
 def _sample(array: Array) -> bytes:

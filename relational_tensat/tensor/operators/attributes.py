@@ -88,9 +88,9 @@ def _checked(op: str, attr: Attr, attrs: Attrs) -> AttrValue:
     if not _fits(value, attr.kind):
         raise ShapeError(f"{op}: {attr.name} = {value!r}, expected {attr.kind}")
     if attr.choices and value not in attr.choices:
-        allowed = ", ".join(map(str, attr.choices))
+        choices = ", ".join(map(str, attr.choices))
         hint = nearest(str(value), map(str, attr.choices))
-        raise ShapeError(f"{op}: {attr.name} = {value!r}, expected one of {allowed}{hint}")
+        raise ShapeError(f"{op}: {attr.name} = {value!r}, expected one of {choices}{hint}")
     return cast(AttrValue, value)
 
 

@@ -197,12 +197,12 @@ class Operator(OnnxForm, Sampling, ABC):
         """
         low, high = self.arity
         if count < low or (high is not None and count > high):
-            expected = f"{low} or more" if high is None else f"{low} to {high}"
-            expected = str(low) if low == high else expected
-            raise ShapeError(f"{self.name} takes {expected} inputs, not {count}")
+            arity = f"{low} or more" if high is None else f"{low} to {high}"
+            arity = str(low) if low == high else arity
+            raise ShapeError(f"{self.name} takes {arity} inputs, not {count}")
 
 
-def tensor(value: ValueType, what: str) -> TensorType:
+def tensor(value: ValueType, label: str) -> TensorType:
     """Return ``value`` as a tensor type.
 
     Raises:
@@ -210,4 +210,4 @@ def tensor(value: ValueType, what: str) -> TensorType:
     """
     if isinstance(value, TensorType):
         return value
-    raise ShapeError(f"{what} is a tuple of {len(value)} tensors, expected one tensor")
+    raise ShapeError(f"{label} is a tuple of {len(value)} tensors, expected one tensor")

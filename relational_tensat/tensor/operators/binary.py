@@ -44,22 +44,22 @@ class _Binary(Operator):
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints
     ) -> TensorType | None:
-        target, other = partial.target, partial.shapes[1 - index]
+        target, sibling = partial.target, partial.shapes[1 - index]
         if target is not None:
-            must_be_whole = other is not None and other != target
+            must_be_whole = sibling is not None and sibling != target
             is_whole = must_be_whole or hints.choices.often()
             return hints.type(target) if is_whole else hints.broadcast(target)
-        if other is None:
+        if sibling is None:
             return None
         match hints.choices.weighted(6, 7, 3, 4):
             case 0:
-                return hints.type(other)
+                return hints.type(sibling)
             case 1:
-                return hints.broadcast(other)
+                return hints.broadcast(sibling)
             case 2:
-                return hints.type(other[-1:])
+                return hints.type(sibling[-1:])
             case _:
-                return hints.type(hints.grown(other))
+                return hints.type(hints.grown(sibling))
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         return Mapped(self.name, (node.inputs[0], _second_operand(node)))

@@ -144,11 +144,11 @@ class Conv(Operator):
         batch, groups = x.shape[0], x.shape[1] // w.shape[1]
         filters = w.reshape(groups, w.shape[0] // groups, -1)
         result = np.empty((batch, *filters.shape[:2], *out_sizes), dtype)
-        met = windows(padded, kernel, stride, dilation, out_sizes)
-        rows = max(1, _MOST_IN_COLUMNS * out_sizes[0] // met.size)
+        patches = windows(padded, kernel, stride, dilation, out_sizes)
+        rows = max(1, _MOST_IN_COLUMNS * out_sizes[0] // patches.size)
         for start in range(0, out_sizes[0], rows):
             part: Any = np.s_[..., start : start + rows, *(slice(None),) * (len(sizes) - 1)]
-            columns = met[part].reshape(batch, groups, filters.shape[2], -1)
+            columns = patches[part].reshape(batch, groups, filters.shape[2], -1)
             result[part] = product(filters, columns).reshape(result[part].shape)
         result = result.reshape(batch, w.shape[0], *out_sizes)
         if bias:
@@ -262,8 +262,8 @@ class Enlarge(Operator):
 def _enlargement(
     sizes: tuple[int, ...], targets: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    added = [target - size for size, target in zip(sizes, targets, strict=True)]
-    return tuple(each // 2 for each in added), tuple(each - each // 2 for each in added)
+    totals = [target - size for size, target in zip(sizes, targets, strict=True)]
+    return tuple(total // 2 for total in totals), tuple(total - total // 2 for total in totals)
 
 
 @register

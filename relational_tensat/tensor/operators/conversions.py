@@ -47,9 +47,9 @@ class Cast(Operator):
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         dtype = str_of(attrs, "dtype")
-        kept = np.dtype("float64") if dtype in FLOAT_DTYPES else numpy_dtype(dtype)
+        numpy_type = np.dtype("float64") if dtype in FLOAT_DTYPES else numpy_dtype(dtype)
         with np.errstate(invalid="ignore"):  # out of range: undefined in ONNX, too
-            return np.asarray(inputs[0]).astype(kept)
+            return np.asarray(inputs[0]).astype(numpy_type)
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         """Exact into floats; from floats, a random function with few values."""

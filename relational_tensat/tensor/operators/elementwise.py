@@ -44,8 +44,8 @@ class _Unary(Operator):
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         """A random function, one per value of the attributes."""
-        given = [f"{name}={value}" for name, value in attrs.items()]
-        return field.function(" ".join([self.name, *given]), inputs[0])
+        attr_texts = [f"{name}={value}" for name, value in attrs.items()]
+        return field.function(" ".join([self.name, *attr_texts]), inputs[0])
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         return Mapped(self.name, (node.inputs[0],))
@@ -297,15 +297,15 @@ class Clip(_Unary):
         """Read Max or Min of a tensor and one constant number."""
         if len(node.inputs) == 1:
             return Mapped("identity", node.inputs)
-        for index, other in ((1, 0), (0, 1)):
+        for index, operand in ((1, 0), (0, 1)):
             value = node.constant(index) if len(node.inputs) == 2 else None
             if value is not None and value.size == 1:
-                x = input_type(node, other)
+                x = input_type(node, operand)
                 if value.ndim > x.rank:  # would add dimensions
                     return None
                 bound = "min" if node.op_type == "Max" else "max"
                 number = constant_float(node, index, 0.0)
-                return Mapped(self.name, (node.inputs[other],), {bound: number})
+                return Mapped(self.name, (node.inputs[operand],), {bound: number})
         return None
 
     def to_onnx(

@@ -141,19 +141,19 @@ class Reshape(Copy):
 
 def _resolve_shape(node: OnnxNode, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Resolve Reshape's 0 (copy a dimension) and -1 (what is left)."""
-    wanted = list(static_ints(node, "shape", 1) or ())
+    sizes = list(static_ints(node, "shape", 1) or ())
     if not attr_int(node, "allowzero", 0):
-        for i, size in enumerate(wanted):
+        for i, size in enumerate(sizes):
             if size == 0:
                 if i >= len(shape):
                     raise ShapeError(f"Reshape: dimension {i} is to be copied from {list(shape)}")
-                wanted[i] = shape[i]
-    if wanted.count(-1) == 1:
-        known = -math.prod(wanted)
-        if known < 1 or math.prod(shape) % known:
-            raise ShapeError(f"Reshape: {list(shape)} does not fit into {wanted}")
-        wanted[wanted.index(-1)] = math.prod(shape) // known
-    return tuple(wanted)
+                sizes[i] = shape[i]
+    if sizes.count(-1) == 1:
+        product = -math.prod(sizes)
+        if product < 1 or math.prod(shape) % product:
+            raise ShapeError(f"Reshape: {list(shape)} does not fit into {sizes}")
+        sizes[sizes.index(-1)] = math.prod(shape) // product
+    return tuple(sizes)
 
 
 def _flatten(node: OnnxNode, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -173,9 +173,9 @@ def _squeeze(node: OnnxNode, shape: tuple[int, ...]) -> tuple[int, ...]:
 def _unsqueeze(node: OnnxNode, shape: tuple[int, ...]) -> tuple[int, ...]:
     axes = static_ints(node, "axes", 1) or ()
     rank = len(shape) + len(axes)
-    added = {front_axis("Unsqueeze", axis, rank) for axis in axes}
+    new_axes = {front_axis("Unsqueeze", axis, rank) for axis in axes}
     sizes = iter(shape)
-    return tuple(1 if i in added else next(sizes) for i in range(rank))
+    return tuple(1 if i in new_axes else next(sizes) for i in range(rank))
 
 
 @register
@@ -232,9 +232,9 @@ class Pad(Copy):
         if target is None:
             return hints.tensor_type(len(pads) // 2) if pads else hints.image_type()
         if len(pads) == 2 * len(target):
-            added = map(sum, zip(pads[: len(target)], pads[len(target) :], strict=True))
-            pairs = zip(target, added, strict=True)
-            return hints.type([max(1, size - more) for size, more in pairs])
+            totals = map(sum, zip(pads[: len(target)], pads[len(target) :], strict=True))
+            pairs = zip(target, totals, strict=True)
+            return hints.type([max(1, size - total) for size, total in pairs])
         return hints.type([max(1, size - hints.choices.below(3)) for size in target])
 
     def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:

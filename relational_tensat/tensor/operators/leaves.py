@@ -122,14 +122,14 @@ class Fill(_Free):
         return abs(float_of(attrs, "value"))
 
     def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
-        wanted = partial.result
+        kind = partial.result
         if attr.name == "shape":
             shape = partial.target
             return hints.broadcast(shape).shape if shape else hints.tensor_type().shape
-        if isinstance(wanted, TensorType):
+        if isinstance(kind, TensorType):
             if attr.name == "dtype" and hints.choices.often():
-                return wanted.dtype
-            if attr.name == "value" and not wanted.is_float:
+                return kind.dtype
+            if attr.name == "value" and not kind.is_float:
                 return float(hints.choices.choice([1, 0, -1, 2]))
         return super().suggest_attribute(attr, partial, hints)
 
@@ -153,8 +153,8 @@ class Fill(_Free):
         kind, value = self.infer((), attrs), float_of(attrs, "value")
         if kind.size <= _SMALL_CONSTANT_ELEMENTS:
             return [emit_constant(emitter, np.full(kind.shape, value), kind.dtype)]
-        one = emit_constant(emitter, value, kind.dtype)
-        return emitter.emit("Expand", [one, emit_ints(emitter, kind.shape)])
+        scalar = emit_constant(emitter, value, kind.dtype)
+        return emitter.emit("Expand", [scalar, emit_ints(emitter, kind.shape)])
 
 
 @register

@@ -82,8 +82,8 @@ class Matmul(Operator):
         self, index: int, partial: PartialApplication, hints: Hints
     ) -> TensorType | None:
         target, (a, b) = partial.target, partial.shapes[:2]
-        known = target or a or b or ()
-        batch = known[:-2] if len(known) > 2 else (hints.size(),) * max(0, hints.rank - 2)
+        sample = target or a or b or ()
+        batch = sample[:-2] if len(sample) > 2 else (hints.size(),) * max(0, hints.rank - 2)
         if not hints.choices.often():
             batch = hints.broadcast(batch).shape
         rows = target[-2] if target and len(target) > 1 else hints.size()

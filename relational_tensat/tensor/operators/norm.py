@@ -59,9 +59,9 @@ class BatchNorm(Operator):
         one_dtype(self.name, kinds, FLOAT_DTYPES)
         if not 2 <= x.rank <= 5:
             raise ShapeError(f"batch_norm takes [N, C, up to 3 more dimensions], not {x}")
-        for what, kind in zip(("scale", "bias", "mean", "var"), vectors, strict=True):
+        for label, kind in zip(("scale", "bias", "mean", "var"), vectors, strict=True):
             if kind.shape != x.shape[1:2]:
-                raise ShapeError(f"batch_norm: {what} {kind}, expected [{x.shape[1]}]")
+                raise ShapeError(f"batch_norm: {label} {kind}, expected [{x.shape[1]}]")
         return x
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
@@ -135,9 +135,9 @@ class LayerNorm(Operator):
         x, *affine = kinds = operands(self.name, inputs)
         one_dtype(self.name, kinds, FLOAT_DTYPES)
         shape = x.shape[check_axis(self.name, int_of(attrs, "axis"), x.rank) :]
-        for what, kind in zip(("scale", "bias"), affine, strict=False):
+        for label, kind in zip(("scale", "bias"), affine, strict=False):
             if kind.shape != shape:
-                raise ShapeError(f"{self.name}: {what} {kind}, expected {list(shape)}")
+                raise ShapeError(f"{self.name}: {label} {kind}, expected {list(shape)}")
         return x
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:

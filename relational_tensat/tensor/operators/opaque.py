@@ -84,8 +84,8 @@ class Opaque(Operator):
         kinds = tuple(part for kind in types for part in tensors_of(kind))
         session, refusals = _open(kinds, attrs)
         feeds = {
-            taken.name: _as_taken(value, taken.type)
-            for taken, value in zip(session.get_inputs(), flatten(inputs), strict=True)
+            model_input.name: _as_taken(value, model_input.type)
+            for model_input, value in zip(session.get_inputs(), flatten(inputs), strict=True)
         }
         try:
             results = session.run(None, feeds)
@@ -176,9 +176,9 @@ def _session(
     """
     onnx, runtime = _load("onnx"), _load("onnxruntime")
     state = _load("onnxruntime.capi.onnxruntime_pybind11_state")
-    own = (value for value in vars(state).values() if isinstance(value, type))
+    classes = (value for value in vars(state).values() if isinstance(value, type))
     refusals: tuple[type[Exception], ...] = (
-        *(kind for kind in own if issubclass(kind, Exception)),
+        *(kind for kind in classes if issubclass(kind, Exception)),
         RuntimeError,
         ValueError,
     )
@@ -224,17 +224,17 @@ def _single_node_model(
     node = onnx.NodeProto.FromString(base64.b64decode(payload, validate=True))
     before, after, inputs, outputs = [], [], [], []
     for k, kind in enumerate(kinds):
-        fed, name = TensorType(_fed_dtype(kind.dtype), kind.shape), f"i{k}"
-        if fed != kind:  # the node and its subgraphs keep the name
+        feed_type, name = TensorType(_fed_dtype(kind.dtype), kind.shape), f"i{k}"
+        if feed_type != kind:  # the node and its subgraphs keep the name
             before.append(_cast(onnx, f"fed_{name}", name, kind.dtype))
             name = f"fed_{name}"
-        inputs.append(_value_info(onnx, name, fed))
+        inputs.append(_value_info(onnx, name, feed_type))
     for k, kind in enumerate(out_kinds):
-        given, name = TensorType(_fed_dtype(kind.dtype), kind.shape), f"o{k}"
-        if given != kind:
-            after.append(_cast(onnx, name, f"given_{name}", given.dtype))
+        result_type, name = TensorType(_fed_dtype(kind.dtype), kind.shape), f"o{k}"
+        if result_type != kind:
+            after.append(_cast(onnx, name, f"given_{name}", result_type.dtype))
             name = f"given_{name}"
-        outputs.append(_value_info(onnx, name, given))
+        outputs.append(_value_info(onnx, name, result_type))
     graph = onnx.helper.make_graph([*before, node, *after], "opaque", inputs, outputs)
     default = opset if domain in ("", "ai.onnx") else _DEFAULT_OPSET
     imports = [onnx.helper.make_opsetid("", default)]

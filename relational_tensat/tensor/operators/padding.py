@@ -33,8 +33,8 @@ def resolve_padding(
             positive number per dimension for the kernel, its strides and dilations.
     """
     rank = len(in_sizes)
-    for what, values in (("kernel", kernel), ("strides", stride), ("dilations", dilation)):
-        check_length("window", what, values, rank)
+    for label, values in (("kernel", kernel), ("strides", stride), ("dilations", dilation)):
+        check_length("window", label, values, rank)
     if pad == "valid":
         return (0,) * rank, (0,) * rank
     if pad == "same":
@@ -43,9 +43,9 @@ def resolve_padding(
         ]
         begins = tuple(total // 2 for total in totals)
         return begins, tuple(t - b for t, b in zip(totals, begins, strict=True))
-    if len(pad) != 2 * rank or not all(isinstance(each, int) and each >= 0 for each in pad):
+    if len(pad) != 2 * rank or not all(isinstance(border, int) and border >= 0 for border in pad):
         raise ShapeError(f"pad {pad!r}, expected same, valid or {2 * rank} non-negative numbers")
-    numbers = tuple(int(each) for each in pad)
+    numbers = tuple(int(border) for border in pad)
     return numbers[:rank], numbers[rank:]
 
 
@@ -83,7 +83,7 @@ def output_sizes(
 def normalize_dilation(attrs: dict[str, AttrValue]) -> None:
     """Write dilations of 1 as ()."""
     dilation = attrs["dilation"]
-    if isinstance(dilation, tuple) and all(each == 1 for each in dilation):
+    if isinstance(dilation, tuple) and all(step == 1 for step in dilation):
         attrs["dilation"] = ()
 
 

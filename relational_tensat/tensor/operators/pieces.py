@@ -192,16 +192,18 @@ class Slice(Copy):
     def canonical(self, inputs: Types, attrs: Attrs) -> dict[str, AttrValue]:
         result, x = self.normalize(attrs), tensor(inputs[0], self.name)
         cuts = []
-        for given, start, end, step in _cuts(result):
-            axis = front_axis(self.name, given, x.rank)
+        for cut_axis, start, end, step in _cuts(result):
+            axis = front_axis(self.name, cut_axis, x.rank)
             # Python's slices clamp as ONNX's do.
-            taken = range(*slice(start, end, step).indices(x.shape[axis])) if step > 0 else range(0)
-            if not taken:
+            indices = (
+                range(*slice(start, end, step).indices(x.shape[axis])) if step > 0 else range(0)
+            )
+            if not indices:
                 raise ShapeError(f"slice: {start}:{end}:{step} takes nothing of axis {axis} of {x}")
-            if taken != range(x.shape[axis]):
-                cuts.append((axis, taken.start, taken[-1] + 1, step if len(taken) > 1 else 1))
+            if indices != range(x.shape[axis]):
+                cuts.append((axis, indices.start, indices[-1] + 1, step if len(indices) > 1 else 1))
         columns = zip(*sorted(cuts), strict=True) if cuts else ((), (), (), ())
-        return {attr.name: tuple(each) for attr, each in zip(self.attrs, columns, strict=True)}
+        return {attr.name: tuple(column) for attr, column in zip(self.attrs, columns, strict=True)}
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
         x = tensor(inputs[0], self.name)
@@ -276,7 +278,7 @@ def _cuts(attrs: Attrs) -> list[tuple[int, int, int, int]]:
         ShapeError: the four lists differ in length.
     """
     lists = [ints_of(attrs, name) for name in ("axes", "starts", "ends", "steps")]
-    if len({len(each) for each in lists}) != 1:
+    if len({len(ints) for ints in lists}) != 1:
         raise ShapeError("slice: axes, starts, ends and steps differ in length")
     return [(axis, start, end, step) for axis, start, end, step in zip(*lists, strict=True)]
 

@@ -68,8 +68,8 @@ class _Window:
     def __init__(self, op: str, sizes: tuple[int, ...], attrs: Attrs) -> None:
         self.kernel, self.stride = ints_of(attrs, "kernel"), ints_of(attrs, "stride")
         self.dilation = ints_of(attrs, "dilation") or (1,) * len(sizes)
-        for what in ("kernel", "stride", "dilation"):
-            check_length(op, what, getattr(self, what), len(sizes))
+        for attr in ("kernel", "stride", "dilation"):
+            check_length(op, attr, getattr(self, attr), len(sizes))
         self.sizes = sizes
         pads = resolve_padding(padding_of(attrs), sizes, self.kernel, self.stride, self.dilation)
         self.begins, self.ends = pads
@@ -95,7 +95,7 @@ class _Window:
         """Return ONNX's pads and ceil_mode, which leave no doubt which windows count."""
         if not (ceil_mode and self.starts_outside()):
             return {"pads": [*self.begins, *self.ends], "ceil_mode": int(ceil_mode)}
-        ends = (max(each, 0) for each in self._overhang())
+        ends = (max(overhang, 0) for overhang in self._overhang())
         return {"pads": [*self.begins, *ends], "ceil_mode": 0}
 
     def meets_elements(self) -> bool:
@@ -227,8 +227,8 @@ class MaxPool(_Pool):
         window = _Window(self.name, x.shape[2:], attrs)
         padded = pad_spatial(x, window.begins, window.reach, -np.inf)
         result = np.full((*x.shape[:2], *window.out), -np.inf)
-        for _, met in taps(padded, window.kernel, window.stride, window.dilation, window.out):
-            np.maximum(result, met, out=result)
+        for _, patch in taps(padded, window.kernel, window.stride, window.dilation, window.out):
+            np.maximum(result, patch, out=result)
         return activate(str_of(attrs, "act"), result)
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
@@ -240,8 +240,8 @@ class MaxPool(_Pool):
         shape = (window.kernel, window.stride, window.dilation, window.out)
         result = np.zeros((*x.shape[:2], *window.out), np.int64)
         last = np.zeros(result.shape, np.uint64)
-        for (_, met), (_, key) in zip(taps(padded, *shape), taps(order, *shape), strict=True):
-            result = np.where(key > last, met, result)
+        for (_, patch), (_, key) in zip(taps(padded, *shape), taps(order, *shape), strict=True):
+            result = np.where(key > last, patch, result)
             last = np.maximum(key, last)
         return field.activate(str_of(attrs, "act"), result)
 
@@ -277,8 +277,8 @@ class AvgPool(_Pool):
         window = _Window(self.name, x.shape[2:], attrs)
         padded = pad_spatial(x, window.begins, window.reach, 0.0)
         result = np.zeros((*x.shape[:2], *window.out))
-        for _, met in taps(padded, window.kernel, window.stride, window.dilation, window.out):
-            result += met
+        for _, patch in taps(padded, window.kernel, window.stride, window.dilation, window.out):
+            result += patch
         result /= window.counts(bool_of(attrs, "count_include_pad"))
         return activate(str_of(attrs, "act"), result)
 
@@ -286,9 +286,9 @@ class AvgPool(_Pool):
         x = inputs[0]
         window = _Window(self.name, x.shape[2:], attrs)
         padded = pad_spatial(x, window.begins, window.reach, 0)
-        met = taps(padded, window.kernel, window.stride, window.dilation, window.out)
+        patches = taps(padded, window.kernel, window.stride, window.dilation, window.out)
         counts = window.counts(bool_of(attrs, "count_include_pad")).astype(np.int64)
-        total = field.reduced(sum(each for _, each in met))
+        total = field.reduced(sum(patch for _, patch in patches))
         return field.activate(str_of(attrs, "act"), field.multiply(total, field.inverse(counts)))
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:

@@ -22,8 +22,8 @@ def one_dtype(op: str, kinds: Sequence[TensorType], accepted: frozenset[str]) ->
     """
     dtype = kinds[0].dtype
     if dtype not in accepted:
-        what = "floats" if accepted == FLOAT_DTYPES else "numbers"
-        raise ShapeError(f"{op} takes {what}, not {dtype}")
+        family = "floats" if accepted == FLOAT_DTYPES else "numbers"
+        raise ShapeError(f"{op} takes {family}, not {dtype}")
     for kind in kinds:
         if kind.dtype != dtype:
             raise ShapeError(
@@ -52,8 +52,8 @@ def broadcast(op: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         for back, size in enumerate(reversed(shape), start=1):
             if size != 1:
                 if result[-back] not in (1, size):
-                    given = " and ".join(str(list(each)) for each in shapes)
-                    raise ShapeError(f"{op}: shapes {given} do not broadcast")
+                    shapes_text = " and ".join(str(list(operand_shape)) for operand_shape in shapes)
+                    raise ShapeError(f"{op}: shapes {shapes_text} do not broadcast")
                 result[-back] = size
     return tuple(result)
 
@@ -91,11 +91,11 @@ def spatial(op: str, kind: TensorType) -> tuple[int, ...]:
     return kind.shape[2:]
 
 
-def check_length(op: str, what: str, values: Sequence[int], count: int) -> None:
+def check_length(op: str, label: str, values: Sequence[int], count: int) -> None:
     """Refuse a list of sizes that is not of the expected length or not positive.
 
     Raises:
         ShapeError: it is neither.
     """
     if len(values) != count or any(value < 1 for value in values):
-        raise ShapeError(f"{op}: {what} {list(values)}, expected {count} positive numbers")
+        raise ShapeError(f"{op}: {label} {list(values)}, expected {count} positive numbers")

@@ -42,7 +42,7 @@ def windows(
     rank = len(kernel)
     axes = range(-rank, 0)
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    every: Any = np.lib.stride_tricks.sliding_window_view(padded, spans, tuple(axes))
+    all_windows: Any = np.lib.stride_tricks.sliding_window_view(padded, spans, tuple(axes))
     positions = (slice(0, (n - 1) * s + 1, s) for n, s in zip(out_sizes, stride, strict=True))
-    met = every[(..., *positions, *(slice(None, None, d) for d in dilation))]
-    return np.moveaxis(met, axes, range(padded.ndim - rank, padded.ndim))
+    patches = all_windows[(..., *positions, *(slice(None, None, d) for d in dilation))]
+    return np.moveaxis(patches, axes, range(padded.ndim - rank, padded.ndim))
