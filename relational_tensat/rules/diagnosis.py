@@ -59,13 +59,13 @@ class Refusal:
 
 def checks(rule: Rule) -> tuple[Check, ...]:
     """Return what a rule asks, in the order in which it is judged."""
-    found = [OPERATORS]
-    found += [Check("attribute", f"?{name}") for name in _repeated_attributes(rule)]
-    found += [Check("where", expr_text(condition)) for condition in rule.conditions]
-    found += [Check("worth", expr_text(condition)) for condition in rule.worth]
-    found += [Check("target", term_text(term)) for term in _target_terms(rule)]
-    found += [Check("type", term_text(source)) for source in rule.sources]
-    return tuple(found)
+    checklist = [OPERATORS]
+    checklist += [Check("attribute", f"?{name}") for name in _repeated_attributes(rule)]
+    checklist += [Check("where", expr_text(condition)) for condition in rule.conditions]
+    checklist += [Check("worth", expr_text(condition)) for condition in rule.worth]
+    checklist += [Check("target", term_text(term)) for term in _target_terms(rule)]
+    checklist += [Check("type", term_text(source)) for source in rule.sources]
+    return tuple(checklist)
 
 
 def diagnose(
@@ -97,37 +97,37 @@ class _Diagnosis:
         if values is None:
             return self._unbound()
         self._values = values
-        for stage, asked in (("where", self._rule.conditions), ("worth", self._rule.worth)):
-            for condition in asked:
-                found = self._broken(condition)
-                if found is not None:
-                    return Refusal(Check(stage, expr_text(condition)), found)
-        built: dict[Term, ValueType] = {}
+        for stage, conditions in (("where", self._rule.conditions), ("worth", self._rule.worth)):
+            for condition in conditions:
+                reason = self._broken(condition)
+                if reason is not None:
+                    return Refusal(Check(stage, expr_text(condition)), reason)
+        types: dict[Term, ValueType] = {}
         for term in _target_terms(self._rule):
-            kind = self._built(term, built)
+            kind = self._built(term, types)
             if isinstance(kind, str):
                 return Refusal(Check("target", term_text(term)), kind)
-            built[term] = kind
-        return self._wrong_type(built)
+            types[term] = kind
+        return self._wrong_type(types)
 
     def _unbound(self) -> Refusal:
         """Return what the symbols fail for: an operator, a constant, or a repeated variable."""
-        bound: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         pairs = list(zip(source_nodes(self._rule), self._symbols, strict=True))
         for node, (op, attrs) in pairs:
             if op != node.op:
                 return Refusal(OPERATORS, f"{op} for {node.op}")
-            written = dict(node.attrs)
+            exprs = dict(node.attrs)
             for attr in get_operator(node.op).attrs:
-                expected = written.get(attr.name, Literal(attr.default))
-                if isinstance(expected, Literal) and attrs[attr.name] != expected.value:
-                    found = constant_text(attrs[attr.name])
-                    return Refusal(OPERATORS, f"{op} with {attr.name}={found}")
+                constant = exprs.get(attr.name, Literal(attr.default))
+                if isinstance(constant, Literal) and attrs[attr.name] != constant.value:
+                    value_text = constant_text(attrs[attr.name])
+                    return Refusal(OPERATORS, f"{op} with {attr.name}={value_text}")
         for node, (_, attrs) in pairs:
             for key, expr in node.attrs:
-                if isinstance(expr, Var) and bound.setdefault(expr.name, attrs[key]) != attrs[key]:
-                    both = sorted(map(constant_text, (bound[expr.name], attrs[key])))
-                    return Refusal(Check("attribute", f"?{expr.name}"), " and ".join(both))
+                if isinstance(expr, Var) and values.setdefault(expr.name, attrs[key]) != attrs[key]:
+                    value_texts = sorted(map(constant_text, (values[expr.name], attrs[key])))
+                    return Refusal(Check("attribute", f"?{expr.name}"), " and ".join(value_texts))
         raise ValueError(f"{self._rule.name}: these are its operators and constants")
 
     def _broken(self, condition: Expr) -> str | None:
@@ -171,8 +171,8 @@ class _Diagnosis:
         while isinstance(expr, Call):
             inner = next((arg for arg in expr.args if not self._is_defined(arg)), None)
             if inner is None:
-                given = [self._fact(arg) for arg in expr.args if not isinstance(arg, Literal)]
-                return f"{expr_text(expr)} is not defined: {', '.join(dict.fromkeys(given))}"
+                facts = [self._fact(arg) for arg in expr.args if not isinstance(arg, Literal)]
+                return f"{expr_text(expr)} is not defined: {', '.join(dict.fromkeys(facts))}"
             expr = inner
         return expr_text(expr)
 
@@ -186,11 +186,11 @@ class _Diagnosis:
     def _value(self, expr: Expr) -> Any:
         return self._compiled.expression(expr)(self._types, self._values)
 
-    def _built(self, term: Apply, built: dict[Term, ValueType]) -> ValueType | str:
+    def _built(self, term: Apply, types: dict[Term, ValueType]) -> ValueType | str:
         """Return the type of a target's node, or why its operands do not fit."""
         operator = get_operator(term.op)
         operands = tuple(
-            self._tensors[child.name] if isinstance(child, Var) else built[child]
+            self._tensors[child.name] if isinstance(child, Var) else types[child]
             for child in term.children
         )
         attrs = {}
@@ -205,40 +205,40 @@ class _Diagnosis:
         except ShapeError as error:
             return str(error)
 
-    def _wrong_type(self, built: dict[Term, ValueType]) -> Refusal:
+    def _wrong_type(self, types: dict[Term, ValueType]) -> Refusal:
         """Return which target is of another type than its source; all of them could be built."""
         rule = self._rule
-        for source, target, expected in zip(rule.sources, rule.targets, self._roots, strict=True):
-            kind = self._tensors[target.name] if isinstance(target, Var) else built[target]
-            if kind != expected:
+        for source, target, root_type in zip(rule.sources, rule.targets, self._roots, strict=True):
+            kind = self._tensors[target.name] if isinstance(target, Var) else types[target]
+            if kind != root_type:
                 return Refusal(
                     Check("type", term_text(source)),
-                    f"{type_text(expected)} would become {type_text(kind)}",
+                    f"{type_text(root_type)} would become {type_text(kind)}",
                 )
         raise ValueError(f"{rule.name} applies here: there is no refusal to find")
 
 
 def _repeated_attributes(rule: Rule) -> list[str]:
     """Return the attribute variables that stand in several places."""
-    written = [
+    names = [
         value.name
         for node in source_nodes(rule)
         for _, value in node.attrs
         if isinstance(value, Var)
     ]
-    return [name for name in attr_vars(rule) if written.count(name) > 1]
+    return [name for name in attr_vars(rule) if names.count(name) > 1]
 
 
 def _target_terms(rule: Rule) -> list[Apply]:
     """Return the distinct nodes of the targets, operands first: the order of building."""
-    found: dict[Term, None] = {}
+    terms: dict[Term, None] = {}
 
     def visit(term: Term) -> None:
-        if isinstance(term, Apply) and term not in found:
+        if isinstance(term, Apply) and term not in terms:
             for child in term.children:
                 visit(child)
-            found[term] = None
+            terms[term] = None
 
     for target in rule.targets:
         visit(target)
-    return [term for term in found if isinstance(term, Apply)]
+    return [term for term in terms if isinstance(term, Apply)]

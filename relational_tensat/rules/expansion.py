@@ -116,15 +116,17 @@ class _Variant:
         """Collect the clauses that hold for this variant; what is optional is put in or left out."""
         for clause in clauses:
             if path and (not isinstance(clause, Form) or clause.head not in _OF_VARIANTS):
-                what = clause.head if isinstance(clause, Form) else clause.text
+                label = clause.head if isinstance(clause, Form) else clause.text
                 words = f"({' '.join(sorted(path))} …)"
-                hint = nearest(what, _OF_VARIANTS)
-                fail(self.file, clause.line, f"{what!r} cannot stand in {words}{hint}")
+                hint = nearest(label, _OF_VARIANTS)
+                fail(self.file, clause.line, f"{label!r} cannot stand in {words}{hint}")
             if not isinstance(clause, Form) or clause.head not in VARIANTS:
                 self.clauses += [(path, plain) for plain in self._spliced(clause)]
             elif clause.head not in self.known:
-                needed = DIRECTION if clause.head in _DIRECTIONS else OPTIONAL
-                fail(self.file, clause.line, f"({clause.head} …) in a rule without ({needed} …)")
+                counterpart = DIRECTION if clause.head in _DIRECTIONS else OPTIONAL
+                fail(
+                    self.file, clause.line, f"({clause.head} …) in a rule without ({counterpart} …)"
+                )
             elif clause.head in self.words:
                 self._enter(clause, path | {clause.head})
 
@@ -242,24 +244,24 @@ def _choices(
     for clause in _of(clauses, "each"):
         variable, values = _words(file, clause)
         values_of[variable] = values_of.get(variable, []) + values
-    fixed = set()
+    single_valued = set()
     for clause in _of(clauses, "for"):
         variable, values = _words(file, clause)
         _check_choices(file, clause, variable, values, values_of.get(variable, []))
         values_of[variable] = values
         if len(values) == 1:
-            fixed.add(variable)
-    rest = [clause for clause in clauses if _head(clause) not in ("each", "for")]
-    plain = Form(rest, form.line)
+            single_valued.add(variable)
+    plain_clauses = [clause for clause in clauses if _head(clause) not in ("each", "for")]
+    plain = Form(plain_clauses, form.line)
     for variable in values_of:
         if not mentions(plain, variable):
             fail(file, form.line, f"each {variable} is never used")
     for choice in itertools.product(*values_of.values()):
-        chosen = dict(zip(values_of, choice, strict=True))
-        words = [atom.text for variable, atom in chosen.items() if variable not in fixed]
+        value_of = dict(zip(values_of, choice, strict=True))
+        words = [atom.text for variable, atom in value_of.items() if variable not in single_valued]
         words += suffix
         full = f"{name}[{','.join(words)}]" if words else name
-        items = replace_atoms(plain, chosen).items if chosen else rest
+        items = replace_atoms(plain, value_of).items if value_of else plain_clauses
         yield PlainRule(full, items, form.line, variant)
 
 
@@ -278,8 +280,8 @@ def _words(file: str, clause: Form) -> tuple[str, list[Atom]]:
 def _check_choices(
     file: str, clause: Form, variable: str, values: Sequence[Atom], choices: Sequence[Atom]
 ) -> None:
-    known = [atom.text for atom in choices]
+    texts = [atom.text for atom in choices]
     for value in values:
-        if value.text not in known:
-            hint = nearest(value.text, known)
+        if value.text not in texts:
+            hint = nearest(value.text, texts)
             fail(file, clause.line, f"{value.text!r} is no value of (each {variable} …){hint}")

@@ -68,21 +68,21 @@ def source_nodes(rule: Rule) -> tuple[Apply, ...]:
 
 def tensor_vars(rule: Rule) -> tuple[str, ...]:
     """Return the variables that stand for tensors, by first occurrence in the sources."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for source in rule.sources:
-        found.update(dict.fromkeys(_leaves(source)))
-    return tuple(found)
+        names.update(dict.fromkeys(_leaves(source)))
+    return tuple(names)
 
 
 def attr_vars(rule: Rule) -> tuple[str, ...]:
     """Return the variables that stand for attributes, by first occurrence in the sources."""
-    found = [
+    names = [
         value.name
         for node in source_nodes(rule)
         for _, value in node.attrs
         if isinstance(value, Var)
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(names))
 
 
 def instantiate(
@@ -111,10 +111,10 @@ _COMPILED: dict[int, tuple[Rule, CompiledRule]] = {}
 
 def compiled_rule(rule: Rule) -> CompiledRule:
     """Return a rule's compiled form, the same one for the same rule."""
-    found = _COMPILED.get(id(rule))
-    if found is None:
-        found = _COMPILED[id(rule)] = (rule, CompiledRule(rule))
-    return found[1]
+    entry = _COMPILED.get(id(rule))
+    if entry is None:
+        entry = _COMPILED[id(rule)] = (rule, CompiledRule(rule))
+    return entry[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,8 @@ class CompiledRule:
         self._tensors = {name: i for i, name in enumerate(tensor_vars(rule))}
         self._attrs = {name: i for i, name in enumerate(attr_vars(rule))}
         self._checks = tuple(self._source_check(node) for node in source_nodes(rule))
-        asked = (*rule.conditions, *rule.worth)
-        self._conditions = tuple(self.expression(each) for each in asked)
+        conditions = (*rule.conditions, *rule.worth)
+        self._conditions = tuple(self.expression(condition) for condition in conditions)
         self._scales = tuple(i for i, node in enumerate(source_nodes(rule)) if node.op == "smul")
         self._builders: list[_Builder] = []
         numbers: dict[Term, int] = {}
@@ -231,40 +231,40 @@ class CompiledRule:
 
     def _check_types(self, instance: Instance, var_types: Types, root_types: Types) -> None:
         base = len(var_types)
-        for root, expected in zip(instance.roots, root_types, strict=True):
-            found = var_types[root] if root < base else instance.nodes[root - base].type
-            if found != expected:
+        for root, source_type in zip(instance.roots, root_types, strict=True):
+            target_type = var_types[root] if root < base else instance.nodes[root - base].type
+            if target_type != source_type:
                 rule = self.rule
                 raise UnsoundRuleError(
-                    f"{rule.file}:{rule.line}: the rule {rule.name!r} replaces {type_text(expected)} by"
-                    f" {type_text(found)}"
+                    f"{rule.file}:{rule.line}: the rule {rule.name!r} replaces {type_text(source_type)} by"
+                    f" {type_text(target_type)}"
                 )
 
     def _source_check(self, node: Apply) -> _SourceCheck:
-        written = dict(node.attrs)
+        exprs = dict(node.attrs)
         literals: list[tuple[str, AttrValue]] = []
         variables: list[tuple[str, int]] = []
         for attr in get_operator(node.op).attrs:
-            match written.get(attr.name, Literal(attr.default)):
+            match exprs.get(attr.name, Literal(attr.default)):
                 case Literal(value):
                     literals.append((attr.name, value))
                 case Var(name):
                     variables.append((attr.name, self._attrs[name]))
         return _SourceCheck(node.op, tuple(literals), tuple(variables))
 
-    def _add_builder(self, term: Term, numbers: dict[Term, int]) -> int:
+    def _add_builder(self, term: Term, indices: dict[Term, int]) -> int:
         """Return the number of a term's value; variables come first, then builders."""
         if isinstance(term, Var):
             return self._tensors[term.name]
-        if term not in numbers:
-            children = tuple(self._add_builder(child, numbers) for child in term.children)
+        if term not in indices:
+            children = tuple(self._add_builder(child, indices) for child in term.children)
             constants = tuple((k, v.value) for k, v in term.attrs if isinstance(v, Literal))
             computed = tuple(
                 (k, self.expression(v)) for k, v in term.attrs if not isinstance(v, Literal)
             )
-            numbers[term] = len(self._tensors) + len(self._builders)
+            indices[term] = len(self._tensors) + len(self._builders)
             self._builders.append(_Builder(term.op, children, constants, computed))
-        return numbers[term]
+        return indices[term]
 
     def expression(self, expr: Expr) -> Evaluate:
         """Return a condition or a computed attribute as a function.
@@ -278,23 +278,23 @@ class CompiledRule:
                 tensor = self._tensors[name]
                 return lambda types, values: types[tensor]
             case Var(name):
-                number = self._attrs[name]
-                return lambda types, values: values[number]
-        known = get_function(expr.function)
+                attr_index = self._attrs[name]
+                return lambda types, values: values[attr_index]
+        function = get_function(expr.function)
         args = [self.expression(arg) for arg in expr.args]
-        call = known.call
-        if known.lazy:
+        call = function.call
+        if function.lazy:
             return lambda types, values: call(*(partial(arg, types, values) for arg in args))
-        checked = [(arg, known.check(index)) for index, arg in enumerate(args)]
+        checked = [(arg, function.check(index)) for index, arg in enumerate(args)]
 
         def evaluate(types: Types, values: list[Any]) -> Any:
-            given = []
+            arguments = []
             for arg, check in checked:
                 value = arg(types, values)
                 if not check(value):
                     raise Inapplicable
-                given.append(value)
-            return call(*given)
+                arguments.append(value)
+            return call(*arguments)
 
         return evaluate
 

@@ -77,8 +77,10 @@ def _check_clauses(file: str, form: Form) -> None:
     for item in form.items[2:]:
         head = item.head if isinstance(item, Form) else ""
         if head not in _CLAUSES:
-            what = head if isinstance(item, Form) else item.text
-            fail(file, item.line, f"{name.text}: unknown clause {what!r}{nearest(what, _CLAUSES)}")
+            label = head if isinstance(item, Form) else item.text
+            fail(
+                file, item.line, f"{name.text}: unknown clause {label!r}{nearest(label, _CLAUSES)}"
+            )
         if head == DIRECTION and head in heads:
             fail(file, item.line, f"{name.text}: a second ({DIRECTION} …)")
         heads.add(head)

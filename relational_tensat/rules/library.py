@@ -40,8 +40,12 @@ def load_rules(
                     f" {first.file}:{first.line}"
                 )
             rules[rule.name] = rule
-    kept, left_out = named_rules(only, rules), named_rules(skip, rules)
-    return [r for r in rules.values() if (not kept or r.name in kept) and r.name not in left_out]
+    selection, exclusions = named_rules(only, rules), named_rules(skip, rules)
+    return [
+        r
+        for r in rules.values()
+        if (not selection or r.name in selection) and r.name not in exclusions
+    ]
 
 
 def shipped_files() -> list[Path]:
@@ -79,18 +83,18 @@ def _parsed(text: str, file: str) -> tuple[Rule, ...]:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(path.glob(f"*{_SUFFIX}"))
-    if not found:
+    files = sorted(path.glob(f"*{_SUFFIX}"))
+    if not files:
         raise RuleError(f"{path}: has no *{_SUFFIX} files")
-    return found
+    return files
 
 
 def named_rules(names: Iterable[str], rules: dict[str, Rule]) -> set[str]:
     """Return the names of the rules that are meant; ``NAME`` means ``NAME[…]`` too."""
-    meant: set[str] = set()
+    selection: set[str] = set()
     for name in names:
-        found = {rule for rule in rules if rule == name or rule.partition("[")[0] == name}
-        if not found:
+        matches = {rule for rule in rules if rule == name or rule.partition("[")[0] == name}
+        if not matches:
             raise UsageError(f"unknown rule {name!r}{nearest(name, rules)}")
-        meant |= found
-    return meant
+        selection |= matches
+    return selection

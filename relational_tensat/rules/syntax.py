@@ -74,8 +74,8 @@ def read_forms(text: str, file: str) -> tuple[Syntax, ...]:
     """
     outer: list[tuple[str, int, list[Syntax]]] = []  # each open bracket, and what stands before it
     items: list[Syntax] = []
-    for line, written in enumerate(text.split("\n"), 1):
-        for token in _TOKEN.findall(written):
+    for line, line_text in enumerate(text.split("\n"), 1):
+        for token in _TOKEN.findall(line_text):
             first = token[0]
             if first in "([":
                 if len(outer) == _DEEPEST:
@@ -85,10 +85,10 @@ def read_forms(text: str, file: str) -> tuple[Syntax, ...]:
             elif first in ")]":
                 if not outer:
                     fail(file, line, f"{token!r} closes nothing")
-                opening, where, before = outer.pop()
+                opening, opening_line, before = outer.pop()
                 if _CLOSING[opening] != token:
-                    fail(file, line, f"{token!r} closes the {opening!r} of line {where}")
-                before.append(Form(items, where, opening == "["))
+                    fail(file, line, f"{token!r} closes the {opening!r} of line {opening_line}")
+                before.append(Form(items, opening_line, opening == "["))
                 items = before
             elif first == '"':
                 if token == first:
@@ -97,8 +97,8 @@ def read_forms(text: str, file: str) -> tuple[Syntax, ...]:
             elif first not in ";#":
                 items.append(Atom(token, line))
     if outer:
-        opening, where, _ = outer[-1]
-        fail(file, where, f"{opening!r} is never closed")
+        opening, opening_line, _ = outer[-1]
+        fail(file, opening_line, f"{opening!r} is never closed")
     return tuple(items)
 
 

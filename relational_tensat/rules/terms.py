@@ -63,39 +63,39 @@ class TermReader:
                 terms.append(self._bind(child, self.scope.tensors, self.scope.attrs))
             else:
                 terms.append(self.source(child))
-        written: dict[str, Expr] = {}
+        exprs: dict[str, Expr] = {}
         for key, value in attrs.items():
             if isinstance(value, Atom) and value.is_variable:
-                written[key] = self._bind(value, self.scope.attrs, self.scope.tensors)
+                exprs[key] = self._bind(value, self.scope.attrs, self.scope.tensors)
             else:
-                written[key] = self._constant(value)
-        return Apply(operator.name, tuple(terms), self._checked(operator, written, syntax.line))
+                exprs[key] = self._constant(value)
+        return Apply(operator.name, tuple(terms), self._checked(operator, exprs, syntax.line))
 
-    def _bind(self, atom: Atom, mine: set[str], others: set[str]) -> Var:
+    def _bind(self, atom: Atom, own_names: set[str], other_names: set[str]) -> Var:
         name = self._variable(atom)
-        if name in others:
+        if name in other_names:
             fail(self._file, atom.line, f"?{name} stands for a tensor and for an attribute")
-        mine.add(name)
+        own_names.add(name)
         return _var(name)
 
     def target(self, syntax: Syntax) -> Term:
         """Return a target, or what ``let`` names in one."""
         if isinstance(syntax, Atom):
             name = self._variable(syntax)
-            bound = self._known(name, syntax.line)
-            if isinstance(bound, Apply):
-                return bound
-            if bound is not None or name in self.scope.attrs:
+            meaning = self._known(name, syntax.line)
+            if isinstance(meaning, Apply):
+                return meaning
+            if meaning is not None or name in self.scope.attrs:
                 fail(self._file, syntax.line, f"?{name} is a value, expected a tensor")
             return _var(name)
         operator, children, attrs = self._application(syntax)
         terms = tuple(self.target(child) for child in children)
-        written = {key: self.expr(value) for key, value in attrs.items()}
-        for key, value in written.items():
+        exprs = {key: self.expr(value) for key, value in attrs.items()}
+        for key, value in exprs.items():
             if isinstance(value, Var) and value.name in self.scope.tensors:
-                where = attrs[key].line
-                fail(self._file, where, f":{key} ?{value.name} is a tensor, expected a value")
-        return Apply(operator.name, terms, self._checked(operator, written, syntax.line))
+                line = attrs[key].line
+                fail(self._file, line, f":{key} ?{value.name} is a tensor, expected a value")
+        return Apply(operator.name, terms, self._checked(operator, exprs, syntax.line))
 
     def _application(self, form: Form) -> tuple[Operator, list[Syntax], dict[str, Syntax]]:
         """Split ``(op operand … :key value …)`` into its parts; check operator and arity."""
@@ -131,14 +131,14 @@ class TermReader:
         return operator
 
     def _checked(
-        self, operator: Operator, written: dict[str, Expr], line: int
+        self, operator: Operator, exprs: dict[str, Expr], line: int
     ) -> tuple[tuple[str, Expr], ...]:
         """Return attributes in declared order; constants are checked and made canonical."""
-        if not written and all(attr.default is not REQUIRED for attr in operator.attrs):
+        if not exprs and all(attr.default is not REQUIRED for attr in operator.attrs):
             return ()
         values: dict[str, AttrValue] = {}
         declared = operator.declared
-        for key, value in written.items():
+        for key, value in exprs.items():
             if isinstance(value, Literal):
                 values[key] = _as_kind(value.value, declared.get(key))
             elif key in declared:
@@ -150,9 +150,9 @@ class TermReader:
         except ShapeError as error:
             fail(self._file, line, str(error))
         return tuple(
-            (key, Literal(normal[key]) if isinstance(written[key], Literal) else written[key])
+            (key, Literal(normal[key]) if isinstance(exprs[key], Literal) else exprs[key])
             for key in declared
-            if key in written
+            if key in exprs
         )
 
     # --- values ---
@@ -171,44 +171,46 @@ class TermReader:
             if value.head not in operators():
                 hint = nearest(value.head, [*operators(), *functions()])
                 fail(self._file, value.line, f"unknown operator or function {value.head!r}{hint}")
-            bound: Term | Expr = self.target(value)
+            meaning: Term | Expr = self.target(value)
         else:
-            bound = self.expr(value)
-        if isinstance(bound, Var):
-            fail(self._file, form.line, f"?{name} would only be another name for ?{bound.name}")
-        self.scope.lets[name] = bound
+            meaning = self.expr(value)
+        if isinstance(meaning, Var):
+            fail(self._file, form.line, f"?{name} would only be another name for ?{meaning.name}")
+        self.scope.lets[name] = meaning
 
     def expr(self, syntax: Syntax) -> Expr:
         """Return a condition or a value that is computed."""
         if isinstance(syntax, Atom) and syntax.is_variable:
             name = self._variable(syntax)
-            bound = self._known(name, syntax.line)
-            if isinstance(bound, Apply):
+            meaning = self._known(name, syntax.line)
+            if isinstance(meaning, Apply):
                 fail(self._file, syntax.line, f"?{name} is a term, expected a value")
-            return _var(name) if bound is None else bound
+            return _var(name) if meaning is None else meaning
         if isinstance(syntax, Atom) or syntax.square:
             return self._constant(syntax)
         return self._call(syntax)
 
     def _call(self, form: Form) -> Call:
         try:
-            known = get_function(form.head)
+            function = get_function(form.head)
         except UsageError as error:
             fail(self._file, form.line, str(error))
         args = tuple(self.expr(item) for item in form.items[1:])
-        if not known.takes(len(args)):
-            fail(self._file, form.line, f"{len(args)} arguments, expected {known.signature}")
+        if not function.takes(len(args)):
+            fail(self._file, form.line, f"{len(args)} arguments, expected {function.signature}")
         for index, arg in enumerate(args):
-            kind = known.kind(index)
+            kind = function.kind(index)
             is_tensor = isinstance(arg, Var) and arg.name in self.scope.tensors
             if is_tensor != (kind == "tensor"):
-                expected = "a tensor's variable" if kind == "tensor" else "no tensor"
+                expectation = "a tensor's variable" if kind == "tensor" else "no tensor"
                 fail(
-                    self._file, form.line, f"argument {index + 1} of {known.signature}: {expected}"
+                    self._file,
+                    form.line,
+                    f"argument {index + 1} of {function.signature}: {expectation}",
                 )
-            if isinstance(arg, Literal) and not known.check(index)(arg.value):
-                fail(self._file, form.line, f"{arg.value!r} is no {kind}, in {known.signature}")
-        return Call(known.name, args)
+            if isinstance(arg, Literal) and not function.check(index)(arg.value):
+                fail(self._file, form.line, f"{arg.value!r} is no {kind}, in {function.signature}")
+        return Call(function.name, args)
 
     def _constant(self, syntax: Syntax) -> Literal:
         if isinstance(syntax, Form):

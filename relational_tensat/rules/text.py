@@ -18,9 +18,9 @@ def rule_text(rule: Rule) -> str:
     clauses += [f"({flag})" for flag in ("symmetric", "unsound") if getattr(rule, flag)]
     clauses.append(_clause("from", [term_text(source) for source in rule.sources]))
     clauses.append(_clause("to", [term_text(target) for target in rule.targets]))
-    for word, asked in (("where", rule.conditions), ("worth", rule.worth)):
-        if asked:
-            clauses.append(_clause(word, [expr_text(condition) for condition in asked]))
+    for word, conditions in (("where", rule.conditions), ("worth", rule.worth)):
+        if conditions:
+            clauses.append(_clause(word, [expr_text(condition) for condition in conditions]))
     place = f"; {rule.file}:{rule.line}\n" if rule.file else ""
     return f"{place}(rule {rule.name}\n  " + "\n  ".join(clauses) + ")"
 

@@ -143,15 +143,15 @@ def rule(
         file, line = code.co_filename, code.co_firstlineno
         try:
             variables = _variables(function)
-            made = function(**variables)
-            if not isinstance(made, Rewrite):
-                raise UsageError(f"returns {made!r}, expected a Rewrite: rewrite(…).to(…)")
+            definition = function(**variables)
+            if not isinstance(definition, Rewrite):
+                raise UsageError(f"returns {definition!r}, expected a Rewrite: rewrite(…).to(…)")
             for variable in variables:
-                if not any(mentions(clause, f"?{variable}") for clause in made.clauses):
+                if not any(mentions(clause, f"?{variable}") for clause in definition.clauses):
                     raise UsageError(f"the parameter {variable!r} is never used")
             return build_rules(
                 name or function.__name__.strip("_").replace("_", "-"),
-                made,
+                definition,
                 law=law,
                 each=each,
                 symmetric=symmetric,
@@ -168,7 +168,7 @@ def rule(
 
 def build_rules(
     name: str,
-    made: Rewrite,
+    definition: Rewrite,
     *,
     law: str,
     each: Mapping[str, Sequence[str]] | None = None,
@@ -186,7 +186,7 @@ def build_rules(
     """
     clauses = [_clause("law", _text(law))]
     clauses += [_choices("each", *choice) for choice in (each or {}).items()]
-    clauses += made.clauses
+    clauses += definition.clauses
     clauses += [_clause("symmetric")] * symmetric + [_clause("unsound")] * unsound
     if rulesets:
         clauses.append(_clause("ruleset", *(Atom(word, 0) for word in rulesets)))

@@ -26,12 +26,12 @@ def python_name(function: str) -> str:
 
 
 def __getattr__(name: str) -> Callable[..., Value]:
-    known = {python_name(function): function for function in functions()}
-    if name not in known:
-        raise AttributeError(f"unknown function {name!r}{nearest(name, known)}")
+    by_name = {python_name(function): function for function in functions()}
+    if name not in by_name:
+        raise AttributeError(f"unknown function {name!r}{nearest(name, by_name)}")
 
     def function(*arguments: object) -> Value:
-        return call(known[name], *arguments)
+        return call(by_name[name], *arguments)
 
     function.__name__ = function.__qualname__ = name
     return function

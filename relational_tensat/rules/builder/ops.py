@@ -13,9 +13,9 @@ from relational_tensat.tensor.operators import operators
 
 
 def __getattr__(name: str) -> Callable[..., Tensor]:
-    known = _known()
-    if name not in known:
-        raise AttributeError(f"unknown operator {name!r}{nearest(name, known)}")
+    names = _known()
+    if name not in names:
+        raise AttributeError(f"unknown operator {name!r}{nearest(name, names)}")
 
     def operator(*operands: Tensor, **attributes: object) -> Tensor:
         return apply(name, operands, attributes)

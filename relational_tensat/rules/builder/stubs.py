@@ -23,8 +23,8 @@ _TYPES = {
 def stubs() -> dict[str, str]:
     """Return the text of each stub file, by name."""
     ops = ["from relational_tensat.rules.builder.expressions import Choice, Tensor, Value", ""]
-    known = {name: operator for name, operator in operators().items() if operator.in_rules}
-    ops += [_operator(name, operator) for name, operator in known.items()]
+    rule_operators = {name: operator for name, operator in operators().items() if operator.in_rules}
+    ops += [_operator(name, operator) for name, operator in rule_operators.items()]
     values = [
         "from relational_tensat.rules.builder.expressions import Choice, Tensor, Value",
         "from relational_tensat.tensor.types import AttrValue",

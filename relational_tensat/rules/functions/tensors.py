@@ -92,18 +92,18 @@ def _same_except(a: TensorType, b: TensorType, axis: int) -> bool:
 @function("varies-along", "tensor", "int", "int")
 def _varies_along(tensor: TensorType, rank: int, axis: int) -> bool:
     """Whether a tensor that is broadcast to a rank has size 1 on all axes but one."""
-    missing = rank - len(tensor.shape)
+    new_axes = rank - len(tensor.shape)
     at = place(axis, rank)
-    return missing >= 0 and all(
-        size == 1 or missing + own == at for own, size in enumerate(tensor.shape)
+    return new_axes >= 0 and all(
+        size == 1 or new_axes + index == at for index, size in enumerate(tensor.shape)
     )
 
 
 @function("broadcast-dim", "tensor", "int", "int")
 def _broadcast_dim(tensor: TensorType, rank: int, axis: int) -> int:
     """The size on an axis of a tensor that is broadcast to a rank: 1 where it lacks the axis."""
-    own = place(axis, rank) - (rank - len(tensor.shape))
-    return tensor.shape[own] if own >= 0 else 1
+    index = place(axis, rank) - (rank - len(tensor.shape))
+    return tensor.shape[index] if index >= 0 else 1
 
 
 @function("source-axis", "ints", "ints", "int")
@@ -111,18 +111,18 @@ def _source_axis(before: Ints, after: Ints, axis: int) -> int:
     """The axis that a reshape from one shape to another leaves as it is, and so becomes ``axis``."""
     at = place(axis, len(after))
     inner = math.prod(after[at + 1 :])
-    for own, size in enumerate(before):
-        if size == after[at] and math.prod(before[own + 1 :]) == inner:
-            return own
+    for index, size in enumerate(before):
+        if size == after[at] and math.prod(before[index + 1 :]) == inner:
+            return index
     raise Inapplicable
 
 
 @function("constant-along", "tensor", "int", "ints")
 def _constant_along(tensor: TensorType, rank: int, axes: Ints) -> bool:
     """Whether a tensor that is broadcast to a rank has size 1 on some axes, or lacks them."""
-    missing = rank - len(tensor.shape)
-    own = [place(axis, rank) - missing for axis in axes]
-    return missing >= 0 and all(axis < 0 or tensor.shape[axis] == 1 for axis in own)
+    new_axes = rank - len(tensor.shape)
+    indices = [place(axis, rank) - new_axes for axis in axes]
+    return new_axes >= 0 and all(axis < 0 or tensor.shape[axis] == 1 for axis in indices)
 
 
 # --- convolutions ---

@@ -238,9 +238,9 @@ def _contains(values: Ints, value: int) -> bool:
 @function("permute", "ints", "ints")
 def _permute(values: Ints, perm: Ints) -> Ints:
     """The elements of the first list at the places that the second names: a transposed shape."""
-    if any(not 0 <= each < len(values) for each in perm):
+    if any(not 0 <= index < len(values) for index in perm):
         raise Inapplicable
-    return tuple(values[each] for each in perm)
+    return tuple(values[index] for index in perm)
 
 
 @function("without", "ints", "ints")

@@ -29,12 +29,12 @@ _PROOF_MS = 2000
 _MOST = 1 << 16
 
 
-def is_elementwise(both: Sides) -> bool:
+def is_elementwise(sides: Sides) -> bool:
     """Whether both sides are made of such operators, on integers and booleans alone."""
-    nodes = (*both.left.nodes, *both.right.nodes)
-    kinds = (*both.var_types, *(node.type for node in nodes))
+    nodes = (*sides.left.nodes, *sides.right.nodes)
+    kinds = (*sides.var_types, *(node.type for node in nodes))
     return (
-        bool(both.var_types)
+        bool(sides.var_types)
         and all(node.op in ELEMENTWISE for node in nodes)
         and all(isinstance(kind, TensorType) and not kind.is_float for kind in kinds)
     )
@@ -44,28 +44,28 @@ def every_value(types: Sequence[TensorType]) -> list[Array] | None:
     """Return all combinations of the values of variables of 8 bits as flat tensors, if so few."""
     ranges = []
     for kind in types:
-        held = numpy_dtype(kind.dtype)
-        if held.itemsize > 1:
+        numpy_type = numpy_dtype(kind.dtype)
+        if numpy_type.itemsize > 1:
             return None
         low, high = integer_range(kind.dtype)
-        ranges.append(np.arange(low, high + 1).astype(held))
+        ranges.append(np.arange(low, high + 1).astype(numpy_type))
     if np.prod([len(r) for r in ranges], dtype=np.int64) > _MOST:
         return None
     return [np.asarray(grid).reshape(-1) for grid in np.meshgrid(*ranges, indexing="ij")]
 
 
-def first_wrong(both: Sides, operands: Sequence[Array]) -> int | None:
+def first_wrong(sides: Sides, operands: Sequence[Array]) -> int | None:
     """Return the place of the first element where a law fails, left side defined; None if nowhere.
 
     Args:
         operands: flat tensors of one length.
     """
     with np.errstate(all="ignore"):
-        left, left_open = _flat(both.left, operands)
-        right, right_open = _flat(both.right, operands)
+        left, left_open = _flat(sides.left, operands)
+        right, right_open = _flat(sides.right, operands)
     wrong = ~left_open & right_open
-    for one, other in zip(left, right, strict=True):
-        wrong = wrong | (~left_open & (one != other))
+    for left_value, right_value in zip(left, right, strict=True):
+        wrong = wrong | (~left_open & (left_value != right_value))
     places = np.flatnonzero(wrong)
     return int(places[0]) if len(places) else None
 
@@ -75,21 +75,21 @@ def _flat(side: Instance, operands: Sequence[Array]) -> tuple[list[Any], Any]:
     values: list[Any] = list(operands)
     undefined = np.zeros(operands[0].shape, bool)
     for node in side.nodes:
-        given = [values[child] for child in node.children]
+        arguments = [values[child] for child in node.children]
         if node.op == "fill":
             values.append(np.array(_number(node)).astype(numpy_dtype(_kind(node).dtype)))
             continue
         if node.op == "div":
-            open_ = given[1] == 0
-            if given[0].dtype.kind == "i":
-                open_ |= (given[0] == np.iinfo(given[0].dtype).min) & (given[1] == -1)
+            open_ = arguments[1] == 0
+            if arguments[0].dtype.kind == "i":
+                open_ |= (arguments[0] == np.iinfo(arguments[0].dtype).min) & (arguments[1] == -1)
             undefined |= open_
-            given[1] = np.where(open_, np.ones_like(given[1]), given[1])
-        values.append(computed(node.op, given, node.operand_types, dict(node.attrs), node.type))
+            arguments[1] = np.where(open_, np.ones_like(arguments[1]), arguments[1])
+        values.append(computed(node.op, arguments, node.operand_types, dict(node.attrs), node.type))
     return [values[root] for root in side.roots], undefined
 
 
-def is_proved(both: Sides) -> bool:
+def is_proved(sides: Sides) -> bool:
     """Whether z3 proves a law for the element types at hand; no where it is missing or gives up."""
     if importlib.util.find_spec("z3") is None:
         return False
@@ -97,16 +97,18 @@ def is_proved(both: Sides) -> bool:
 
     variables = [
         z3.Bool(f"x{i}") if kind.dtype == "bool" else z3.BitVec(f"x{i}", _bits(kind))
-        for i, kind in enumerate(both.var_types)
+        for i, kind in enumerate(sides.var_types)
     ]
     try:
-        left, left_open = _terms(both.left, variables)
-        right, right_open = _terms(both.right, variables)
+        left, left_open = _terms(sides.left, variables)
+        right, right_open = _terms(sides.right, variables)
     except KeyError:  # an operator without a meaning on these types
         return False
     solver = z3.Solver()
     solver.set("timeout", _PROOF_MS)
-    differs = [one != other for one, other in zip(left, right, strict=True)]
+    differs = [
+        left_value != right_value for left_value, right_value in zip(left, right, strict=True)
+    ]
     solver.add(z3.Not(z3.Or(left_open)), z3.Or(*differs, *right_open))
     return bool(solver.check() == z3.unsat)
 
@@ -129,10 +131,10 @@ def _terms(side: Instance, variables: Sequence[Any]) -> tuple[list[Any], list[An
     """Return the results as terms, and the conditions under which they are undefined."""
     values, undefined = list(variables), []
     for node in side.nodes:
-        given = [values[child] for child in node.children]
+        arguments = [values[child] for child in node.children]
         if node.op == "div":
-            undefined.append(_open_quotient(node, *given))
-        values.append(_TERMS[node.op](node, *given))
+            undefined.append(_open_quotient(node, *arguments))
+        values.append(_TERMS[node.op](node, *arguments))
     return [values[root] for root in side.roots], undefined
 
 
@@ -181,8 +183,8 @@ def _cast(node: TargetNode, a: Any) -> Any:
         return z3.If(a, z3.BitVecVal(1, bits), z3.BitVecVal(0, bits))
     if bits <= a.size():
         return z3.Extract(bits - 1, 0, a)
-    more = bits - a.size()
-    return z3.SignExt(more, a) if _signed(source) else z3.ZeroExt(more, a)
+    extra_bits = bits - a.size()
+    return z3.SignExt(extra_bits, a) if _signed(source) else z3.ZeroExt(extra_bits, a)
 
 
 def _fill(node: TargetNode) -> Any:

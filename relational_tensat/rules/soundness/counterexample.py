@@ -56,33 +56,35 @@ class Counterexample:
 
     def summary(self) -> str:
         """Return operands, parameters and the difference in one line."""
-        given = [f"{name} {kind}" for name, kind in self.shapes.items()]
-        given += [f"{name} = {_text(value)}" for name, value in self.parameters.items()]
-        return f"{', '.join(given)}: {self._found()}"
+        operands = [f"{name} {kind}" for name, kind in self.shapes.items()]
+        operands += [f"{name} = {_text(value)}" for name, value in self.parameters.items()]
+        return f"{', '.join(operands)}: {self._found()}"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as values of JSON."""
-        found = self.difference
+        difference = self.difference
         return {
             "shapes": {name: str(kind) for name, kind in self.shapes.items()},
             "parameters": dict(self.parameters),
-            "source": found.source,
-            "left_type": found.left_type,
-            "right_type": found.right_type,
-            "index": None if found.index is None else list(found.index),
-            "left": found.left,
-            "right": found.right,
+            "source": difference.source,
+            "left_type": difference.left_type,
+            "right_type": difference.right_type,
+            "index": None if difference.index is None else list(difference.index),
+            "left": difference.left,
+            "right": difference.right,
             "snippet": self.snippet,
         }
 
     def _found(self) -> str:
-        found = self.difference
-        if found.undefined:
+        difference = self.difference
+        if difference.undefined:
             return "the right side is undefined: an integer quotient or conversion has no result"
-        if found.index is None:
-            return f"{found.left_type} on the left, {found.right_type} on the right"
-        place = list(found.index)
-        return f"element {place} is {found.left!r} on the left, {found.right!r} on the right"
+        if difference.index is None:
+            return f"{difference.left_type} on the left, {difference.right_type} on the right"
+        place = list(difference.index)
+        return (
+            f"element {place} is {difference.left!r} on the left, {difference.right!r} on the right"
+        )
 
 
 def _text(value: AttrValue) -> str:

@@ -82,8 +82,8 @@ class _Drawer:
         types = tuple(kind for kind in self.bindings.types if kind is not None)
         return Configuration(symbols, types, roots)
 
-    def _applied(self, term: Apply, wanted: ValueType | None) -> ValueType:
-        known = self._known_attrs(term)
+    def _applied(self, term: Apply, result: ValueType | None) -> ValueType:
+        attr_values = self._known_attrs(term)
         kinds: list[ValueType | None] = [
             self.bindings.tensor(child.name) if isinstance(child, Var) else None
             for child in term.children
@@ -91,20 +91,20 @@ class _Drawer:
         for index in sorted(range(len(kinds)), key=lambda i: self._priority(term.children[i])):
             child = term.children[index]
             if isinstance(child, Apply):
-                partial = PartialApplication(wanted, kinds, known)
+                partial = PartialApplication(result, kinds, attr_values)
                 guess = get_operator(term.op).suggest_operand(index, partial, self.hints)
                 kinds[index] = self._applied(child, guess)
             elif kinds[index] is None:
-                partial = PartialApplication(wanted, kinds, known)
+                partial = PartialApplication(result, kinds, attr_values)
                 kinds[index] = self._variable(child.name, term.op, index, partial)
         operands = tuple(kind for kind in kinds if kind is not None)
-        return self._finish(term, operands, known, wanted)
+        return self._finish(term, operands, attr_values, result)
 
     def _variable(self, name: str, op: str, index: int, partial: PartialApplication) -> TensorType:
         """Draw the type of a variable, again where a condition that it completes does not hold."""
-        found = self.bindings.tensor(name)  # the same variable twice in one term
-        if found is not None:
-            return found
+        tensor_type = self.bindings.tensor(name)  # the same variable twice in one term
+        if tensor_type is not None:
+            return tensor_type
         for _ in range(_TENSOR_TRIES):
             guess = get_operator(op).suggest_operand(index, partial, self.hints)
             kind = self.hints.tensor_type() if guess is None else guess
@@ -119,32 +119,34 @@ class _Drawer:
         return 1 if any(name in self.bindings.bound for name in _variables(child)) else 2
 
     def _known_attrs(self, term: Apply) -> dict[str, AttrValue]:
-        written, known = dict(term.attrs), {}
+        exprs, attr_values = dict(term.attrs), {}
         for attr in get_operator(term.op).attrs:
-            match written.get(attr.name, Literal(attr.default)):
+            match exprs.get(attr.name, Literal(attr.default)):
                 case Literal(value):
-                    known[attr.name] = value
+                    attr_values[attr.name] = value
                 case Var(name) if name in self.attrs:
-                    known[attr.name] = self.attrs[name]
-        return known
+                    attr_values[attr.name] = self.attrs[name]
+        return attr_values
 
     def _finish(
         self,
         term: Apply,
         operands: tuple[ValueType, ...],
-        known: Mapping[str, AttrValue],
-        wanted: ValueType | None,
+        attr_values: Mapping[str, AttrValue],
+        result: ValueType | None,
     ) -> ValueType:
         """Draw the attributes that are still open, for operands that are drawn."""
         best: tuple[AttrItems, ValueType] | None = None
-        open_attrs = {a: v.name for a, v in term.attrs if isinstance(v, Var) and a not in known}
+        open_attrs = {
+            a: v.name for a, v in term.attrs if isinstance(v, Var) and a not in attr_values
+        }
         for _ in range(_ATTRIBUTE_TRIES):
             typed = typed_application(
-                term.op, self._sampled(term.op, operands, known, open_attrs, wanted), operands
+                term.op, self._sampled(term.op, operands, attr_values, open_attrs, result), operands
             )
-            if typed is not None and self._accepted(typed, known, open_attrs):
+            if typed is not None and self._accepted(typed, attr_values, open_attrs):
                 best = typed
-                if wanted is None or typed[1] == wanted:
+                if result is None or typed[1] == result:
                     break
             if not open_attrs:
                 break
@@ -153,9 +155,9 @@ class _Drawer:
         if sum(part.size for part in tensors_of(best[1])) > _MOST_ELEMENTS:
             raise _MisfitError
         attrs = dict(best[0])
-        bound = {name: attrs[attr] for attr, name in open_attrs.items()}
-        self.bindings.bind_attrs(bound)
-        self.attrs.update(bound)
+        variable_values = {name: attrs[attr] for attr, name in open_attrs.items()}
+        self.bindings.bind_attrs(variable_values)
+        self.attrs.update(variable_values)
         self.symbols[id(term)] = (term.op, attrs)
         return best[1]
 
@@ -163,23 +165,23 @@ class _Drawer:
         self,
         op: str,
         operands: tuple[ValueType, ...],
-        known: Mapping[str, AttrValue],
+        attr_values: Mapping[str, AttrValue],
         open_attrs: Mapping[str, str],
-        wanted: ValueType | None,
+        result: ValueType | None,
     ) -> AttrItems:
-        drawn = dict(known)
+        sample = dict(attr_values)
         for attr in get_operator(op).attrs:
-            if attr.name in drawn:
+            if attr.name in sample:
                 continue
-            solved = self.bindings.solved(open_attrs[attr.name])
-            if solved and self.choices.often():
-                drawn[attr.name] = self.choices.choice(solved)
+            solutions = self.bindings.solved(open_attrs[attr.name])
+            if solutions and self.choices.often():
+                sample[attr.name] = self.choices.choice(solutions)
             else:
-                partial = PartialApplication(wanted, operands, drawn)
-                drawn[attr.name] = self._suggested(op, attr, partial)
+                partial = PartialApplication(result, operands, sample)
+                sample[attr.name] = self._suggested(op, attr, partial)
                 if self.far is not None:
-                    drawn[attr.name] = further(attr, drawn[attr.name], self.far)
-        return tuple(drawn.items())
+                    sample[attr.name] = further(attr, sample[attr.name], self.far)
+        return tuple(sample.items())
 
     def _suggested(self, op: str, attr: Attr, partial: PartialApplication) -> AttrValue:
         if attr.choices:  # the first, mostly the plainest, twice as often as the others
@@ -189,16 +191,16 @@ class _Drawer:
     def _accepted(
         self,
         typed: tuple[AttrItems, ValueType],
-        known: Mapping[str, AttrValue],
+        attr_values: Mapping[str, AttrValue],
         open_attrs: Mapping[str, str],
     ) -> bool:
         """Whether what was known stays as it is, and the conditions hold as far as they can."""
         attrs: dict[str, Any] = dict(typed[0])
-        if any(attrs[key] != value for key, value in known.items()):
+        if any(attrs[key] != value for key, value in attr_values.items()):
             return False
-        bound = {name: attrs[attr] for attr, name in open_attrs.items()}
-        fine = self.bindings.bind_attrs(bound)
-        self.bindings.bound.difference_update(bound)
+        variable_values = {name: attrs[attr] for attr, name in open_attrs.items()}
+        fine = self.bindings.bind_attrs(variable_values)
+        self.bindings.bound.difference_update(variable_values)
         return fine
 
 

@@ -54,12 +54,12 @@ class FarHints(Hints):
 
     def __init__(self, choices: Choices, landmarks: Landmarks) -> None:
         super().__init__(choices)
-        own = landmarks.sizes
+        sizes = landmarks.sizes
         self.lists = landmarks.lists
-        low_ranks = tuple(size for size in own if size <= 9)
+        low_ranks = tuple(size for size in sizes if size <= 9)
         self.large = (*_LARGE, *low_ranks, *low_ranks)
         self.rank = choices.choice((*_RANKS, *low_ranks))
-        long = choices.choice((*_LONG, *own, *own, *own))
+        long = choices.choice((*_LONG, *sizes, *sizes, *sizes))
         few = long if self.rank <= 4 else min(long, 9)
         self.sizes = [few, 1, choices.choice((1, 2, 3))]
         if self.rank > 5:
@@ -104,8 +104,8 @@ def _of_term(term: object) -> Iterator[AttrValue]:
 
 
 def _of_all(expressions: Sequence[Expr]) -> Iterator[AttrValue]:
-    for each in expressions:
-        yield from _of_expression(each)
+    for expression in expressions:
+        yield from _of_expression(expression)
 
 
 def _of_expression(expression: Expr) -> Iterator[AttrValue]:

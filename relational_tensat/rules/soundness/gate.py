@@ -40,13 +40,13 @@ def check_trust(
     """
     untrusted = {rule.name: "its file marks it as unsound" for rule in rules if rule.unsound}
     hashes = [content_hash(rule) for rule in rules]
-    known = _known_verdicts(hashes)
+    verdicts = _known_verdicts(hashes)
     if not allow_unsound:
         _refuse(rules, untrusted)
-        new = [r for r, key in zip(rules, hashes, strict=True) if key not in known]
-        known |= _judge(new, verify)
+        unjudged_rules = [r for r, key in zip(rules, hashes, strict=True) if key not in verdicts]
+        verdicts |= _judge(unjudged_rules, verify)
     for rule, key in zip(rules, hashes, strict=True):
-        if (reason := _distrust(known.get(key))) is not None:
+        if (reason := _distrust(verdicts.get(key))) is not None:
             untrusted.setdefault(rule.name, reason)
     if not allow_unsound:
         _refuse(rules, untrusted)
@@ -71,12 +71,12 @@ def _judge(
 
         verify = verify_rules
     verdicts = verify(rules)
-    found = {
+    by_hash = {
         content_hash(rule): replace(verdict, counterexample=None)
         for rule, verdict in zip(rules, verdicts, strict=True)
     }
-    keep_verdicts(found)
-    return found
+    keep_verdicts(by_hash)
+    return by_hash
 
 
 def _distrust(verdict: Verdict | None) -> str | None:

@@ -67,66 +67,66 @@ class Judge:
         """Return both sides on a configuration; None where the rule does not apply."""
         return sides(self.plan.compiled, configuration)
 
-    def holds(self, configuration: Configuration, both: Sides) -> Outcome:
+    def holds(self, configuration: Configuration, sides: Sides) -> Outcome:
         """Judge a configuration; may change to float64 for good."""
-        if not both.agree_in_type():
+        if not sides.agree_in_type():
             return Outcome.FAILS
-        values = Values(configuration, both.left, self.seed)
+        values = Values(configuration, sides.left, self.seed)
         if not self.floats:
-            outcome = judge_exactly(both, values, self._field)
+            outcome = judge_exactly(sides, values, self._field)
             if outcome is not Outcome.FAILS:
                 return outcome
-        outcome = judge_in_floats(both, values)
+        outcome = judge_in_floats(sides, values)
         if outcome is Outcome.HOLDS:
             self.floats = True
         return outcome
 
 
-def judge_exactly(both: Sides, values: Values, field: Field) -> Outcome:
+def judge_exactly(sides: Sides, values: Values, field: Field) -> Outcome:
     """Compare the two sides modulo a prime.
 
     On residues other than 0, which say whether the two are the same formula; where the right side
     divides, on some zeros, too, since it may then have no value where the left side has one; and
     so for integers, whose operators are no formulas.
     """
-    outcome = _compare_exactly(both, values.residues(), field)
-    more = any(get_operator(node.op).divides for node in both.right.nodes)
-    if outcome is Outcome.HOLDS and (more or not all(map(has_floats, both.var_types))):
-        with_zeros = _compare_exactly(both, values.residues(zeros=True), field)
+    outcome = _compare_exactly(sides, values.residues(), field)
+    divides = any(get_operator(node.op).divides for node in sides.right.nodes)
+    if outcome is Outcome.HOLDS and (divides or not all(map(has_floats, sides.var_types))):
+        with_zeros = _compare_exactly(sides, values.residues(zeros=True), field)
         outcome = outcome if with_zeros is Outcome.UNDEFINED else with_zeros
     return outcome
 
 
-def _compare_exactly(both: Sides, operands: Sequence[Any], field: Field) -> Outcome:
+def _compare_exactly(sides: Sides, operands: Sequence[Any], field: Field) -> Outcome:
     compute = exact(field)
     try:
-        left = evaluate(both.left, operands, compute)
+        left = evaluate(sides.left, operands, compute)
     except Undefined:
         return Outcome.UNDEFINED
     try:
-        right = evaluate(both.right, operands, compute)
+        right = evaluate(sides.right, operands, compute)
     except Undefined:
         return Outcome.FAILS
-    same = _identical(_roots(both.left, left), _roots(both.right, right))
+    same = _identical(_roots(sides.left, left), _roots(sides.right, right))
     return Outcome.HOLDS if same else Outcome.FAILS
 
 
-def judge_in_floats(both: Sides, values: Values) -> Outcome:
+def judge_in_floats(sides: Sides, values: Values) -> Outcome:
     """Compare the two sides in float64, on operands of every kind, wherever the left is finite."""
     outcome = Outcome.UNDEFINED
     for kind in KINDS:
-        drawn = values.reals(kind)
-        found = compare_in_floats(both, drawn)
-        if found is Outcome.FAILS:
-            return found
-        if found is Outcome.HOLDS:
-            outcome = found
+        operands = values.reals(kind)
+        kind_outcome = compare_in_floats(sides, operands)
+        if kind_outcome is Outcome.FAILS:
+            return kind_outcome
+        if kind_outcome is Outcome.HOLDS:
+            outcome = kind_outcome
     return outcome
 
 
-def compare_in_floats(both: Sides, operands: Sequence[Any]) -> Outcome:
+def compare_in_floats(sides: Sides, operands: Sequence[Any]) -> Outcome:
     """Compare the two sides in float64 for given operands."""
-    outcome, _ = _compared(both, operands)
+    outcome, _ = _compared(sides, operands)
     return outcome
 
 
@@ -147,44 +147,45 @@ class Element:
     right: Any
 
 
-def first_difference(both: Sides, operands: Sequence[Any]) -> Element | None:
+def first_difference(sides: Sides, operands: Sequence[Any]) -> Element | None:
     """Return the first element that differs in float64; None where both sides agree in that."""
-    _, element = _compared(both, operands)
+    _, element = _compared(sides, operands)
     return element
 
 
-def _compared(both: Sides, operands: Sequence[Any]) -> tuple[Outcome, Element | None]:
+def _compared(sides: Sides, operands: Sequence[Any]) -> tuple[Outcome, Element | None]:
     with np.errstate(all="ignore"):
         try:
-            left = evaluate(both.left, operands, real)
+            left = evaluate(sides.left, operands, real)
         except Undefined:
             return Outcome.UNDEFINED, None
         try:
-            right = evaluate(both.right, operands, real)
+            right = evaluate(sides.right, operands, real)
         except Undefined:
             return Outcome.FAILS, None
         scale = max(_magnitude(left), _magnitude(right))
         if scale > _LARGEST:
             return Outcome.UNDEFINED, None
-        return _compare_roots(both, left, right, TOLERANCE * max(scale, _SMALLEST))
+        return _compare_roots(sides, left, right, TOLERANCE * max(scale, _SMALLEST))
 
 
 def _compare_roots(
-    both: Sides, left: Sequence[Any], right: Sequence[Any], tolerance: float
+    sides: Sides, left: Sequence[Any], right: Sequence[Any], tolerance: float
 ) -> tuple[Outcome, Element | None]:
     outcome = Outcome.UNDEFINED
-    for source, (a, b) in enumerate(zip(both.left.roots, both.right.roots, strict=True)):
+    for source, (a, b) in enumerate(zip(sides.left.roots, sides.right.roots, strict=True)):
         pairs = list(zip(parts(left[a]), parts(right[b]), strict=True))
-        for part, (one, other) in enumerate(pairs):
-            if np.shape(one) != np.shape(other):
+        for part, (left_part, right_part) in enumerate(pairs):
+            if np.shape(left_part) != np.shape(right_part):
                 return Outcome.FAILS, None
-            defined = np.isfinite(one)
-            close = np.abs(_number(one) - _number(other)) <= tolerance  # False for no number
+            defined = np.isfinite(left_part)
+            distance = np.abs(_number(left_part) - _number(right_part))
+            close = distance <= tolerance  # False for no number
             wrong = np.argwhere(defined & ~close)
             if len(wrong):
                 at = tuple(wrong[0].tolist())
                 number = part if isinstance(left[a], tuple) else None
-                element = Element(source, number, at, one[at].item(), other[at].item())
+                element = Element(source, number, at, left_part[at].item(), right_part[at].item())
                 return Outcome.FAILS, element
             if defined.any():
                 outcome = Outcome.HOLDS

@@ -56,7 +56,7 @@ def _check_fits(values: Any, kind: Any) -> None:
 
 
 def compared(
-    both: Sides, operands: Sequence[Any], *, everywhere: bool = False
+    sides: Sides, operands: Sequence[Any], *, everywhere: bool = False
 ) -> tuple[Outcome, Element | None]:
     """Compare the two sides for given operands.
 
@@ -69,61 +69,65 @@ def compared(
     """
     with np.errstate(all="ignore"):
         try:
-            left = evaluate(both.left, operands, on_machine)
+            left = evaluate(sides.left, operands, on_machine)
         except Undefined:
             return Outcome.UNDEFINED, None
         try:
-            right = evaluate(both.right, operands, on_machine)
+            right = evaluate(sides.right, operands, on_machine)
         except Undefined:
             return Outcome.FAILS, None
         scale = 0.0 if everywhere else max(_largest(left), _largest(right))
-        outcome, element = _compared(both, left, right, scale, everywhere)
+        outcome, element = _compared(sides, left, right, scale, everywhere)
         if outcome is Outcome.FAILS and not everywhere:
-            scale = max(scale, _largest_term(both.left, left), _largest_term(both.right, right))
-            outcome, element = _compared(both, left, right, scale, everywhere)
+            scale = max(scale, _largest_term(sides.left, left), _largest_term(sides.right, right))
+            outcome, element = _compared(sides, left, right, scale, everywhere)
         return outcome, element
 
 
 def _compared(
-    both: Sides, left: Sequence[Any], right: Sequence[Any], scale: float, everywhere: bool
+    sides: Sides, left: Sequence[Any], right: Sequence[Any], scale: float, everywhere: bool
 ) -> tuple[Outcome, Element | None]:
-    exact = not any(map(_rounds, (both.left, both.right)))
-    for source, (a, b) in enumerate(zip(both.left.roots, both.right.roots, strict=True)):
-        kinds = tensors_of(both.types(both.left)[source])
-        for part, (one, other, kind) in enumerate(
+    exact = not any(map(_rounds, (sides.left, sides.right)))
+    for source, (a, b) in enumerate(zip(sides.left.roots, sides.right.roots, strict=True)):
+        kinds = tensors_of(sides.types(sides.left)[source])
+        for part, (left_part, right_part, kind) in enumerate(
             zip(parts(left[a]), parts(right[b]), kinds, strict=True)
         ):
-            if np.shape(one) != np.shape(other):
+            if np.shape(left_part) != np.shape(right_part):
                 return Outcome.FAILS, None
-            wrong = np.argwhere(~_same(one, other, kind, None if exact else scale, everywhere))
+            wrong = np.argwhere(
+                ~_same(left_part, right_part, kind, None if exact else scale, everywhere)
+            )
             if len(wrong):
                 at = tuple(wrong[0].tolist())
                 index = part if isinstance(left[a], tuple) else None
-                return Outcome.FAILS, Element(source, index, at, one[at].item(), other[at].item())
+                return Outcome.FAILS, Element(
+                    source, index, at, left_part[at].item(), right_part[at].item()
+                )
     return Outcome.HOLDS, None
 
 
-def _same(one: Any, other: Any, kind: TensorType, scale: float | None, everywhere: bool) -> Any:
+def _same(left: Any, right: Any, kind: TensorType, scale: float | None, everywhere: bool) -> Any:
     """Return where two results agree.
 
     Args:
         scale: the size that rounding relates to, beside that of the elements; None for no rounding.
     """
-    same = one == other
+    same = left == right
     if not kind.is_float:
         return same
-    same |= np.isnan(one) & np.isnan(other)
+    same |= np.isnan(left) & np.isnan(right)
     if everywhere:
-        same |= ~np.isfinite(one)
+        same |= ~np.isfinite(left)
     if scale is None:
         return same
-    same |= (np.isnan(one) & np.isinf(other)) | (np.isinf(one) & np.isnan(other))
+    same |= (np.isnan(left) & np.isinf(right)) | (np.isinf(left) & np.isnan(right))
     format_ = FLOAT_FORMATS[kind.dtype]
-    sizes = np.maximum(np.abs(one), np.abs(other)) if everywhere else scale
-    allowed = _ROUNDINGS * (0.5 * format_.epsilon * sizes + format_.smallest_normal * everywhere)
-    allowed = np.maximum(allowed, _ROUNDINGS * format_.smallest)
-    close = np.abs(one - other) <= np.where(np.isfinite(allowed), allowed, 0.0)
-    return same | (np.isfinite(one) & np.isfinite(other) & close)
+    sizes = np.maximum(np.abs(left), np.abs(right)) if everywhere else scale
+    tolerance = _ROUNDINGS * (0.5 * format_.epsilon * sizes + format_.smallest_normal * everywhere)
+    tolerance = np.maximum(tolerance, _ROUNDINGS * format_.smallest)
+    close = np.abs(left - right) <= np.where(np.isfinite(tolerance), tolerance, 0.0)
+    return same | (np.isfinite(left) & np.isfinite(right) & close)
 
 
 def _rounds(side: Instance) -> bool:

@@ -34,47 +34,47 @@ class MachineValues:
 
     def moderate(self) -> Iterator[list[Array]]:
         """Yield operands of which each is moderate: ordinary, and one at a time at an end of it."""
-        for how in ("ordinary", "positive", "whole", "small"):
-            yield [self._drawn(i, kind, how) for i, kind in enumerate(self._types)]
+        for scale in ("ordinary", "positive", "whole", "small"):
+            yield [self._drawn(i, kind, scale) for i, kind in enumerate(self._types)]
         if not any(
             kind.dtype == "float16" for kind in self._types
         ):  # whose products would overflow
             yield [self._drawn(i, kind, "wide") for i, kind in enumerate(self._types)]
         for index, kind in enumerate(self._types):
-            how = "large" if kind.is_float else "ends"
+            scale = "large" if kind.is_float else "ends"
             yield [
-                self._drawn(i, other, how if i == index else "ordinary")
-                for i, other in enumerate(self._types)
+                self._drawn(i, operand_kind, scale if i == index else "ordinary")
+                for i, operand_kind in enumerate(self._types)
             ]
 
     def extreme(self) -> list[Array]:
         """Draw operands from the ends of their types: NaN and infinities among the floats."""
         return [self._drawn(i, kind, "ends") for i, kind in enumerate(self._types)]
 
-    def _drawn(self, index: int, kind: TensorType, how: str) -> Array:
+    def _drawn(self, index: int, kind: TensorType, scale: str) -> Array:
         if kind.is_float:
-            return rounded(self._float(kind, how), kind.dtype)
+            return rounded(self._float(kind, scale), kind.dtype)
         if kind.dtype == "bool":
             return self._rng.integers(0, 2, size=kind.shape).astype(bool)
-        held = numpy_dtype(kind.dtype)
+        numpy_type = numpy_dtype(kind.dtype)
         if index in self._index_ranges:
             size = self._index_ranges[index]
             low = 0 if kind.dtype.startswith("u") else -size
-            return self._rng.integers(low, size, size=kind.shape).astype(held)
-        return self._integer(kind, how)
+            return self._rng.integers(low, size, size=kind.shape).astype(numpy_type)
+        return self._integer(kind, scale)
 
-    def _float(self, kind: TensorType, how: str) -> Array:
+    def _float(self, kind: TensorType, scale: str) -> Array:
         rng, format_ = self._rng, FLOAT_FORMATS[kind.dtype]
         signs = rng.choice((-1.0, 1.0), size=kind.shape)
-        match how:
+        match scale:
             case "whole":
                 return np.asarray(rng.integers(-3, 4, size=kind.shape), np.float64)
             case "ends":
-                own = (
+                format_ends = (
                     format_.smallest, format_.smallest_normal, format_.largest, -format_.largest,
                     1 + format_.epsilon, 1 / format_.epsilon, np.inf, -np.inf, np.nan,
                 )  # fmt: skip
-                return np.asarray(rng.choice((*_SPECIAL, *own), size=kind.shape))
+                return np.asarray(rng.choice((*_SPECIAL, *format_ends), size=kind.shape))
             case "large":
                 return np.asarray(signs * format_.moderate[1] * rng.uniform(0, 1, size=kind.shape))
             case "wide":
@@ -86,17 +86,21 @@ class MachineValues:
                 return np.asarray(2.0 ** rng.uniform(-2, 2, size=kind.shape))
         return np.asarray(signs * 2.0 ** rng.uniform(-2, 2, size=kind.shape))
 
-    def _integer(self, kind: TensorType, how: str) -> Array:
+    def _integer(self, kind: TensorType, scale: str) -> Array:
         """Draw from the whole range; 0 is left out where other operands may be divided by these."""
-        rng, held = self._rng, numpy_dtype(kind.dtype)
+        rng, numpy_type = self._rng, numpy_dtype(kind.dtype)
         low, high = integer_range(kind.dtype)
         signed = low < 0
-        if how == "whole":
-            return np.asarray(rng.integers(-3 if signed else 0, 4, size=kind.shape).astype(held))
-        if how in ("ordinary", "positive", "small", "wide"):
-            sizes = rng.integers(1, 6, size=kind.shape).astype(held)
-            return sizes * rng.choice((-1, 1), size=kind.shape).astype(held) if signed else sizes
-        half = 1 << (held.itemsize * 4)
+        if scale == "whole":
+            return np.asarray(
+                rng.integers(-3 if signed else 0, 4, size=kind.shape).astype(numpy_type)
+            )
+        if scale in ("ordinary", "positive", "small", "wide"):
+            sizes = rng.integers(1, 6, size=kind.shape).astype(numpy_type)
+            return (
+                sizes * rng.choice((-1, 1), size=kind.shape).astype(numpy_type) if signed else sizes
+            )
+        half = 1 << (numpy_type.itemsize * 4)
         ends = [
             low,
             high,
@@ -107,6 +111,6 @@ class MachineValues:
             3,
             *((-1, low + 1) if signed else ()),
         ]
-        picked = rng.choice(np.array(ends, held), size=kind.shape)
-        any_ = rng.integers(low, high, size=kind.shape, dtype=held, endpoint=True)
+        picked = rng.choice(np.array(ends, numpy_type), size=kind.shape)
+        any_ = rng.integers(low, high, size=kind.shape, dtype=numpy_type, endpoint=True)
         return np.asarray(np.where(rng.integers(0, 2, size=kind.shape) == 1, picked, any_))

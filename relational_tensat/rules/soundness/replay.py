@@ -36,8 +36,8 @@ def tensor(dtype: str, shape: Sequence[int], numbers: Sequence[float | bool]) ->
     kind = TensorType(dtype, tuple(shape))
     if len(numbers) != kind.size:
         raise UsageError(f"tensor: {len(numbers)} numbers for {kind}, expected {kind.size}")
-    held = "float64" if dtype in FLOAT_DTYPES else "bool" if dtype == "bool" else "int64"
-    return Typed(kind, np.array(numbers, dtype=held).reshape(kind.shape))
+    numpy_type = "float64" if dtype in FLOAT_DTYPES else "bool" if dtype == "bool" else "int64"
+    return Typed(kind, np.array(numbers, dtype=numpy_type).reshape(kind.shape))
 
 
 def apply(op: str, *operands: Typed, **attrs: AttrValue) -> Typed:
@@ -63,10 +63,10 @@ def tensor_typed(dtype: str, shape: Sequence[int], numbers: Sequence[float | boo
     Raises:
         UsageError: the numbers do not fill the shape.
     """
-    given = tensor(dtype, shape, numbers)
+    untyped = tensor(dtype, shape, numbers)
     if dtype in FLOAT_DTYPES:
-        return Typed(given.type, rounded(given.value, dtype))
-    return Typed(given.type, np.array(numbers).astype(dtype).reshape(tuple(shape)))
+        return Typed(untyped.type, rounded(untyped.value, dtype))
+    return Typed(untyped.type, np.array(numbers).astype(dtype).reshape(tuple(shape)))
 
 
 def apply_typed(op: str, *operands: Typed, **attrs: AttrValue) -> Typed:

@@ -48,15 +48,15 @@ class Bindings:
 
     def solved(self, name: str) -> list[Any]:
         """Return the values that equations give an attribute variable."""
-        found = []
+        solutions = []
         for equation in self._plan.equations.get(name, ()):
             if equation.variables <= self.bound:
                 try:
                     # What is bound has its type and value; what is not is not looked at.
-                    found.append(equation.evaluate(self.types, self.values))  # type: ignore[arg-type]
+                    solutions.append(equation.evaluate(self.types, self.values))  # type: ignore[arg-type]
                 except Inapplicable:
                     continue
-        return found
+        return solutions
 
     def _fine(self, name: str) -> bool:
         for condition in self._plan.conditions.get(name, ()):

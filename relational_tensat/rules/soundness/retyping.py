@@ -45,20 +45,20 @@ def retyped(
     Args:
         dtypes: element types that attributes name, and what they name instead.
     """
-    given = dict(zip(tensor_vars(rule), types, strict=True))
+    type_of = dict(zip(tensor_vars(rule), types, strict=True))
     attrs = dict(zip(map(id, source_nodes(rule)), configuration.symbols, strict=True))
     symbols: dict[int, tuple[str, Attrs]] = {}
 
     def visit(term: Term) -> ValueType | None:
         if isinstance(term, Var):
-            return given[term.name]
+            return type_of[term.name]
         operands = [visit(child) for child in term.children]
-        op, old = attrs[id(term)]
+        op, old_attrs = attrs[id(term)]
         if any(kind is None for kind in operands):
             return None
-        known = tuple(kind for kind in operands if kind is not None)
-        items = tuple(_renamed(op, old, dtypes or {}).items())
-        typed = typed_application(op, items, known)
+        operand_types = tuple(kind for kind in operands if kind is not None)
+        items = tuple(_renamed(op, old_attrs, dtypes or {}).items())
+        typed = typed_application(op, items, operand_types)
         if typed is None:
             return None
         symbols[id(term)] = op, dict(typed[0])

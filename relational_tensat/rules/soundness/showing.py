@@ -32,66 +32,66 @@ _TRIES = 40
 _SNIPPET_NAMES = ("apply", "tensor", "print")
 
 
-def counterexample(rule: Rule, configuration: Configuration, both: Sides) -> Counterexample | None:
+def counterexample(rule: Rule, configuration: Configuration, sides: Sides) -> Counterexample | None:
     """Return the counterexample; None if no operands were found that show it in float64."""
-    for operands in _candidates(configuration, both):
-        found = _difference(both, operands)
-        if found is not None:
+    for operands in _candidates(configuration, sides):
+        difference = _difference(sides, operands)
+        if difference is not None:
             names = tensor_vars(rule)
             return Counterexample(
                 rule=rule.name,
                 law=rule.law,
                 shapes=dict(zip(names, configuration.var_types, strict=True)),
                 parameters=_parameters(rule, configuration),
-                difference=found,
-                snippet=_snippet(rule, both, operands, found),
+                difference=difference,
+                snippet=_snippet(rule, sides, operands, difference),
             )
     return None
 
 
 def machine_counterexample(rule: Rule, failure: Failure) -> Counterexample:
     """Return the counterexample that a failure in machine arithmetic is."""
-    both, operands = failure.sides, failure.operands
-    pairs = list(zip(both.types(both.left), both.types(both.right), strict=True))
-    _, element = compared(both, operands)
+    sides, operands = failure.sides, failure.operands
+    pairs = list(zip(sides.types(sides.left), sides.types(sides.right), strict=True))
+    _, element = compared(sides, operands)
     source = 0 if element is None else element.source
     names = [type_text(kind) for kind in pairs[source]]
-    found = Difference(source, names[0], names[1], undefined=True)
+    difference = Difference(source, names[0], names[1], undefined=True)
     if element is not None:
-        found = Difference(
+        difference = Difference(
             source, names[0], names[1], element.index, element.left, element.right, element.part
         )
     return Counterexample(
         rule=rule.name,
         law=rule.law,
-        shapes=dict(zip(tensor_vars(rule), both.var_types, strict=True)),
+        shapes=dict(zip(tensor_vars(rule), sides.var_types, strict=True)),
         parameters=_parameters(rule, failure.configuration),
-        difference=found,
-        snippet=_snippet(rule, both, operands, found, arithmetic="_typed"),
+        difference=difference,
+        snippet=_snippet(rule, sides, operands, difference, arithmetic="_typed"),
     )
 
 
-def _candidates(configuration: Configuration, both: Sides) -> Iterator[list[Array]]:
+def _candidates(configuration: Configuration, sides: Sides) -> Iterator[list[Array]]:
     """Yield operands, the plainest first: counting up, small whole numbers, any."""
-    values = Values(configuration, both.left, 0)
+    values = Values(configuration, sides.left, 0)
     yield values.counting()
     for _ in range(_TRIES):
         yield values.reals("whole")
     for _ in range(_TRIES):
-        yield [_rounded(each) for each in values.reals("positive")]
-        yield [_rounded(each) for each in values.reals("normal")]
+        yield [_rounded(array) for array in values.reals("positive")]
+        yield [_rounded(array) for array in values.reals("normal")]
 
 
 def _rounded(array: Array) -> Array:
     return np.asarray(array, np.float64).round(2) if array.dtype.kind == "f" else array
 
 
-def _difference(both: Sides, operands: Sequence[Any]) -> Difference | None:
-    pairs = list(zip(both.types(both.left), both.types(both.right), strict=True))
+def _difference(sides: Sides, operands: Sequence[Any]) -> Difference | None:
+    pairs = list(zip(sides.types(sides.left), sides.types(sides.right), strict=True))
     for source, (left, right) in enumerate(pairs):
         if left != right:
             return Difference(source, type_text(left), type_text(right))
-    element = first_difference(both, operands)
+    element = first_difference(sides, operands)
     if element is None:
         return None
     names = [type_text(kind) for kind in pairs[element.source]]
@@ -101,19 +101,19 @@ def _difference(both: Sides, operands: Sequence[Any]) -> Difference | None:
 
 
 def _parameters(rule: Rule, configuration: Configuration) -> dict[str, AttrValue]:
-    found: dict[str, AttrValue] = {}
+    parameters: dict[str, AttrValue] = {}
     for node, (_, attrs) in zip(source_nodes(rule), configuration.symbols, strict=True):
         for name, value in node.attrs:
             if isinstance(value, Var):
-                found.setdefault(value.name, attrs[name])
-    return {name: found[name] for name in attr_vars(rule)}
+                parameters.setdefault(value.name, attrs[name])
+    return {name: parameters[name] for name in attr_vars(rule)}
 
 
 # --- the snippet ---
 
 
 def _snippet(
-    rule: Rule, both: Sides, operands: Sequence[Any], found: Difference, arithmetic: str = ""
+    rule: Rule, sides: Sides, operands: Sequence[Any], difference: Difference, arithmetic: str = ""
 ) -> str:
     """Return the snippet.
 
@@ -132,46 +132,48 @@ def _snippet(
     texts = [_number(v) for value in operands for v in value.reshape(-1).tolist()]
     if any("inf" in text or "nan" in text for text in texts):
         lines[1:1] = ["from math import inf, nan"]
-    for name, kind, value in zip(names, both.var_types, operands, strict=True):
+    for name, kind, value in zip(names, sides.var_types, operands, strict=True):
         numbers = ", ".join(map(_number, value.reshape(-1).tolist()))
         lines.append(f"{_name(name)} = tensor({kind.dtype!r}, {list(kind.shape)}, [{numbers}])")
-    known = [_name(name) for name in names]
-    for side, instance in (("left", both.left), ("right", both.right)):
-        lines += ["", *_side(side, instance, known, instance.roots[found.source])]
-    shown = "" if found.index is None else f", {{}}.value{_place(found)}"
+    operand_names = [_name(name) for name in names]
+    for side, instance in (("left", sides.left), ("right", sides.right)):
+        lines += ["", *_side(side, instance, operand_names, instance.roots[difference.source])]
+    shown = "" if difference.index is None else f", {{}}.value{_place(difference)}"
     lines.append("")
     lines += [f'print("{side}:", {side}.type{shown.format(side)})' for side in ("left", "right")]
     return "\n".join(lines) + "\n"
 
 
-def _side(side: str, instance: Instance, known: Sequence[str], root: int) -> Iterator[str]:
+def _side(side: str, instance: Instance, operand_names: Sequence[str], root: int) -> Iterator[str]:
     """Yield the assignments that lead to one result, which is called as its side is."""
     needed = {root}
-    base = len(known)
+    base = len(operand_names)
     for place in range(base + len(instance.nodes) - 1, base - 1, -1):
         if place in needed:
             needed.update(instance.nodes[place - base].children)
-    names = list(known)
+    names = list(operand_names)
     for place, node in enumerate(instance.nodes, start=base):
         names.append(side if place == root else f"{side}_{place - base}")
         if place in needed:
-            given = [names[child] for child in node.children]
-            given += [f"{key}={value!r}" for key, value in node.attrs]
-            yield f"{names[-1]} = apply({', '.join([repr(node.op), *given])})"
+            arguments = [names[child] for child in node.children]
+            arguments += [f"{key}={value!r}" for key, value in node.attrs]
+            yield f"{names[-1]} = apply({', '.join([repr(node.op), *arguments])})"
     if root < base:
-        yield f"{side} = {known[root]}"
+        yield f"{side} = {operand_names[root]}"
 
 
-def _place(found: Difference) -> str:
-    part = "" if found.part is None else f"[{found.part}]"
-    return f"{part}[{', '.join(map(str, found.index or ())) or '()'}]"
+def _place(difference: Difference) -> str:
+    part = "" if difference.part is None else f"[{difference.part}]"
+    return f"{part}[{', '.join(map(str, difference.index or ())) or '()'}]"
 
 
 def _name(variable: str) -> str:
     """A Python name for a variable of a rule; none that the snippet uses itself."""
     name = re.sub(r"\W", "_", variable)
-    taken = keyword.iskeyword(name) or name in _SNIPPET_NAMES or name.startswith(("left", "right"))
-    return f"x_{name}" if taken or not name.isidentifier() else name
+    is_reserved = (
+        keyword.iskeyword(name) or name in _SNIPPET_NAMES or name.startswith(("left", "right"))
+    )
+    return f"x_{name}" if is_reserved or not name.isidentifier() else name
 
 
 def _number(value: float | bool) -> str:

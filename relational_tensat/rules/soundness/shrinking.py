@@ -41,17 +41,17 @@ def drawn_configurations(draw: st.DrawFn, judge: Judge) -> Configuration | None:
     return draw_configuration(judge.plan, DrawnChoices(draw))
 
 
-def smallest(judge: Judge, met: Configuration, taken: Sequence[int]) -> Configuration:
+def smallest(judge: Judge, configuration: Configuration, choices: Sequence[int]) -> Configuration:
     """Return the smallest configuration where the law fails.
 
     Args:
-        met: one where it fails.
-        taken: the decisions that led to it; Hypothesis starts from them.
+        configuration: one where it fails.
+        choices: the decisions that led to it; Hypothesis starts from them.
     """
-    search = _Search(judge, met)
+    search = _Search(judge, configuration)
 
     @settings(
-        database=_Start(taken),
+        database=_Start(choices),
         phases=(Phase.reuse, Phase.shrink),
         deadline=None,
         verbosity=Verbosity.quiet,
@@ -60,8 +60,8 @@ def smallest(judge: Judge, met: Configuration, taken: Sequence[int]) -> Configur
     )
     @seed(0)  # the same counterexample every time
     @given(drawn_configurations(judge))
-    def holds(configuration: Configuration | None) -> None:
-        if search.fails(configuration):
+    def holds(candidate: Configuration | None) -> None:
+        if search.fails(candidate):
             raise _FoundError
 
     with _own_folder(), suppress(_FoundError):
@@ -91,8 +91,8 @@ class _Start(ExampleDatabase):
     One decision too many: Hypothesis does not shrink again what it replays to the end.
     """
 
-    def __init__(self, taken: Sequence[int]) -> None:
-        self._saved = choices_to_bytes([*taken, 0])
+    def __init__(self, choices: Sequence[int]) -> None:
+        self._saved = choices_to_bytes([*choices, 0])
 
     def fetch(self, key: bytes) -> Iterator[bytes]:
         """Yield the decisions, whatever the test is called."""
@@ -113,10 +113,10 @@ class _Search:
         allowed: how many different configurations may be judged.
     """
 
-    def __init__(self, judge: Judge, met: Configuration) -> None:
+    def __init__(self, judge: Judge, configuration: Configuration) -> None:
         self._judge = replace(judge)
         self._known: dict[object, bool] = {}
-        self.best = met
+        self.best = configuration
         self.allowed = _MOST_JUDGED
 
     def fails(self, configuration: Configuration | None) -> bool:
@@ -133,10 +133,10 @@ class _Search:
         return self._known[key]
 
     def _judged(self, configuration: Configuration) -> bool:
-        both = self._judge.sides(configuration)
-        if both is None:
+        sides = self._judge.sides(configuration)
+        if sides is None:
             return False
-        return self._judge.holds(configuration, both) is Outcome.FAILS
+        return self._judge.holds(configuration, sides) is Outcome.FAILS
 
 
 def _size(configuration: Configuration) -> tuple[int, int, float]:

@@ -39,8 +39,8 @@ class Sides:
 
     def types(self, side: Instance) -> list[ValueType]:
         """Return the types of a side's results."""
-        known = [*self.var_types, *(node.type for node in side.nodes)]
-        return [known[root] for root in side.roots]
+        types = [*self.var_types, *(node.type for node in side.nodes)]
+        return [types[root] for root in side.roots]
 
     def agree_in_type(self) -> bool:
         """Whether every target has its source's shape and element type."""

@@ -34,39 +34,39 @@ class Values:
 
     def reals(self, kind: str) -> list[Array]:
         """Draw float64 numbers for floats, of one of ``KINDS``."""
-        return [self._reals(i, each, kind) for i, each in enumerate(self._types)]
+        return [self._reals(i, tensor_kind, kind) for i, tensor_kind in enumerate(self._types)]
 
     def counting(self) -> list[Array]:
         """Return the numbers 1, 2, 3, … in all tensors, each going on where the last one ended."""
-        drawn, first = [], 1
+        arrays, first = [], 1
         for index, kind in enumerate(self._types):
             numbers = np.arange(first, first + kind.size).reshape(kind.shape)
             first += kind.size
             if index in self._index_ranges:
                 numbers %= self._index_ranges[index]
-            held = "float64" if kind.is_float else "bool" if kind.dtype == "bool" else "int64"
-            drawn.append((numbers % 2 if held == "bool" else numbers).astype(held))
-        return drawn
+            numpy_type = "float64" if kind.is_float else "bool" if kind.dtype == "bool" else "int64"
+            arrays.append((numbers % 2 if numpy_type == "bool" else numbers).astype(numpy_type))
+        return arrays
 
     def _residues(self, index: int, kind: TensorType, zeros: bool) -> Array:
         if not kind.is_float:
             return self._whole(index, kind, "whole" if zeros else "nonzero")
         if not zeros:
             return np.asarray(self._rng.integers(1, PRIME, size=kind.shape))
-        drawn = self._rng.integers(-PRIME // 4, PRIME, size=kind.shape)
-        return np.asarray(np.maximum(drawn, 0))
+        sample = self._rng.integers(-PRIME // 4, PRIME, size=kind.shape)
+        return np.asarray(np.maximum(sample, 0))
 
     def _reals(self, index: int, kind: TensorType, how: str) -> Array:
         if not kind.is_float:
             return self._whole(index, kind, how)
         match how:
             case "whole":
-                drawn = self._rng.integers(-3, 4, size=kind.shape).astype(np.float64)
+                sample = self._rng.integers(-3, 4, size=kind.shape).astype(np.float64)
             case "positive":
-                drawn = self._rng.uniform(0.25, 2.0, size=kind.shape)
+                sample = self._rng.uniform(0.25, 2.0, size=kind.shape)
             case _:
-                drawn = self._rng.normal(size=kind.shape)
-        return np.asarray(drawn)
+                sample = self._rng.normal(size=kind.shape)
+        return np.asarray(sample)
 
     def _whole(self, index: int, kind: TensorType, how: str) -> Array:
         """Integers as int64 whatever their type, so that nothing overflows; booleans.
@@ -80,10 +80,10 @@ class Values:
         if index in self._index_ranges:
             size = self._index_ranges[index]
             return np.asarray(self._rng.integers(-size, size, size=kind.shape))
-        drawn = self._rng.integers(0 if how == "whole" else 1, _LARGEST + 1, size=kind.shape)
+        sample = self._rng.integers(0 if how == "whole" else 1, _LARGEST + 1, size=kind.shape)
         if how != "positive" and not kind.dtype.startswith("u"):
-            drawn = drawn * self._rng.choice((-1, 1), size=kind.shape)
-        return np.asarray(drawn)
+            sample = sample * self._rng.choice((-1, 1), size=kind.shape)
+        return np.asarray(sample)
 
 
 def index_ranges(left: Instance, variables: int) -> Iterator[tuple[int, int]]:

@@ -68,10 +68,10 @@ def _with_size(kind: TensorType, axis: int, size: Callable[[int], int | None]) -
     """Return a type with another size on an axis counted from the back; None drops the axis."""
     if axis > kind.rank:
         return kind
-    new = size(kind.shape[-axis])
-    middle = () if new is None else (new,)
+    new_size = size(kind.shape[-axis])
+    middle = () if new_size is None else (new_size,)
     return replace(kind, shape=(*kind.shape[: kind.rank - axis], *middle, *_tail(kind, axis)))
 
 
 def _replaced(kind: TensorType, size: int, less: int) -> TensorType:
-    return replace(kind, shape=tuple(less if each == size else each for each in kind.shape))
+    return replace(kind, shape=tuple(less if length == size else length for length in kind.shape))

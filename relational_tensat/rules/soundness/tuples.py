@@ -20,12 +20,12 @@ def tuple_variants(rule: Rule) -> list[Rule]:
     No condition may ask anything of the variable, since conditions on tuples do not hold, and no
     other operator may take it.
     """
-    asked = {name for expr in _expressions(rule) for name in _variables(expr)}
+    condition_variables = {name for expr in _expressions(rule) for name in _variables(expr)}
     terms = (*rule.sources, *rule.targets)
     return [
         _with_pair(rule, name)
         for name in tensor_vars(rule)
-        if name not in asked and all(_takes_tuple(term, name) for term in terms)
+        if name not in condition_variables and all(_takes_tuple(term, name) for term in terms)
     ]
 
 

@@ -61,96 +61,100 @@ class TypedJudge:
     def run(self, configurations: Sequence[Configuration]) -> None:
         """Try a rule in every type that configurations can be had in; stop at the first failure."""
         few = sorted(configurations, key=_size)
-        plain = [each for each in few if _size(each) <= _FEW_ELEMENTS and not _mixes(each)]
+        plain = [
+            candidate
+            for candidate in few
+            if _size(candidate) <= _FEW_ELEMENTS and not _mixes(candidate)
+        ]
         for dtype in DTYPE_BYTES:
-            tried = 0
+            count = 0
             for configuration in islice(_spread(plain), _ATTEMPTS):
-                if tried == _PER_TYPE.get(dtype, 1):
+                if count == _PER_TYPE.get(dtype, 1):
                     break
-                other = in_dtype(self._judge.plan.rule, configuration, dtype)
-                both = None if other is None else self._judge.sides(other)
-                if other is not None and both is not None:
-                    tried += 1
-                    self._try(dtype, other, both)
+                retyped = in_dtype(self._judge.plan.rule, configuration, dtype)
+                sides = None if retyped is None else self._judge.sides(retyped)
+                if retyped is not None and sides is not None:
+                    count += 1
+                    self._try(dtype, retyped, sides)
                     if self.failure is not None:
                         return
-        for configuration in [each for each in few if _mixes(each)][:_MIXED]:
-            both = self._judge.sides(configuration)
-            if both is not None:
-                self._try(main_dtype(configuration) or "", configuration, both)
+        for configuration in [candidate for candidate in few if _mixes(candidate)][:_MIXED]:
+            sides = self._judge.sides(configuration)
+            if sides is not None:
+                self._try(main_dtype(configuration) or "", configuration, sides)
                 if self.failure is not None:
                     return
 
     def fails(self, configuration: Configuration) -> bool:
         """Whether the rule fails on a configuration as it is; keeps the operands."""
-        both = self._judge.sides(configuration)
-        if both is None or not both.agree_in_type():
+        sides = self._judge.sides(configuration)
+        if sides is None or not sides.agree_in_type():
             return False
-        found = self._failure(configuration, both)
-        if found is not None:
-            self.failure = found
-        return found is not None
+        failure = self._failure(configuration, sides)
+        if failure is not None:
+            self.failure = failure
+        return failure is not None
 
-    def _try(self, dtype: str, configuration: Configuration, both: Sides) -> None:
-        if bitvectors.is_elementwise(both):
-            self._try_bits(dtype, configuration, both)
+    def _try(self, dtype: str, configuration: Configuration, sides: Sides) -> None:
+        if bitvectors.is_elementwise(sides):
+            self._try_bits(dtype, configuration, sides)
         if self.failure is None and self.evidence.get(dtype) != "proved":
-            self.failure = self._failure(configuration, both)
+            self.failure = self._failure(configuration, sides)
             if self.failure is None:
-                self._note(dtype, "everywhere" if self._everywhere(both) else "moderate")
+                self._note(dtype, "everywhere" if self._everywhere(sides) else "moderate")
 
     def _note(self, dtype: str, evidence: str) -> None:
-        known = self.evidence.get(dtype, TYPE_EVIDENCE[0])
-        if dtype not in self.evidence or TYPE_EVIDENCE.index(evidence) > TYPE_EVIDENCE.index(known):
+        best = self.evidence.get(dtype, TYPE_EVIDENCE[0])
+        if dtype not in self.evidence or TYPE_EVIDENCE.index(evidence) > TYPE_EVIDENCE.index(best):
             self.evidence[dtype] = evidence
 
-    def _failure(self, configuration: Configuration, both: Sides) -> Failure | None:
-        values = self._values(both)
-        drawn = list(values.moderate())
-        if not _has_floats(both):  # integers are what they are: their ends are as good as any
-            drawn += [values.extreme() for _ in range(_count(both))]
-        for operands in drawn:
-            outcome, _ = compared(both, operands)
+    def _failure(self, configuration: Configuration, sides: Sides) -> Failure | None:
+        values = self._values(sides)
+        samples = list(values.moderate())
+        if not _has_floats(sides):  # integers are what they are: their ends are as good as any
+            samples += [values.extreme() for _ in range(_count(sides))]
+        for operands in samples:
+            outcome, _ = compared(sides, operands)
             if outcome is Outcome.FAILS:
-                return Failure(configuration, both, operands)
+                return Failure(configuration, sides, operands)
         return None
 
-    def _everywhere(self, both: Sides) -> bool:
+    def _everywhere(self, sides: Sides) -> bool:
         """Whether the sides agree on extreme operands, too; integers were tried on them already."""
-        values = self._values(both)
-        tries = (compared(both, values.extreme(), everywhere=True) for _ in range(_count(both)))
+        values = self._values(sides)
+        tries = (compared(sides, values.extreme(), everywhere=True) for _ in range(_count(sides)))
         return all(outcome is not Outcome.FAILS for outcome, _ in tries)
 
-    def _values(self, both: Sides) -> MachineValues:
-        return MachineValues(both.var_types, both.left, self._seed)
+    def _values(self, sides: Sides) -> MachineValues:
+        return MachineValues(sides.var_types, sides.left, self._seed)
 
-    def _try_bits(self, dtype: str, configuration: Configuration, both: Sides) -> None:
+    def _try_bits(self, dtype: str, configuration: Configuration, sides: Sides) -> None:
         """Prove a law on integers, or find where it fails."""
         if dtype in self.evidence:
             return
-        flat = bitvectors.every_value(both.var_types)
+        flat = bitvectors.every_value(sides.var_types)
         if flat is not None:
-            place = bitvectors.first_wrong(both, flat)
+            place = bitvectors.first_wrong(sides, flat)
             if place is None:
                 self.evidence[dtype] = "proved"
             else:
                 operands = [
                     np.broadcast_to(column[place], kind.shape)
-                    for column, kind in zip(flat, both.var_types, strict=True)
+                    for column, kind in zip(flat, sides.var_types, strict=True)
                 ]
-                self.failure = Failure(configuration, both, operands)
-        elif bitvectors.is_proved(both):
+                self.failure = Failure(configuration, sides, operands)
+        elif bitvectors.is_proved(sides):
             self.evidence[dtype] = "proved"
 
 
-def _has_floats(both: Sides) -> bool:
-    kinds = (*both.var_types, *(node.type for node in (*both.left.nodes, *both.right.nodes)))
+def _has_floats(sides: Sides) -> bool:
+    kinds = (*sides.var_types, *(node.type for node in (*sides.left.nodes, *sides.right.nodes)))
     return any(map(has_floats, kinds))
 
 
-def _count(both: Sides) -> int:
+def _count(sides: Sides) -> int:
     """How many extreme operands are drawn."""
-    size = max(1, sum(kind.size for kind in both.var_types))
+    size = max(1, sum(kind.size for kind in sides.var_types))
     return min(_MOST_EXTREME, 1 + _EXTREME_ELEMENTS // size)
 
 
@@ -169,5 +173,7 @@ def _mixes(configuration: Configuration) -> bool:
     """Whether element types differ among operands and results, or are named by attributes."""
     kinds = (*configuration.var_types, *configuration.root_types)
     dtypes = {kind.dtype for kind in kinds if isinstance(kind, TensorType)}
-    named = {str(a["dtype"]) for op, a in configuration.symbols if "dtype" in a and op == "cast"}
-    return len(dtypes | named) > 1
+    attr_dtypes = {
+        str(a["dtype"]) for op, a in configuration.symbols if "dtype" in a and op == "cast"
+    }
+    return len(dtypes | attr_dtypes) > 1

@@ -79,12 +79,12 @@ def _on_machine(verification: _Verification, verdict: Verdict, seed: int, shrink
 
         smallest = trimmed(verification.rule, typed.failure.configuration, typed.fails)
         typed.fails(smallest)
-    found = machine_counterexample(verification.rule, typed.failure)
+    example = machine_counterexample(verification.rule, typed.failure)
     return replace(
         verdict,
         status="unsound",
-        reason=found.summary(),
-        counterexample=found,
+        reason=example.summary(),
+        counterexample=example,
         types=typed.evidence,
     )
 
@@ -119,32 +119,32 @@ class _Verification:
 
     def run(self, trials: int, shrink: bool) -> Verdict:
         self.least = max(1, min(LEAST_TRIALS, trials))
-        failed = self._first_failure(self._trials(trials), trials)
-        if failed is None and len(self.tried) < self.least and self.aside:
+        failure = self._first_failure(self._trials(trials), trials)
+        if failure is None and len(self.tried) < self.least and self.aside:
             again = [*self.tried, *self.aside]
             self.judge.floats = True
             self.tried = []
-            failed = self._first_failure(again, trials)
-        if failed is None and len(self.tried) >= self.least:
-            failed = self._first_failure(
+            failure = self._first_failure(again, trials)
+        if failure is None and len(self.tried) >= self.least:
+            failure = self._first_failure(
                 self._far_trials(min(trials, _FAR_TRIALS)), len(self.tried) + trials
             )
-        return self._passed() if failed is None else self._unsound(failed, shrink)
+        return self._passed() if failure is None else self._unsound(failure, shrink)
 
     def _far_trials(self, count: int) -> Iterator[_Trial]:
         """Draw far configurations that the rule applies to, each once."""
-        seen: set[object] = set()
+        keys: set[object] = set()
         for _ in range(_FAR_ATTEMPTS):
-            if len(seen) == count:
+            if len(keys) == count:
                 return
             self.choices.restart()
             configuration = draw_configuration(self.judge.plan, self.choices, far=True)
-            if configuration is None or configuration.key in seen:
+            if configuration is None or configuration.key in keys:
                 continue
-            both = self.judge.sides(configuration)
-            if both is not None:
-                seen.add(configuration.key)
-                yield _Trial(configuration, both, self.choices.taken, far=True)
+            sides = self.judge.sides(configuration)
+            if sides is not None:
+                keys.add(configuration.key)
+                yield _Trial(configuration, sides, self.choices.taken, far=True)
 
     def _first_failure(self, trials: Iterable[_Trial], count: int) -> _Trial | None:
         """Judge trials until one fails or so many have held."""
@@ -156,19 +156,19 @@ class _Verification:
             (self.tried if outcome is Outcome.HOLDS else self.aside).append(trial)
             if self.judge.floats and not in_floats:
                 before, self.tried = self.tried, []
-                failed = self._first_failure(before, count)
-                if failed is not None:
-                    return failed
+                failure = self._first_failure(before, count)
+                if failure is not None:
+                    return failure
             if len(self.tried) >= count:
                 break
         return None
 
     def _trials(self, count: int) -> Iterator[_Trial]:
         """Draw configurations that the rule applies to, each once."""
-        seen: set[object] = set()
+        keys: set[object] = set()
         barren = 0
         for _ in range(max(_ATTEMPTS_PER_TRIAL * count, self.patience)):
-            if len(seen) >= self.least and (
+            if len(keys) >= self.least and (
                 barren > _BARREN or self.attempts >= _ATTEMPTS_PER_TRIAL * count
             ):
                 return
@@ -176,13 +176,13 @@ class _Verification:
             self.choices.restart()
             configuration = draw_configuration(self.judge.plan, self.choices)
             barren += 1
-            if configuration is None or configuration.key in seen:
+            if configuration is None or configuration.key in keys:
                 continue
-            both = self.judge.sides(configuration)
-            if both is not None:
+            sides = self.judge.sides(configuration)
+            if sides is not None:
                 barren = 0
-                seen.add(configuration.key)
-                yield _Trial(configuration, both, self.choices.taken)
+                keys.add(configuration.key)
+                yield _Trial(configuration, sides, self.choices.taken)
 
     def _passed(self) -> Verdict:
         evidence, trials = self._evidence(), len(self.tried)
@@ -192,8 +192,8 @@ class _Verification:
                 f" {self.least} at least"
             )
             return Verdict(self.rule.name, "untested", evidence, trials, reason)
-        how = "up to rounding" if self.judge.floats else "exactly"
-        reason = f"both sides agree {how} on {trials} configurations"
+        precision = "up to rounding" if self.judge.floats else "exactly"
+        reason = f"both sides agree {precision} on {trials} configurations"
         return Verdict(self.rule.name, "sound", evidence, trials, reason)
 
     def _unsound(self, trial: _Trial, shrink: bool) -> Verdict:
@@ -201,13 +201,13 @@ class _Verification:
         if shrink:
             from relational_tensat.rules.soundness.shrinking import smallest
 
-            taken = [] if trial.far else trial.taken
-            configuration = smallest(self.judge, configuration, taken)
-        both = self.judge.sides(configuration) or trial.sides
-        found = counterexample(self.rule, configuration, both)
-        reason = "the two sides differ" if found is None else found.summary()
+            choices = [] if trial.far else trial.taken
+            configuration = smallest(self.judge, configuration, choices)
+        sides = self.judge.sides(configuration) or trial.sides
+        example = counterexample(self.rule, configuration, sides)
+        reason = "the two sides differ" if example is None else example.summary()
         trials = len(self.tried) + 1
-        return Verdict(self.rule.name, "unsound", self._evidence(), trials, reason, found)
+        return Verdict(self.rule.name, "unsound", self._evidence(), trials, reason, example)
 
     def _evidence(self) -> str:
         return "float64" if self.judge.floats else "exact"

@@ -46,14 +46,14 @@ def find_condition(samples: Samples) -> tuple[Expr, ...] | None:
     """
     words = vocabulary(samples.rule)
     for _ in range(_ROUNDS):
-        found = _weakest(words, samples)
-        if found is None:
+        condition = _weakest(words, samples)
+        if condition is None:
             return None
         before = len(samples.examples)
-        samples.look_around(_PROBES, _PROBE_ATTEMPTS, found)
-        samples.challenge(words, _CHALLENGE_ATTEMPTS, found)
+        samples.look_around(_PROBES, _PROBE_ATTEMPTS, condition)
+        samples.challenge(words, _CHALLENGE_ATTEMPTS, condition)
         if all(example.holds for example in samples.examples[before:]):
-            return found
+            return condition
     return None
 
 
@@ -63,10 +63,10 @@ def _weakest(words: Sequence[Expr], samples: Samples) -> tuple[Expr, ...] | None
     least = max(_LEAST_KEPT, int(_LEAST_SHARE * good.bit_count()))
     candidates = _candidates(words, samples, good, bad, least)
     best = [_best(candidates, size, good, bad, least) for size in range(1, _MOST_CONJUNCTS + 1)]
-    most = max(kept for kept, _ in best)
-    for kept, conjunction in best:
-        if conjunction and kept >= _WORTH_SHARE * most:
-            return tuple(each.condition for each in conjunction)
+    most = max(count for count, _ in best)
+    for count, conjunction in best:
+        if conjunction and count >= _WORTH_SHARE * most:
+            return tuple(candidate.condition for candidate in conjunction)
     return None
 
 
@@ -74,16 +74,16 @@ def _candidates(
     words: Sequence[Expr], samples: Samples, good: int, bad: int, least: int
 ) -> list[_Candidate]:
     """Return the conditions that reject something bad and keep enough; of equal ones the first."""
-    found: dict[int, _Candidate] = {}
+    by_examples: dict[int, _Candidate] = {}
     for word in words:
         holds = samples.evaluator(word)
-        accepted = sum(
+        examples = sum(
             holds(example.configuration.var_types) << place
             for place, example in enumerate(samples.examples)
         )
-        if (accepted & good).bit_count() >= least and bad & ~accepted:
-            found.setdefault(accepted, _Candidate(word, accepted))
-    return list(found.values())
+        if (examples & good).bit_count() >= least and bad & ~examples:
+            by_examples.setdefault(examples, _Candidate(word, examples))
+    return list(by_examples.values())
 
 
 def _best(
@@ -93,10 +93,10 @@ def _best(
     most = least - 1
     best: tuple[_Candidate, ...] = ()
     for conjunction in itertools.combinations(candidates, size):
-        accepted = good | bad
-        for each in conjunction:
-            accepted &= each.accepted
-        kept = (accepted & good).bit_count()
-        if not accepted & bad and kept > most:
-            most, best = kept, conjunction
+        examples = good | bad
+        for candidate in conjunction:
+            examples &= candidate.accepted
+        count = (examples & good).bit_count()
+        if not examples & bad and count > most:
+            most, best = count, conjunction
     return (most, best) if best else (0, ())

@@ -25,19 +25,19 @@ def domain_conditions(rule: FileRule) -> tuple[Expr, ...]:
         RuleError: a concat names another rank than its operand has, or the leading dimensions of
             a matmul's operand cannot be told.
     """
-    known = _Equalities()
+    equalities = _Equalities()
     for node in (node for source in rule.sources for node in nodes(source)):
         for operand in node.operands:
             if node.op in IMAGES and isinstance(operand, Input):
-                known.join(rank(operand), Literal(4))  # which our operators ask for, too
-    asked = list(_asked(rule))
-    of_inputs = [pair for pair in asked if not any(map(_is_compound, pair))]
-    found = [pair for pair in of_inputs if known.join(*pair)]
-    for a, b in asked:
-        pair = known.simplified(a), known.simplified(b)
-        if known.join(*pair):
-            found.append(pair)
-    return tuple(Call("=", pair) for pair in found)
+                equalities.join(rank(operand), Literal(4))  # which our operators ask for, too
+    requirements = list(_asked(rule))
+    of_inputs = [pair for pair in requirements if not any(map(_is_compound, pair))]
+    conditions = [pair for pair in of_inputs if equalities.join(*pair)]
+    for a, b in requirements:
+        pair = equalities.simplified(a), equalities.simplified(b)
+        if equalities.join(*pair):
+            conditions.append(pair)
+    return tuple(Call("=", pair) for pair in conditions)
 
 
 def _asked(rule: FileRule) -> Iterator[_Pair]:
@@ -52,22 +52,25 @@ def _asked(rule: FileRule) -> Iterator[_Pair]:
                     )
                 yield first, second
             elif node.op == "concat":
-                wanted = Literal(node.param("ndim"))
+                concat_rank = Literal(node.param("ndim"))
                 if not 0 <= node.param("axis") < node.param("ndim"):
                     raise RuleError(
                         f"{rule.place}: concat along axis {node.param('axis')} of tensors of rank"
-                        f" {wanted.value}, expected an axis from 0 below the rank"
+                        f" {concat_rank.value}, expected an axis from 0 below the rank"
                     )
-                yield from ((_rank(operand, wanted, rule), wanted) for operand in node.operands)
+                yield from (
+                    (_rank(operand, concat_rank, rule), concat_rank) for operand in node.operands
+                )
 
 
-def _rank(operand: Node | Input, wanted: Literal, rule: FileRule) -> Expr:
-    found = rank(operand)
-    if isinstance(found, Literal) and found != wanted:
+def _rank(operand: Node | Input, concat_rank: Literal, rule: FileRule) -> Expr:
+    operand_rank = rank(operand)
+    if isinstance(operand_rank, Literal) and operand_rank != concat_rank:
         raise RuleError(
-            f"{rule.place}: concat of tensors of rank {wanted.value} has one of rank {found.value}"
+            f"{rule.place}: concat of tensors of rank {concat_rank.value} has one of rank"
+            f" {operand_rank.value}"
         )
-    return found
+    return operand_rank
 
 
 def _is_compound(expr: Expr) -> bool:

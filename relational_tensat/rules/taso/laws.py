@@ -16,10 +16,10 @@ def law(rule: FileRule) -> str:
 def _text(tree: Tree) -> str:
     if isinstance(tree, Input):
         return tree.name
-    operands = [_text(each) for each in tree.operands]
+    operands = [_text(operand) for operand in tree.operands]
     match tree.op:
         case "ewadd" | "ewmul" | "matmul":
-            infix = _INFIX[tree.op].join(_operand(each) for each in tree.operands)
+            infix = _INFIX[tree.op].join(_operand(operand) for operand in tree.operands)
             act = _activation(tree)
             return f"{act}({infix})" if act else infix
         case "concat":

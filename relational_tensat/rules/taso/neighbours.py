@@ -34,10 +34,10 @@ class Neighbours:
     often as one alone is.
     """
 
-    def __init__(self, known: Sequence[Configuration], choices: Choices) -> None:
-        self._known = known
+    def __init__(self, configurations: Sequence[Configuration], choices: Choices) -> None:
+        self._known = configurations
         self._choices = choices
-        self._tied = _tied(known)
+        self._tied = _tied(configurations)
 
     def draw(self) -> tuple[TensorType, ...]:
         """Return the types of operands, which need not fit the rule."""
@@ -73,11 +73,11 @@ class Neighbours:
             types[index] = replace(types[index], shape=shape)
 
 
-def _tied(known: Sequence[Configuration]) -> list[list[_Place]]:
+def _tied(configurations: Sequence[Configuration]) -> list[list[_Place]]:
     """Return the sets of dimensions that are equal to each other in every known configuration."""
     alike: dict[tuple[int, ...], list[_Place]] = {}
-    for index in range(len(known[0].var_types)):
-        kinds = [each.var_types[index] for each in known]
+    for index in range(len(configurations[0].var_types)):
+        kinds = [configuration.var_types[index] for configuration in configurations]
         for axis in range(min(kind.rank for kind in kinds)):
             sizes = tuple(kind.shape[axis] for kind in kinds)
             alike.setdefault(sizes, []).append((index, axis))
@@ -86,12 +86,12 @@ def _tied(known: Sequence[Configuration]) -> list[list[_Place]]:
 
 def configured(rule: Rule, types: tuple[TensorType, ...]) -> Configuration | None:
     """Return the configuration of a rule for given operands; None where its sources do not fit."""
-    known = dict(zip(tensor_vars(rule), types, strict=True))
+    type_of = dict(zip(tensor_vars(rule), types, strict=True))
     symbols: list[tuple[str, Attrs]] = []
 
     def visit(term: Term) -> ValueType | None:
         if isinstance(term, Var):
-            return known[term.name]
+            return type_of[term.name]
         place = len(symbols)
         symbols.append((term.op, {}))
         operands = tuple(kind for kind in map(visit, term.children) if kind is not None)
@@ -115,14 +115,14 @@ def _attrs(term: Apply) -> AttrItems:
     Raises:
         UsageError: one of them is no constant.
     """
-    written = dict(term.attrs)
-    found = []
+    exprs = dict(term.attrs)
+    attrs = []
     for attr in get_operator(term.op).attrs:
-        value = written.get(attr.name, Literal(attr.default))
+        value = exprs.get(attr.name, Literal(attr.default))
         if not isinstance(value, Literal):
             raise UsageError(
                 f"{term.op}: the attribute {attr.name} is no constant; rules are only"
                 " judged here where all attributes are"
             )
-        found.append((attr.name, value.value))
-    return tuple(found)
+        attrs.append((attr.name, value.value))
+    return tuple(attrs)

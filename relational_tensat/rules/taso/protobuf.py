@@ -45,11 +45,11 @@ def read_protobuf(data: bytes, file: str) -> list[FileRule]:
     Raises:
         RuleError: the bytes are damaged, or are something else; names the rule and the byte.
     """
-    whole = Message(data, 0, len(data), file)
+    message = Message(data, 0, len(data), file)
     rules: list[FileRule] = []
-    for number, value in whole.fields():
+    for number, value in message.fields():
         if number != 1 or not isinstance(value, Message):
-            whole.fail(0, f"field {number} of the file, expected only field 1, a rule")
+            message.fail(0, f"field {number} of the file, expected only field 1, a rule")
         rules.append(_rule(value.within(f"rule {len(rules)}"), file, len(rules)))
     return rules
 
@@ -62,12 +62,12 @@ def _rule(message: Message, file: str, number: int) -> FileRule:
     sources: list[Node] = []
     targets: list[Tree] = []
     for part in parts["output"]:
-        asked, _ = part.split(_MAP_FIELDS, {})
-        found = _tensor(part, source, asked["source"], asked["source output"])
-        if isinstance(found, Input):
+        fields, _ = part.split(_MAP_FIELDS, {})
+        output_tree = _tensor(part, source, fields["source"], fields["source output"])
+        if isinstance(output_tree, Input):
             part.fail(part.start, "the source of an output is an input, expected an operator")
-        sources.append(found)
-        targets.append(_tensor(part, target, asked["target"], asked["target output"]))
+        sources.append(output_tree)
+        targets.append(_tensor(part, target, fields["target"], fields["target output"]))
     return FileRule(file, number, 0, tuple(sources), tuple(targets))
 
 
@@ -75,15 +75,15 @@ def _operators(messages: list[Message]) -> _Outputs:
     outputs: _Outputs = []
     sizes: list[int] = []  # how many operators stand in each one's term, shared ones repeated
     for message in messages:
-        asked, parts = message.split({1: "type"}, {2: "input", 3: "parameter"})
+        fields, parts = message.split({1: "type"}, {2: "input", 3: "parameter"})
         operands = tuple(_operand(part, outputs) for part in parts["input"])
         values = dict(_parameter(part) for part in parts["parameter"])
-        operator = _operator(message, asked["type"], len(operands))
+        operator = _operator(message, fields["type"], len(operands))
         for name in operator.params:
             if PARAM_KEYS[name] not in values:
                 message.fail(message.start, f"{operator.name} without its parameter {name}")
-        named = {name: values[PARAM_KEYS[name]] for name in operator.params}
-        result = node(operator, operands, named)
+        params = {name: values[PARAM_KEYS[name]] for name in operator.params}
+        result = node(operator, operands, params)
         sizes.append(1 + sum(sizes[number] for number in _used(parts["input"])))
         if sizes[-1] > MOST_OPERATORS:
             message.fail(message.start, f"a term of more than {MOST_OPERATORS} operators")
@@ -95,16 +95,18 @@ def _operators(messages: list[Message]) -> _Outputs:
 def _used(messages: list[Message]) -> Iterator[int]:
     """Yield the numbers of the operators that operands come from."""
     for message in messages:
-        asked, _ = message.split(_TENSOR_FIELDS, {})
-        if asked["operator"] >= 0:
-            yield asked["operator"]
+        fields, _ = message.split(_TENSOR_FIELDS, {})
+        if fields["operator"] >= 0:
+            yield fields["operator"]
 
 
 def _operator(message: Message, number: int, arity: int) -> FileOperator:
     operator = BY_NUMBER.get(number)
     if operator is None:
-        known = ", ".join(f"{each.number} ({each.name})" for each in BY_NUMBER.values())
-        message.fail(message.start, f"unknown operator type {number}, expected one of {known}")
+        choices = ", ".join(
+            f"{candidate.number} ({candidate.name})" for candidate in BY_NUMBER.values()
+        )
+        message.fail(message.start, f"unknown operator type {number}, expected one of {choices}")
     if operator.name == "concat":
         operator = BY_NAME.get(concat_name(arity), operator)
     if arity != operator.arity:
@@ -115,13 +117,13 @@ def _operator(message: Message, number: int, arity: int) -> FileOperator:
 
 
 def _operand(message: Message, outputs: _Outputs) -> Tree:
-    asked, _ = message.split(_TENSOR_FIELDS, {})
-    return _tensor(message, outputs, asked["operator"], asked["output"])
+    fields, _ = message.split(_TENSOR_FIELDS, {})
+    return _tensor(message, outputs, fields["operator"], fields["output"])
 
 
 def _parameter(message: Message) -> tuple[int, int]:
-    asked, _ = message.split({1: "key", 2: "value"}, {})
-    return asked["key"], asked["value"]
+    fields, _ = message.split({1: "key", 2: "value"}, {})
+    return fields["key"], fields["value"]
 
 
 def _tensor(message: Message, outputs: _Outputs, operator: int, output: int) -> Tree:

@@ -87,9 +87,9 @@ def _learn(samples: Samples, verdict: Verdict) -> None:
     if verdict.counterexample is not None:
         shapes = verdict.counterexample.shapes
         types = tuple(shapes[name] for name in tensor_vars(samples.rule))
-        found = configured(samples.rule, types)
-        if found is not None:
-            samples.add(found)
+        configuration = configured(samples.rule, types)
+        if configuration is not None:
+            samples.add(configuration)
 
 
 def _refutation(samples: Samples, seed: int, trials: int) -> Verdict:
@@ -97,7 +97,7 @@ def _refutation(samples: Samples, seed: int, trials: int) -> Verdict:
     verdict = verify_rule(samples.rule, seed=seed, trials=trials)
     if verdict.status == "unsound":
         return verdict
-    found = samples.counterexample()
-    reason = "the two sides differ" if found is None else found.summary()
-    tried = len(samples.examples)
-    return Verdict(samples.rule.name, "unsound", verdict.evidence, tried, reason, found)
+    example = samples.counterexample()
+    reason = "the two sides differ" if example is None else example.summary()
+    count = len(samples.examples)
+    return Verdict(samples.rule.name, "unsound", verdict.evidence, count, reason, example)

@@ -54,35 +54,37 @@ class Samples:
 
     def draw(self, count: int, attempts: int) -> None:
         """Add up to ``count`` random examples in so many attempts."""
-        wanted = len(self.examples) + count
+        target_count = len(self.examples) + count
         for _ in range(attempts):
-            if len(self.examples) == wanted:
+            if len(self.examples) == target_count:
                 return
-            found = draw_configuration(self._plan, self._choices)
-            if found is not None:
-                self.add(found)
+            configuration = draw_configuration(self._plan, self._choices)
+            if configuration is not None:
+                self.add(configuration)
 
-    def look_around(self, count: int, attempts: int, asked: Sequence[Expr] = ()) -> None:
+    def look_around(self, count: int, attempts: int, conditions: Sequence[Expr] = ()) -> None:
         """Add up to ``count`` examples that differ in a few sizes from those there are.
 
         Args:
             attempts: most of them bring no new configuration.
-            asked: conditions that the examples and those beside which they are sought fulfil.
+            conditions: conditions that the examples and those beside which they are sought fulfil.
         """
-        bases = self.fulfilling(asked)
+        bases = self.fulfilling(conditions)
         if not bases:
             return
         neighbours = Neighbours(bases, self._choices)
-        tests = [self.evaluator(condition) for condition in asked]
-        wanted = len(self.examples) + count
+        tests = [self.evaluator(condition) for condition in conditions]
+        target_count = len(self.examples) + count
         for _ in range(attempts):
-            if len(self.examples) == wanted:
+            if len(self.examples) == target_count:
                 return
             types = neighbours.draw()
             if all(test(types) for test in tests):
                 self._add_operands(types)
 
-    def challenge(self, words: Sequence[Expr], attempts: int, asked: Sequence[Expr] = ()) -> None:
+    def challenge(
+        self, words: Sequence[Expr], attempts: int, conditions: Sequence[Expr] = ()
+    ) -> None:
         """Add examples that lack what those there are have in common.
 
         A law may hold on all of them for a reason that was not asked for: those that are added
@@ -92,30 +94,34 @@ class Samples:
         Args:
             attempts, asked: as in ``look_around``.
         """
-        bases = self.fulfilling(asked)
+        bases = self.fulfilling(conditions)
         if not bases:
             return
         neighbours = Neighbours(bases, self._choices)
-        tests = [self.evaluator(condition) for condition in asked]
-        common = self._common([word for word in words if word not in asked], bases)
+        tests = [self.evaluator(condition) for condition in conditions]
+        common = self._common([word for word in words if word not in conditions], bases)
         for _ in range(attempts):
             word = common.next()
             if word is None:
                 return
             types = neighbours.draw_untied(word.operands)
             if not word.test(types) and all(test(types) for test in tests):
-                known = len(self.examples)
+                first_new = len(self.examples)
                 applies = self._add_operands(types)
-                if not all(example.holds for example in self.examples[known:]):
+                if not all(example.holds for example in self.examples[first_new:]):
                     return
                 if applies is not None:
                     common.learn(word, applies)
 
-    def fulfilling(self, asked: Sequence[Expr]) -> list[Configuration]:
+    def fulfilling(self, conditions: Sequence[Expr]) -> list[Configuration]:
         """Return the examples that fulfil conditions."""
-        tests = [self.evaluator(condition) for condition in asked]
-        known = [example.configuration for example in self.examples]
-        return [each for each in known if all(test(each.var_types) for test in tests)]
+        tests = [self.evaluator(condition) for condition in conditions]
+        configurations = [example.configuration for example in self.examples]
+        return [
+            configuration
+            for configuration in configurations
+            if all(test(configuration.var_types) for test in tests)
+        ]
 
     def evaluator(self, condition: Expr) -> Test:
         """Return what says whether a condition holds for operands of given types."""
@@ -138,36 +144,36 @@ class Samples:
         if configuration.key in self._seen:
             return None
         self._seen.add(configuration.key)
-        both = self._judge.sides(configuration)
-        outcome = Outcome.UNDEFINED if both is None else self._judge.holds(configuration, both)
+        sides = self._judge.sides(configuration)
+        outcome = Outcome.UNDEFINED if sides is None else self._judge.holds(configuration, sides)
         if outcome is not Outcome.UNDEFINED:
             self.examples.append(Example(configuration, outcome is Outcome.HOLDS))
-        return both is not None
+        return sides is not None
 
     def _common(self, words: Sequence[Expr], bases: Sequence[Configuration]) -> Commonality:
         numbers = {name: number for number, name in enumerate(tensor_vars(self.rule))}
-        found = []
+        common_words = []
         for word in words:
             holds = self.evaluator(word)
             # Ranks are left out: what is drawn beside known operands has their ranks.
             if not _mentions(word, "rank") and all(holds(base.var_types) for base in bases):
                 operands = [numbers[name] for name in dict.fromkeys(_variables(word))]
-                found.append(CommonWord(holds, operands))
-        return Commonality(found)
+                common_words.append(CommonWord(holds, operands))
+        return Commonality(common_words)
 
     def _add_operands(self, types: tuple[TensorType, ...]) -> bool | None:
         """Judge operands; return whether the rule applies to them, None if they are known."""
-        found = configured(self.rule, types)
-        return False if found is None else self.add(found)
+        configuration = configured(self.rule, types)
+        return False if configuration is None else self.add(configuration)
 
     def counterexample(self) -> Counterexample | None:
         """Return the smallest example on which the law fails, with operands that show it."""
         smallest = min(
             (example.configuration for example in self.refuting),
-            key=lambda found: sum(kind.size for kind in found.var_types),
+            key=lambda configuration: sum(kind.size for kind in configuration.var_types),
         )
-        both = self._judge.sides(smallest)
-        return None if both is None else counterexample(self.rule, smallest, both)
+        sides = self._judge.sides(smallest)
+        return None if sides is None else counterexample(self.rule, smallest, sides)
 
 
 def _mentions(expr: Expr, function: str) -> bool:

@@ -71,12 +71,14 @@ def _lines(forms: tuple[Syntax, ...], file: str) -> Iterator[tuple[int, Node, Tr
     for at in range(0, len(forms), 3):
         source, line = forms[at], forms[at].line
         rule = forms[at : at + 3]
-        if len(rule) < 3 or not _is_arrow(rule[1]) or {each.line for each in rule} != {line}:
+        if len(rule) < 3 or not _is_arrow(rule[1]) or {form.line for form in rule} != {line}:
             fail(file, line, _EXPECTED)
-        found = _tree(source, file, 1)
-        if isinstance(found, Input):
-            fail(file, line, f"the source is the variable ?{found.name}, expected an operator")
-        yield line, found, _tree(rule[2], file, 1)
+        source_tree = _tree(source, file, 1)
+        if isinstance(source_tree, Input):
+            fail(
+                file, line, f"the source is the variable ?{source_tree.name}, expected an operator"
+            )
+        yield line, source_tree, _tree(rule[2], file, 1)
 
 
 def _is_arrow(syntax: Syntax) -> bool:
@@ -114,8 +116,8 @@ def _tree(syntax: Syntax, file: str, depth: int) -> Tree:
     return node(operator, tuple(operands), values)
 
 
-def _integer(syntax: Syntax, what: str, file: str) -> int:
+def _integer(syntax: Syntax, label: str, file: str) -> int:
     if isinstance(syntax, Form) or not _INTEGER.fullmatch(syntax.text):
-        found = "a list" if isinstance(syntax, Form) else repr(syntax.text)
-        fail(file, syntax.line, f"{what} is {found}, expected an integer")
+        syntax_text = "a list" if isinstance(syntax, Form) else repr(syntax.text)
+        fail(file, syntax.line, f"{label} is {syntax_text}, expected an integer")
     return int(syntax.text)

@@ -29,7 +29,7 @@ def rank(tree: Tree) -> Expr:
     if tree.op == "concat":
         return Literal(tree.param("ndim"))
     if tree.op in _PAIRWISE:
-        return _joined("max", [rank(each) for each in tree.operands])
+        return _joined("max", [rank(operand) for operand in tree.operands])
     return rank(tree.operands[0])
 
 
@@ -42,13 +42,13 @@ def batch(tree: Tree) -> Expr | None:
     if tree.op == "concat" and tree.param("axis") >= tree.param("ndim") - 2:
         return batch(tree.operands[0])
     if tree.op in _PAIRWISE:
-        parts = [batch(each) for each in tree.operands]
-        known = [each for each in parts if each is not None]
-        return _joined("broadcast", known) if len(known) == len(parts) else None
+        parts = [batch(part) for part in tree.operands]
+        values = [part for part in parts if part is not None]
+        return _joined("broadcast", values) if len(values) == len(parts) else None
     if tree.op == "conv2d":
         sizes = [dim(tree, axis) for axis in (0, 1)]
-        known = [each for each in sizes if each is not None]
-        return Call("list", tuple(known)) if len(known) == len(sizes) else None
+        values = [part for part in sizes if part is not None]
+        return Call("list", tuple(values)) if len(values) == len(sizes) else None
     return None
 
 
@@ -57,10 +57,10 @@ def dim(tree: Tree, axis: int) -> Expr | None:
     if isinstance(tree, Input):
         return Call("dim", (Var(tree.name), Literal(axis)))
     if tree.op == "concat" and axis == tree.param("axis"):
-        return _sum([dim(each, axis) for each in tree.operands])
+        return _sum([dim(operand, axis) for operand in tree.operands])
     if tree.op in _PAIRWISE:
-        first, *others = (dim(each, axis) for each in tree.operands)
-        return first if all(each == first for each in others) else None
+        first, *others = (dim(operand, axis) for operand in tree.operands)
+        return first if all(operand == first for operand in others) else None
     origin = _origin(tree, axis)
     return None if origin is None else dim(*origin)
 
@@ -70,12 +70,12 @@ def cut(tree: Tree, axis: int) -> tuple[Expr, Expr] | None:
     if isinstance(tree, Input):
         return None
     if tree.op == "concat" and axis == tree.param("axis"):
-        *first, last = (dim(each, axis) for each in tree.operands)
-        before = _sum(first)
+        *firsts, last = (dim(operand, axis) for operand in tree.operands)
+        before = _sum(firsts)
         return None if before is None or last is None else (before, last)
     if tree.op in _PAIRWISE:
-        found = {each for each in (cut(operand, axis) for operand in tree.operands) if each}
-        return found.pop() if len(found) == 1 else None
+        cuts = {pair for pair in (cut(operand, axis) for operand in tree.operands) if pair}
+        return cuts.pop() if len(cuts) == 1 else None
     origin = _origin(tree, axis)
     return None if origin is None else cut(*origin)
 
@@ -92,22 +92,26 @@ def _origin(tree: Node, axis: int) -> tuple[Tree, int] | None:
     if tree.op == "conv2d":
         return (tree.operands[axis], 0) if axis < 2 else None
     if tree.op == "matmul":
-        ranks = {known for known in map(_known_rank, tree.operands) if known is not None}
+        ranks = {
+            operand_rank
+            for operand_rank in map(_known_rank, tree.operands)
+            if operand_rank is not None
+        }
         if len(ranks) == 1:
             return tree.operands[1] if axis == ranks.pop() - 1 else first, axis
     return None
 
 
 def _known_rank(tree: Tree) -> int | None:
-    found = rank(tree)
-    return found.value if isinstance(found, Literal) and isinstance(found.value, int) else None
+    size = rank(tree)
+    return size.value if isinstance(size, Literal) and isinstance(size.value, int) else None
 
 
 def _sum(sizes: Sequence[Expr | None]) -> Expr | None:
-    known = [size for size in sizes if size is not None]
-    if len(known) < len(sizes):
+    terms = [size for size in sizes if size is not None]
+    if len(terms) < len(sizes):
         return None
-    return known[0] if len(known) == 1 else Call("+", tuple(known))
+    return terms[0] if len(terms) == 1 else Call("+", tuple(terms))
 
 
 def _joined(function: str, parts: Sequence[Expr]) -> Expr:

@@ -38,17 +38,17 @@ def translate(rule: FileRule) -> Rule:
         RuleError: a part has no meaning here: an unknown code, a split of which the sizes cannot be
             told, a merge that is no convolution's weight; names the rule.
     """
-    named = _with_short_names(rule)
-    translator = _Translator(named)
-    sources = tuple(translator.source(tree) for tree in named.sources)
-    targets = tuple(translator.term(tree) for tree in named.targets)
+    renamed_rule = _with_short_names(rule)
+    translator = _Translator(renamed_rule)
+    sources = tuple(translator.source(tree) for tree in renamed_rule.sources)
+    targets = tuple(translator.term(tree) for tree in renamed_rule.targets)
     return Rule(
         name=f"{_stem(rule.file)}-{rule.number:03d}",
-        law=law(named),
+        law=law(renamed_rule),
         sources=sources,
         targets=targets,
-        conditions=domain_conditions(named),
-        symmetric=_is_symmetric(named),
+        conditions=domain_conditions(renamed_rule),
+        symmetric=_is_symmetric(renamed_rule),
         file=rule.file,
         line=rule.line,
     )
@@ -59,10 +59,10 @@ def _stem(file: str) -> str:
 
 
 def _with_short_names(rule: FileRule) -> FileRule:
-    found = dict.fromkeys(name for source in rule.sources for name in variables(source))
+    names = dict.fromkeys(name for source in rule.sources for name in variables(source))
     letters = string.ascii_lowercase
     short = {
-        name: letters[i % 26] + (str(i // 26) if i >= 26 else "") for i, name in enumerate(found)
+        name: letters[i % 26] + (str(i // 26) if i >= 26 else "") for i, name in enumerate(names)
     }
     sources = tuple(renamed_node(source, short) for source in rule.sources)
     targets = tuple(renamed(target, short) for target in rule.targets)
@@ -76,9 +76,9 @@ def _is_symmetric(rule: FileRule) -> bool:
     exchange = matching(*rule.sources)
     if exchange is None or any(exchange.get(exchange[a], a) != a for a in exchange):
         return False
-    both = exchange | {b: a for a, b in exchange.items()}
+    permutation = exchange | {b: a for a, b in exchange.items()}
     first, second = rule.targets
-    return _unordered(renamed(first, both)) == _unordered(second)
+    return _unordered(renamed(first, permutation)) == _unordered(second)
 
 
 def _unordered(tree: Tree) -> Tree:
@@ -104,13 +104,13 @@ class _Translator:
 
     def source(self, tree: Node) -> Apply:
         """Return a source; splits and merges do not say there what they need to say."""
-        found = self.term(tree)
-        if not isinstance(found, Apply) or _has_computed(found):
+        term = self.term(tree)
+        if not isinstance(term, Apply) or _has_computed(term):
             self._fail(
                 "split or merge in a source, where the file does not say the sizes or groups;"
                 " expected them in targets only"
             )
-        return found
+        return term
 
     def term(self, tree: Tree) -> Term:
         """Return a tree in the project's language."""
@@ -151,8 +151,8 @@ class _Translator:
         if sizes is None:
             self._fail(f"split along axis {axis}, where no concat of that axis says the sizes")
         attrs = (("axis", Literal(axis)), ("sizes", Call("list", sizes)))
-        whole = Apply("split", self._terms(split), attrs)
-        return Apply("part", (whole,), (("index", Literal(int(tree.op[-1]))),))
+        split_term = Apply("split", self._terms(split), attrs)
+        return Apply("part", (split_term,), (("index", Literal(int(tree.op[-1]))),))
 
     def _whole(self, tree: Node) -> NoReturn:
         self._fail("a split by itself, expected split_0 or split_1 of it")
@@ -183,8 +183,8 @@ class _Translator:
     def _code(self, tree: Node, param: str, names: tuple[str, ...]) -> str:
         code = tree.param(param)
         if not 0 <= code < len(names):
-            known = ", ".join(f"{i} ({name})" for i, name in enumerate(names))
-            self._fail(f"{tree.op} with {param} {code}, expected one of {known}")
+            choices = ", ".join(f"{i} ({name})" for i, name in enumerate(names))
+            self._fail(f"{tree.op} with {param} {code}, expected one of {choices}")
         return names[code]
 
     def _pair(self, tree: Node, *params: str) -> Literal:

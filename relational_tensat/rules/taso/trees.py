@@ -35,7 +35,7 @@ def renamed(tree: Tree, names: dict[str, str]) -> Tree:
 
 def renamed_node(node: Node, names: dict[str, str]) -> Node:
     """Return an operator with its variables renamed; see ``renamed``."""
-    return Node(node.op, tuple(renamed(each, names) for each in node.operands), node.params)
+    return Node(node.op, tuple(renamed(operand, names) for operand in node.operands), node.params)
 
 
 def matching(first: Tree, second: Tree) -> dict[str, str] | None:

@@ -21,8 +21,8 @@ def vocabulary(rule: Rule) -> tuple[Expr, ...]:
     names, along all others, or in image size; two convolutions have as many groups, or as many
     outputs per group; a kernel put amid zeros keeps its place; a tensor has a rank.
     """
-    found = dict.fromkeys(_conditions(rule))
-    return tuple(condition for condition in found if condition not in rule.conditions)
+    conditions = dict.fromkeys(_conditions(rule))
+    return tuple(condition for condition in conditions if condition not in rule.conditions)
 
 
 def _conditions(rule: Rule) -> Iterator[Expr]:
@@ -31,8 +31,8 @@ def _conditions(rule: Rule) -> Iterator[Expr]:
     axes = _axes(rule)
     operands = [c.children[:2] for c in convolutions if all(isinstance(v, Var) for v in c.children)]
     groups = list(dict.fromkeys(_call("groups", *pair) for pair in operands))
-    for each in groups:
-        yield _call("=", each, Literal(1))
+    for group in groups:
+        yield _call("=", group, Literal(1))
     roles = _roles(convolutions)
     pairs = [(a, b) for a, b in itertools.combinations(tensors, 2) if roles.get(a) == roles.get(b)]
     for a, b in pairs:
@@ -45,9 +45,9 @@ def _conditions(rule: Rule) -> Iterator[Expr]:
             yield _call("same-except", a, b, Literal(axis))
         yield _equal("shape", a, b)
         yield _equal("rank", a, b)
-    for one, other in itertools.combinations(groups, 2):
-        yield _call("=", one, other)
-        yield _call("=", _outputs_per_group(one), _outputs_per_group(other))
+    for group_a, group_b in itertools.combinations(groups, 2):
+        yield _call("=", group_a, group_b)
+        yield _call("=", _outputs_per_group(group_a), _outputs_per_group(group_b))
     yield from _enlarged_in_place(rule, convolutions)
     for tensor in tensors:
         for rank in _RANKS:
@@ -56,24 +56,24 @@ def _conditions(rule: Rule) -> Iterator[Expr]:
 
 def _roles(convolutions: list[Apply]) -> dict[Term, frozenset[int]]:
     """Return as which operands of convolutions a tensor stands: images are no kin of weights."""
-    found: dict[Term, frozenset[int]] = {}
+    roles: dict[Term, frozenset[int]] = {}
     for node in convolutions:
         for place, child in enumerate(node.children):
-            found[child] = found.get(child, frozenset()) | {place}
-    return found
+            roles[child] = roles.get(child, frozenset()) | {place}
+    return roles
 
 
 def _axes(rule: Rule) -> tuple[int, ...]:
     """Return the axes that operators of the rule name, and those of images where it has images."""
-    found: set[int] = set()
+    axes: set[int] = set()
     for term in (*rule.sources, *rule.targets):
         for node in _nodes(term):
             axis = dict(node.attrs).get("axis")
             if isinstance(axis, Literal) and isinstance(axis.value, int):
-                found.add(axis.value)
+                axes.add(axis.value)
             if node.op == "conv":
-                found.update(_IMAGE_AXES)
-    return tuple(sorted(found))
+                axes.update(_IMAGE_AXES)
+    return tuple(sorted(axes))
 
 
 def _enlarged_in_place(rule: Rule, convolutions: list[Apply]) -> Iterator[Expr]:
@@ -87,7 +87,7 @@ def _enlarged_in_place(rule: Rule, convolutions: list[Apply]) -> Iterator[Expr]:
             if stride is None or pad is None or dilation is None:
                 continue
             if w in (small, large) and all(isinstance(v, Var) for v in (x, small, large)):
-                sizes = (_call("spatial", each) for each in (x, small, large))
+                sizes = (_call("spatial", tensor) for tensor in (x, small, large))
                 yield Call("enlargeable", (*sizes, stride, pad, pad, dilation))
 
 

@@ -31,9 +31,9 @@ class Message:
     end: int
     where: str
 
-    def within(self, what: str) -> Message:
+    def within(self, label: str) -> Message:
         """Return the message; errors in it name this place too."""
-        return Message(self.data, self.start, self.end, f"{self.where}: {what}")
+        return Message(self.data, self.start, self.end, f"{self.where}: {label}")
 
     def fail(self, offset: int, reason: str) -> NoReturn:
         """Raise the error for a place in the message.
@@ -64,8 +64,8 @@ class Message:
                 yield number, Message(self.data, at, at + length, self.where)
                 at += length
             else:
-                found = _TYPES.get(kind, f"field of type {kind}")
-                self.fail(begin, f"a {found}, expected an integer or a message")
+                type_text = _TYPES.get(kind, f"field of type {kind}")
+                self.fail(begin, f"a {type_text}, expected an integer or a message")
 
     def split(
         self, integers: dict[int, str], messages: dict[int, str]
@@ -75,23 +75,23 @@ class Message:
         Raises:
             RuleError: a field is unknown, of the other kind, missing or doubled.
         """
-        found: dict[str, int] = {}
+        values: dict[str, int] = {}
         parts: dict[str, list[Message]] = {name: [] for name in messages.values()}
         for number, value in self.fields():
             if isinstance(value, Message) and number in messages:
                 parts[messages[number]].append(value)
             elif isinstance(value, int) and number in integers:
-                if integers[number] in found:
+                if integers[number] in values:
                     self.fail(self.start, f"{integers[number]} is given twice")
-                found[integers[number]] = value
+                values[integers[number]] = value
             else:
                 kind = "message" if isinstance(value, Message) else "integer"
-                known = ", ".join(f"{n} ({name})" for n, name in (integers | messages).items())
-                self.fail(self.start, f"field {number} holds a {kind}, expected fields {known}")
+                choices = ", ".join(f"{n} ({name})" for n, name in (integers | messages).items())
+                self.fail(self.start, f"field {number} holds a {kind}, expected fields {choices}")
         for name in integers.values():
-            if name not in found:
+            if name not in values:
                 self.fail(self.start, f"{name} is missing")
-        return found, parts
+        return values, parts
 
     def _varint(self, at: int) -> tuple[int, int]:
         """Return an integer and the offset after it."""

@@ -11,30 +11,32 @@ from relational_tensat.rules.taso.repair import STATUSES, Judgement
 from relational_tensat.rules.text import expr_text, rule_text
 
 
-def judged_text(found: Sequence[Judgement], source: str) -> str:
+def judged_text(judgements: Sequence[Judgement], source: str) -> str:
     """Return a rule file: every rule with what was found out about it in a comment before it.
 
     Args:
         source: the file that the rules are from.
     """
-    totals = ", ".join(f"{count} {status}" for status, count in counts(found).items() if count)
+    totals = ", ".join(f"{count} {status}" for status, count in counts(judgements).items() if count)
     head = f"; {source}, imported by relational-tensat rules import: {totals}.\n"
-    return "\n".join([head, *(f"{_text(each)}\n" for each in found)])
+    return "\n".join([head, *(f"{_text(judgement)}\n" for judgement in judgements)])
 
 
-def write_judged(path: Path, found: Sequence[Judgement], source: str) -> None:
+def write_judged(path: Path, judgements: Sequence[Judgement], source: str) -> None:
     """Write a rule file; it appears complete or not at all.
 
     Raises:
         InputError: it cannot be written.
     """
     with write_aside(path) as aside:
-        (aside / path.name).write_text(judged_text(found, source), "utf-8")
+        (aside / path.name).write_text(judged_text(judgements, source), "utf-8")
 
 
-def counts(found: Sequence[Judgement]) -> dict[str, int]:
+def counts(judgements: Sequence[Judgement]) -> dict[str, int]:
     """Return how many rules have each status."""
-    return {status: sum(each.status == status for each in found) for status in STATUSES}
+    return {
+        status: sum(judgement.status == status for judgement in judgements) for status in STATUSES
+    }
 
 
 def finding(judgement: Judgement) -> str:
@@ -48,5 +50,5 @@ def _text(judgement: Judgement) -> str:
     rule = judgement.rule
     file = Path(rule.file).name
     place = f"; {file}:{rule.line}" if rule.line else f"; {file}"
-    said = f"{judgement.status} {finding(judgement)}".strip()
-    return f"{place}: {said}\n{rule_text(replace(rule, file=''))}"
+    status_text = f"{judgement.status} {finding(judgement)}".strip()
+    return f"{place}: {status_text}\n{rule_text(replace(rule, file=''))}"
