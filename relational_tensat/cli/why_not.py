@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of ``explain`` that are about a rule which did not fire."""
     parser.add_argument(
         "--why-not", metavar="RULE", dest="why_not",
-        help="say how far this rule's pattern got, and which condition turned it away",
+        help="show how far this rule's pattern got, and which condition rejected it",
     )  # fmt: skip
     parser.add_argument(
         "--at", default="", metavar="TENSOR",

@@ -21,7 +21,7 @@ class Checker:
     def __init__(self, terms: Terms, signatures: Mapping[int, StoredSignature]) -> None:
         self._terms = terms
         self._signatures = signatures
-        self._numbers = {
+        self._signature_ids = {
             (s.symbol.op, s.symbol.attrs, s.operands): n for n, s in signatures.items()
         }
         self._typed = 0
@@ -32,12 +32,12 @@ class Checker:
         Raises:
             VerificationError: it is not; says why.
         """
-        found, built = self._sides(step)
+        sources, targets = self._sides(step)
         self._check_types()
         if not step.forward:
-            found, built = built, found
+            sources, targets = targets, sources
         for replaced in step.replaced:
-            if (found[replaced.output], built[replaced.output]) != (
+            if (sources[replaced.output], targets[replaced.output]) != (
                 replaced.before,
                 replaced.after,
             ):
@@ -48,8 +48,8 @@ class Checker:
 
     def _check_types(self) -> None:
         """Check the terms that have been added: operators take operands of the types that they get."""
-        for number in range(self._typed, len(self._terms)):
-            signature, children = self._terms[number]
+        for term in range(self._typed, len(self._terms)):
+            signature, children = self._terms[term]
             stored = self._signatures[signature]
             operands = tuple(self._type(child) for child in children)
             result = get_operator(stored.symbol.op).infer(operands, dict(stored.symbol.attrs))
@@ -66,7 +66,7 @@ class Checker:
         names = dict(zip(tensor_vars(rule), step.operands, strict=True))
         signatures = iter(step.law.signatures)
         sources = [self._source(source, names, signatures) for source in rule.sources]
-        stored = [self._signatures[number] for number in step.law.signatures]
+        stored = [self._signatures[signature_id] for signature_id in step.law.signatures]
         instance = instantiate(
             rule,
             [(s.symbol.op, dict(s.symbol.attrs)) for s in stored],
@@ -77,8 +77,8 @@ class Checker:
             raise _wrong(step, "its rule does not apply to such operands")
         values = list(step.operands)
         for node in instance.nodes:
-            signature = self._numbers[node.op, node.attrs, node.operand_types]
-            values.append(self._terms.number(signature, [values[child] for child in node.children]))
+            signature = self._signature_ids[node.op, node.attrs, node.operand_types]
+            values.append(self._terms.id_of(signature, [values[child] for child in node.children]))
         return sources, [values[root] for root in instance.roots]
 
     def _source(self, pattern: Pattern, names: Mapping[str, int], signatures: Iterator[int]) -> int:
@@ -87,7 +87,7 @@ class Checker:
             return names[pattern.name]
         signature = next(signatures)
         children = [self._source(child, names, signatures) for child in pattern.children]
-        return self._terms.number(signature, children)
+        return self._terms.id_of(signature, children)
 
     def _only_replaced(
         self, before: Outputs, after: Outputs, pairs: Collection[tuple[int, int]]
@@ -96,15 +96,15 @@ class Checker:
         pending = list(zip(before, after, strict=True))
         visited = set(pending)
         while pending:
-            one, other = pending.pop()
-            if one == other or (one, other) in pairs:
+            old, new = pending.pop()
+            if old == new or (old, new) in pairs:
                 continue
-            a, b = self._terms[one], self._terms[other]
+            a, b = self._terms[old], self._terms[new]
             if a.signature != b.signature:
                 return False
-            fresh = set(zip(a.children, b.children, strict=True)) - visited
-            visited |= fresh
-            pending += fresh
+            pairs_below = set(zip(a.children, b.children, strict=True)) - visited
+            visited |= pairs_below
+            pending += pairs_below
         return True
 
 

@@ -49,8 +49,8 @@ class TermCosts:
 
     def is_constant(self, term: int) -> bool:
         """Whether a term is known before inference (see ``cost.graph``)."""
-        for number in range(len(self._constant), term + 1):
-            signature, children = self._terms[number]
+        for index in range(len(self._constant), term + 1):
+            signature, children = self._terms[index]
             symbol = self._signatures[signature].symbol
             operator = get_operator(symbol.op)
             is_constant = bool(children) or operator.is_constant

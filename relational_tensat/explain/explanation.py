@@ -167,26 +167,26 @@ class _Explainer:
         nodes = self._original_nodes()
         rows = self._stored.connection.execute(sql("explain/output_nodes")).fetchall()
         state = State([nodes[enode] for (enode,) in rows], self._signature_of)
-        first: dict[Node, int] = {}
-        state.add_terms(first, self._terms, nodes.values())
-        numbers = {name: first[node] for name, node in nodes.items()}
-        original = tuple([first[node] for node in state.outputs])
+        term_of: dict[Node, int] = {}
+        state.add_terms(term_of, self._terms, nodes.values())
+        terms = {name: term_of[node] for name, node in nodes.items()}
+        original = tuple([term_of[node] for node in state.outputs])
         extracted = self._extracted()
-        found = Replay(self._graph, state, self._chosen, self._terms, most_steps).run()
-        rewrites = without_detours(original, found)
+        steps = Replay(self._graph, state, self._chosen, self._terms, most_steps).run()
+        rewrites = without_detours(original, steps)
         self._check(original, rewrites, extracted)
         before_us, operators = self._costs.graph(original)
         return Explanation(
             model=self._meta.get("model", ""),
-            shared=self._shared(numbers),
-            cost_original_us=sum(self._costs.term_us(term) for term in numbers.values()),
+            shared=self._shared(terms),
+            cost_original_us=sum(self._costs.term_us(term) for term in terms.values()),
             cost_before_us=before_us,
             operators_before=operators,
             steps=tuple(self._step(n, rewrite) for n, rewrite in enumerate(rewrites, start=1)),
             rewrites=tuple(rewrites),
             terms=self._terms,
             original=original,
-            names={n: numbers[enode] for enode, names in self._names.items() for n in names},
+            names={n: terms[enode] for enode, names in self._names.items() for n in names},
             stored=self._stored,
             kept_original=self._meta.get("kept_original", ""),
         )
@@ -195,17 +195,17 @@ class _Explainer:
         return self._graph.nodes[enode].signature
 
     def _original_nodes(self) -> dict[int, Node]:
-        """Return a node for every e-node of the original graph, by its first number."""
+        """Return a node for every e-node of the original graph, by its first id."""
         nodes: dict[int, Node] = {}
-        for number, (enode, children) in self._graph.original.items():
+        for index, (enode, children) in self._graph.original.items():
             operands = [nodes[child] for child in children]
-            nodes[number] = Node(enode, operands, self._names.get(number, ()))
+            nodes[index] = Node(enode, operands, self._names.get(index, ()))
         return nodes
 
-    def _shared(self, numbers: Mapping[int, int]) -> tuple[tuple[str, ...], ...]:
+    def _shared(self, terms: Mapping[int, int]) -> tuple[tuple[str, ...], ...]:
         """Return the names of values that equal nodes compute."""
         groups: dict[int, list[str]] = {}
-        for enode, term in numbers.items():
+        for enode, term in terms.items():
             if self._terms[term].children:
                 groups.setdefault(term, []).extend(self._names.get(enode, ()))
         return tuple(tuple(names) for names in groups.values() if len(names) > 1)
@@ -225,7 +225,7 @@ class _Explainer:
     def _extracted(self) -> Outputs:
         """Return the extracted graph, read off the tables."""
         term_of: dict[int, int] = {}
-        begun: set[int] = set()
+        ancestors: set[int] = set()
         rows = self._stored.connection.execute(sql("egraph/output_classes")).fetchall()
         outputs = [owner for _, owner in rows]
         stack = list(outputs)
@@ -238,23 +238,23 @@ class _Explainer:
                 raise InputError("the extracted graph is not complete: an e-class has no e-node")
             node = self._graph.nodes[self._chosen[owner]]
             waiting = [child for child in node.children if child not in term_of]
-            if not begun.isdisjoint(waiting):
+            if not ancestors.isdisjoint(waiting):
                 raise InputError("the extracted graph is cyclic")
             if waiting:
-                begun.add(owner)
+                ancestors.add(owner)
                 stack.extend(waiting)
                 continue
             stack.pop()
-            term_of[owner] = self._terms.number(node.signature, [term_of[c] for c in node.children])
+            term_of[owner] = self._terms.id_of(node.signature, [term_of[c] for c in node.children])
         return tuple([term_of[owner] for owner in outputs])
 
-    def _step(self, number: int, rewrite: Rewrite) -> Step:
+    def _step(self, index: int, rewrite: Rewrite) -> Step:
         law = rewrite.law
         sides = [law.source, law.target] if rewrite.forward else [law.target, law.source]
         found, built = (self._operators(side, rewrite) for side in sides)
         cost_us, operators = self._costs.graph(rewrite.after)
         return Step(
-            number=number,
+            number=index,
             rule=law.rule.name,
             law=law.rule.law,
             backward=not rewrite.forward,
@@ -275,7 +275,7 @@ class _Explainer:
         """Return the operators of a side of a step, operands first; parts of tuples left out."""
         values = list(rewrite.operands)
         for signature, operands in side.nodes:
-            values.append(self._terms.number(signature, [values[number] for number in operands]))
+            values.append(self._terms.id_of(signature, [values[operand] for operand in operands]))
         roots = [side.roots[replaced.output] for replaced in rewrite.replaced]
         needed = {value for root in roots for value in (root, *side.below(root))}
         terms = dict.fromkeys(values[v] for v in sorted(needed) if v >= side.variables)
@@ -285,15 +285,15 @@ class _Explainer:
 
 def without_detours(original: Outputs, rewrites: Iterable[Rewrite]) -> list[Rewrite]:
     """Return the steps without those after which a graph comes back that was there before."""
-    kept: list[Rewrite] = []
+    steps: list[Rewrite] = []
     place = {original: 0}  # of each graph on the way, how many steps lead to it
     for rewrite in rewrites:
         back = place.get(rewrite.after)
         if back is None:
-            kept.append(rewrite)
-            place[rewrite.after] = len(kept)
+            steps.append(rewrite)
+            place[rewrite.after] = len(steps)
             continue
-        for dropped in kept[back:]:
-            del place[dropped.after]
-        del kept[back:]
-    return kept
+        for detour in steps[back:]:
+            del place[detour.after]
+        del steps[back:]
+    return steps

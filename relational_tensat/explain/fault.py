@@ -94,5 +94,5 @@ def _built(explanation: Explanation, rewrite: Rewrite) -> tuple[int, ...]:
         if form not in nodes:
             return ()
         node_of[term] = nodes[form]
-    built = [node_of[root] for root in roots]
-    return tuple(node.id for node in built) if all(node.iteration for node in built) else ()
+    enodes = [node_of[root] for root in roots]
+    return tuple(node.id for node in enodes) if all(node.iteration for node in enodes) else ()

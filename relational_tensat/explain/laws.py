@@ -37,9 +37,9 @@ class Side:
         variables: set[int] = set()
         pending = [value]
         while pending:
-            fresh = {v for v in self.operands(pending.pop()) if v >= self.variables} - variables
-            variables |= fresh
-            pending += fresh
+            operands = {v for v in self.operands(pending.pop()) if v >= self.variables} - variables
+            variables |= operands
+            pending += operands
         return frozenset(variables)
 
 
@@ -68,21 +68,21 @@ class Laws:
 
     def __init__(self, signatures: Mapping[int, StoredSignature]) -> None:
         self._signatures = signatures
-        self._numbers = {(s.symbol, s.operands): n for n, s in signatures.items()}
+        self._signature_ids = {(s.symbol, s.operands): n for n, s in signatures.items()}
 
     def law(self, rule: Rule, signatures: Sequence[int]) -> Law:
         """Return the law that a rule is for e-nodes of these signatures.
 
         Raises:
-            InputError: the rule says nothing of them, so the database is not what a run wrote.
+            InputError: the rule does not describe them, so the database is not what a run wrote.
         """
         source = _source_side(rule, signatures)
         types: dict[int, ValueType] = {}
-        for number, operands in source.nodes:
-            types.update(zip(operands, self._signatures[number].operands, strict=True))
+        for signature, operands in source.nodes:
+            types.update(zip(operands, self._signatures[signature].operands, strict=True))
         names = tensor_vars(rule)
         base = len(names)
-        stored = [self._signatures[number] for number in signatures]
+        stored = [self._signatures[signature] for signature in signatures]
         instance = instantiate(
             rule,
             [(s.symbol.op, dict(s.symbol.attrs)) for s in stored],
@@ -97,19 +97,19 @@ class Laws:
         for node in instance.nodes:
             symbol = Symbol(node.op, node.attrs, len(node.children))
             key = (symbol, node.operand_types)
-            if key not in self._numbers:
+            if key not in self._signature_ids:
                 raise InputError(f"the rule {rule.name!r} builds what is not in the database")
-            nodes.append((self._numbers[key], node.children))
+            nodes.append((self._signature_ids[key], node.children))
         return Law(rule, tuple(signatures), source, Side(base, tuple(nodes), instance.roots))
 
 
 def _source_side(rule: Rule, signatures: Sequence[int]) -> Side:
-    """Return the sources as one side; their nodes stand in reverse pre-order."""
+    """Return the sources as one side; their nodes are in reverse pre-order."""
     names = {name: number for number, name in enumerate(tensor_vars(rule))}
     count = len(source_nodes(rule))
     if count != len(signatures):
         raise InputError(f"the rule {rule.name!r} has {count} nodes, the log {len(signatures)}")
-    last = len(names) + count - 1  # the value of the first node in pre-order
+    last_value = len(names) + count - 1  # the value of the first node in pre-order
     nodes: list[tuple[int, tuple[int, ...]]] = [(0, ())] * count
     following = 0
 
@@ -117,11 +117,11 @@ def _source_side(rule: Rule, signatures: Sequence[int]) -> Side:
         nonlocal following
         if isinstance(term, Var):
             return names[term.name]
-        number = following
+        index = following
         following += 1
         operands = tuple([visit(child) for child in term.children])
-        nodes[count - 1 - number] = (signatures[number], operands)
-        return last - number
+        nodes[count - 1 - index] = (signatures[index], operands)
+        return last_value - index
 
     roots = tuple([visit(source) for source in rule.sources])
     return Side(len(names), tuple(nodes), roots)

@@ -17,7 +17,7 @@ class Match:
         forward: whether the rule's source is found, and its target built.
         places: per root of the rule, the node that will be replaced there.
         bound: nodes by value (see ``Side``): variables, and operators of the side that is found.
-        held: nodes whose forms must stay until the rule has been applied.
+        pinned_nodes: nodes whose forms must stay until the rule has been applied.
         local: all variables are bound to what the one place is computed from.
     """
 
@@ -25,7 +25,7 @@ class Match:
     forward: bool
     places: dict[int, Node] = field(default_factory=dict)
     bound: dict[int, Node] = field(default_factory=dict)
-    held: list[Node] = field(default_factory=list)
+    pinned_nodes: list[Node] = field(default_factory=list)
     local: bool = True
 
     @property
@@ -46,13 +46,13 @@ class Match:
     def hold(self, node: Node) -> None:
         """Keep a node's form until ``release``."""
         node.pins += 1
-        self.held.append(node)
+        self.pinned_nodes.append(node)
 
     def release(self) -> None:
         """Let all nodes change again."""
-        for node in self.held:
+        for node in self.pinned_nodes:
             node.pins -= 1
-        self.held.clear()
+        self.pinned_nodes.clear()
 
     def fits(self, node: Node, output: int, *, built: bool) -> dict[int, Node] | None:
         """Match a node with one root of a side, without changing anything.
@@ -63,7 +63,7 @@ class Match:
         side, enodes = self.built if built else self.found
         base = side.variables
         values = {
-            number: variable.now() for number, variable in self.bound.items() if number < base
+            value_id: variable.now() for value_id, variable in self.bound.items() if value_id < base
         }
         pending = [(node, side.roots[output])]
         while pending:
@@ -74,4 +74,4 @@ class Match:
                 if current.enode != enodes[value - base]:
                     return None
                 pending += zip(current.operands(), side.operands(value), strict=True)
-        return {number: variable for number, variable in values.items() if number < base}
+        return {value_id: variable for value_id, variable in values.items() if value_id < base}

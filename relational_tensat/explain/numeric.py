@@ -32,7 +32,7 @@ Parts: TypeAlias = tuple[Array, ...]
 #: Differences so much smaller than the operands are rounding: what is left where large numbers cancel.
 _ROUNDING = 1e-11
 
-#: Values are kept up to so many bytes, and computed again when they are needed later.
+#: Most bytes of values in memory; others are computed again when they are needed.
 _KEPT_BYTES = 1 << 30
 
 
@@ -64,16 +64,16 @@ def check_numerically(explanation: Explanation, seed: int = 0) -> NumericCheck:
     Raises:
         InputError: an operator cannot be computed for these values.
     """
-    first, last = (
+    original, result = (
         graph_of(outputs, explanation.terms, explanation.stored, explanation.names)
         for outputs in (explanation.original, explanation.result)
     )
-    whole = verify(first, last, seed=seed, runs=1)
-    failures = [whole.failure()] if whole.failure() else []
-    worst = max((each.max_relative_error for each in whole.outputs), default=0.0)
-    tolerance = evaluation_tolerance(first)
-    inputs = draw_inputs(first, seed, whole.shrink, {})
-    weights = RandomWeights(first, seed, whole.shrink)
+    verification = verify(original, result, seed=seed, runs=1)
+    failures = [verification.failure()] if verification.failure() else []
+    worst = max((check.max_relative_error for check in verification.outputs), default=0.0)
+    tolerance = evaluation_tolerance(original)
+    inputs = draw_inputs(original, seed, verification.shrink, {})
+    weights = RandomWeights(original, seed, verification.shrink)
 
     def leaf(op: str, name: str) -> Array:
         return inputs[name] if op == "input" else weights[name]
@@ -82,9 +82,9 @@ def check_numerically(explanation: Explanation, seed: int = 0) -> NumericCheck:
     tensors = 0
     with np.errstate(all="ignore"):  # what overflows is infinite on both sides
         for step, rewrite in zip(explanation.steps, explanation.rewrites, strict=True):
-            for each, place in zip(rewrite.replaced, step.at, strict=True):
+            for replaced, place in zip(rewrite.replaced, step.at, strict=True):
                 tensors += 1
-                error = values.difference(rewrite, each.before, each.after, tolerance)
+                error = values.difference(rewrite, replaced.before, replaced.after, tolerance)
                 worst = max(worst, error)
                 if error > tolerance:
                     failures.append(
@@ -101,8 +101,8 @@ class _Values:
         self._terms = explanation.terms
         self._signatures = explanation.stored.signatures
         self._leaf = leaf
-        self._first: dict[int, int] = {}  # of a term that replaced another, that other
-        self._kept: OrderedDict[int, Parts] = OrderedDict()
+        self._predecessor: dict[int, int] = {}  # of a term that replaced another, that other
+        self._cache: OrderedDict[int, Parts] = OrderedDict()
         self._bytes = 0
         self._unknown = UnknownOperators()
 
@@ -116,7 +116,7 @@ class _Values:
         errors = [relative_error(a, b) for a, b in zip(old, new, strict=True)]
         if max(errors, default=0.0) > tolerance:
             operands = [self._value(self._original(term)) for term in rewrite.operands]
-            scale = max((_largest(part) for each in operands for part in each), default=0.0)
+            scale = max((_largest(part) for parts in operands for part in parts), default=0.0)
             for index, (a, b) in enumerate(zip(old, new, strict=True)):
                 if _is_rounding(a, b, scale):
                     errors[index] = 0.0
@@ -124,7 +124,7 @@ class _Values:
 
     def follow(self, rewrite: Rewrite) -> None:
         """Take note of the terms that a step made equal: what it replaced, and all that uses it."""
-        replaced = {(each.before, each.after) for each in rewrite.replaced}
+        replaced = {(replacement.before, replacement.after) for replacement in rewrite.replaced}
         pending = list(zip(rewrite.before, rewrite.after, strict=True))
         visited = set(pending)
         while pending:
@@ -132,20 +132,20 @@ class _Values:
             if old == new:
                 continue
             if self._original(new) != self._original(old):
-                self._first.setdefault(new, self._original(old))
+                self._predecessor.setdefault(new, self._original(old))
             if pair not in replaced:
                 below = zip(self._terms[old].children, self._terms[new].children, strict=True)
-                fresh = set(below) - visited
-                visited |= fresh
-                pending += fresh
+                pairs_below = set(below) - visited
+                visited |= pairs_below
+                pending += pairs_below
 
     def _original(self, term: int) -> int:
-        while term in self._first:
-            term = self._first[term]
+        while term in self._predecessor:
+            term = self._predecessor[term]
         return term
 
     def _value(self, term: int) -> Parts:
-        """Return the value of a term, computed from the values of its operands if it is not kept."""
+        """Return the value of a term, computed from the values of its operands if it is not in memory."""
         local: dict[int, Parts] = {}
         stack = [term]
         while stack:
@@ -153,9 +153,9 @@ class _Values:
             if current in local:
                 stack.pop()
                 continue
-            if current in self._kept:
-                self._kept.move_to_end(current)
-                local[current] = self._kept[current]
+            if current in self._cache:
+                self._cache.move_to_end(current)
+                local[current] = self._cache[current]
                 continue
             children = [self._original(child) for child in self._terms[current].children]
             waiting = [child for child in children if child not in local]
@@ -186,11 +186,11 @@ class _Values:
         return tuple(np.asarray(part) for part in parts)
 
     def _keep(self, term: int, value: Parts) -> None:
-        self._kept[term] = value
+        self._cache[term] = value
         self._bytes += _nbytes(value)
-        while self._bytes > _KEPT_BYTES and len(self._kept) > 1:
-            _, dropped = self._kept.popitem(last=False)
-            self._bytes -= _nbytes(dropped)
+        while self._bytes > _KEPT_BYTES and len(self._cache) > 1:
+            _, oldest = self._cache.popitem(last=False)
+            self._bytes -= _nbytes(oldest)
 
 
 def _nbytes(value: Parts) -> int:

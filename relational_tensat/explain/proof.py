@@ -1,4 +1,4 @@
-"""The proof graph: all e-nodes of a run, and every union that a rule asked for as an edge.
+"""The proof graph: all e-nodes of a run, and every union that a rule requested as an edge.
 
 Two e-nodes are in one class because a chain of such unions connects them. Congruence needs no edges,
 since here e-nodes are distinguished by the classes that their operands have *in the end*.
@@ -22,7 +22,7 @@ from relational_tensat.rules.text import written_rule
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edge:
-    """A union that a rule asked for.
+    """A union that a rule requested.
 
     Attributes:
         operands: per tensor variable of the rule, its class.
@@ -47,10 +47,10 @@ class Edge:
         return (self.law.source, self.source) if forward else (self.law.target, self.target)
 
     def root(self, forward: bool, output: int) -> int | None:
-        """Return the e-node of a root of the side where the walk begins; None where it is a variable."""
+        """Return the e-node of a root of the side where the walk starts; None where it is a variable."""
         side, enodes = self.side(forward)
-        number = side.roots[output] - side.variables
-        return enodes[number] if number >= 0 else None
+        index = side.roots[output] - side.variables
+        return enodes[index] if index >= 0 else None
 
 
 class OriginalNode(NamedTuple):
@@ -70,7 +70,7 @@ class ProofGraph:
     Attributes:
         nodes: all e-nodes.
         original: the e-nodes of the original graph by the numbers that they were given; operands first.
-        edges: in the order in which the unions were asked for.
+        edges: in the order in which the unions were requested.
     """
 
     def __init__(self, stored: StoredEGraph) -> None:
@@ -89,7 +89,7 @@ class ProofGraph:
             ).fetchall()
         }
         #: An e-node that each class had when it was made, by the number that it was given then.
-        self._born = {name: node.enode for name, node in self.original.items()}
+        self._first_enodes = {name: node.enode for name, node in self.original.items()}
         #: Estimated steps from the first e-node of a class.
         self._far = {node.id: 0 for node in self.nodes.values() if node.iteration == 0}
         self.edges = list(self._read_edges())
@@ -137,19 +137,19 @@ class ProofGraph:
 
     def _route(self, goal: int, banned: Collection[Walk]) -> dict[int, Walk]:
         """Return, per e-node of the class, the first edge on the shortest way to one of them (Dijkstra)."""
-        first: dict[int, Walk] = {}
+        walks: dict[int, Walk] = {}
         steps = {goal: 0}
         queue = [(0, goal)]
         while queue:
             count, at = heapq.heappop(queue)
             if count > steps[at]:
                 continue
-            for before, walk in self._arriving(at, goal):
+            for neighbour, walk in self._arriving(at, goal):
                 total = count + walk[0].steps[walk[1]]
-                if walk not in banned and total < steps.get(before, total + 1):
-                    steps[before], first[before] = total, walk
-                    heapq.heappush(queue, (total, before))
-        return first
+                if walk not in banned and total < steps.get(neighbour, total + 1):
+                    steps[neighbour], walks[neighbour] = total, walk
+                    heapq.heappush(queue, (total, neighbour))
+        return walks
 
     def _arriving(self, enode: int, goal: int) -> Iterator[tuple[int, Walk]]:
         """Yield the walks that end at an e-node and where they start."""
@@ -165,12 +165,12 @@ class ProofGraph:
     def _read_edges(self) -> Iterator[Edge]:
         connection = self.stored.connection
         rules = {
-            number: (
+            rule_id: (
                 written_rule(text, name, file, line),
                 [place - 1 for place in operands],
                 leaves,
             )
-            for number, text, name, file, line, operands, leaves in connection.execute(
+            for rule_id, text, name, file, line, operands, leaves in connection.execute(
                 sql("explain/stored_rules")
             ).fetchall()
         }
@@ -180,13 +180,13 @@ class ProofGraph:
         for rule, instance, output, bindings in connection.execute(
             sql("explain/reasons")
         ).fetchall():
-            written, places, leaves = rules[rule]
+            rule_text, places, leaves = rules[rule]
             if instance not in laws_by_instance:
-                laws_by_instance[instance] = laws.law(written, signatures[instance])
+                laws_by_instance[instance] = laws.law(rule_text, signatures[instance])
             operands = [bindings[place] for place in places]
             yield self._edge(laws_by_instance[instance], output, operands, bindings[leaves:])
 
-    def _edge(self, law: Law, output: int, operands: list[int], built: list[int]) -> Edge:
+    def _edge(self, law: Law, output: int, operands: list[int], targets: list[int]) -> Edge:
         """Return the edge of a union.
 
         Args:
@@ -195,8 +195,8 @@ class ProofGraph:
         classes = tuple([self._parents[name] for name in operands])
         source = self._enodes(law.source, classes)
         target = self._enodes(law.target, classes)
-        for name, enode in zip(built, target, strict=False):  # padded to the longest target
-            self._born.setdefault(name, enode)
+        for name, enode in zip(targets, target, strict=False):  # padded to the longest target
+            self._first_enodes.setdefault(name, enode)
         far, base = self._far, law.variables
         needed, new = (
             [enodes[value - base] for value in side.below(side.roots[output])]
@@ -207,7 +207,7 @@ class ProofGraph:
             far.setdefault(enode, 0)
         backward = 1 + sum(far[enode] for enode in new)
         start, root = source[law.source.roots[output] - base], law.target.roots[output]
-        end = target[root - base] if root >= base else self._born[operands[root]]
+        end = target[root - base] if root >= base else self._first_enodes[operands[root]]
         far.setdefault(end, far.get(start, 0) + forward)
         return Edge(law, classes, output, source, target, start, end, (backward, forward))
 

@@ -27,7 +27,7 @@ class Replay:
 
     Args:
         chosen: the extracted e-node of each class that the result needs.
-        most: steps after which the search for an explanation is given up.
+        step_limit: steps after which the search for an explanation stops.
     """
 
     def __init__(
@@ -36,18 +36,18 @@ class Replay:
         state: State,
         chosen: Mapping[int, int],
         terms: Terms,
-        most: int,
+        step_limit: int,
     ) -> None:
         self._graph = graph
         self._state = state
         self._chosen = chosen
         self._terms = terms
-        self._most = most
+        self._step_limit = step_limit
         self._supply = Supply(graph, state, chosen)
         self._depth = 0
         self._rewrites: list[Rewrite] = []
         #: The terms of all nodes, after the last step.
-        self._known = state.terms(terms)
+        self._term_of = state.terms(terms)
 
     def run(self) -> list[Rewrite]:
         """Return the steps, in order.
@@ -55,7 +55,7 @@ class Replay:
         Raises:
             NoSolutionError: no explanation was found within the limits.
         """
-        self._state.merge(self._known)
+        self._state.merge(self._term_of)
         while self._settle_next():
             pass
         return self._rewrites
@@ -76,13 +76,13 @@ class Replay:
         """Rewrite a node, which is not fixed, until it has the form that is wanted."""
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise _given_up("rewrites that need each other too deeply")
+            raise _no_explanation("rewrites that need each other too deeply")
         attempts: set[tuple[tuple[int, ...], Walk]] = set()
         banned: set[Walk] = set()
         while node.enode != goal:
             walk = self._graph.next_walk(node.enode, goal, banned)
             if walk is None:
-                raise _given_up("no way from one e-node of a class to another")
+                raise _no_explanation("no way from one e-node of a class to another")
             form = (node.enode, *[operand.enode for operand in node.operands()])
             if (form, walk) in attempts:
                 banned.add(walk)
@@ -114,7 +114,7 @@ class Replay:
             self._replace(match)
         finally:
             match.release()
-        self._state.merge(self._known)
+        self._state.merge(self._term_of)
 
     def _find(self, node: Node, match: Match, output: int) -> None:
         """Make a node an instance of one root of the side that a rule looks at."""
@@ -140,8 +140,8 @@ class Replay:
         """Make an operand the same as another node, which a rule wants to be equal."""
         model = model.now()
         node = parent.child(index)
-        self._state.add_terms(self._known, self._terms, (node, model))
-        if self._known[node] == self._known[model]:
+        self._state.add_terms(self._term_of, self._terms, (node, model))
+        if self._term_of[node] == self._term_of[model]:
             parent.children[index] = model
             return
         with pinned(self._state.nodes([model])):
@@ -153,10 +153,10 @@ class Replay:
 
     def _find_partner(self, match: Match) -> None:
         """Look for the other root of a rule of two sources, to replace both in one step."""
-        ((known, node),) = match.places.items()
+        ((place, node),) = match.places.items()
         for output in range(len(match.law.source.roots)):
             old, new = (match.edge.root(way, output) for way in (match.forward, not match.forward))
-            if output == known or old is None or new is None:
+            if output == place or old is None or new is None:
                 continue
             partner = self._partner(node, old, new)
             if partner is None:
@@ -173,51 +173,53 @@ class Replay:
         """Return a node, neither above nor below another one, that may be replaced together with it."""
         below = set(self._state.nodes([node]))
         wants_new = self._chosen.get(self._graph.owner(new)) == new
-        for other in self._state.nodes():
-            fits = other.enode == old or (
-                wants_new and self._graph.owner(other.enode) == self._graph.owner(new)
+        for candidate in self._state.nodes():
+            fits = candidate.enode == old or (
+                wants_new and self._graph.owner(candidate.enode) == self._graph.owner(new)
             )
-            free = other.enode != new and not other.fixed and other not in below
-            if fits and free and node not in self._state.nodes([other]):
-                return other
+            free = candidate.enode != new and not candidate.fixed and candidate not in below
+            if fits and free and node not in self._state.nodes([candidate]):
+                return candidate
         return None
 
     def _replace(self, match: Match) -> None:
         """Apply the rule, and write down the step."""
-        known, outputs = self._known, self._state.outputs
+        terms, outputs = self._term_of, self._state.outputs
         new = (*outputs, *match.places.values(), *match.bound.values())  # copies, as far as unknown
-        self._state.add_terms(known, self._terms, new)
-        before = tuple([known[node] for node in outputs])
-        places = [(n, node, known[node], *self._called(node)) for n, node in match.places.items()]
-        bound = tuple([known[match.bound[n].now()] for n in range(match.law.variables)])
+        self._state.add_terms(terms, self._terms, new)
+        before = tuple([terms[node] for node in outputs])
+        places = [(n, node, terms[node], *self._names_of(node)) for n, node in match.places.items()]
+        bound = tuple([terms[match.bound[n].now()] for n in range(match.law.variables)])
         self._build(match)
-        known = self._known = self._state.terms(self._terms)
-        after = tuple([known[node] for node in self._state.outputs])
+        terms = self._term_of = self._state.terms(self._terms)
+        after = tuple([terms[node] for node in self._state.outputs])
         if before == after:
             return
         replaced = tuple(
-            Replaced(n, term, known[node.now()], self._graph.owner(node.enode), names, near)
+            Replaced(n, term, terms[node.now()], self._graph.owner(node.enode), names, near)
             for n, node, term, names, near in sorted(places)
         )
         self._rewrites.append(Rewrite(match.law, match.forward, bound, replaced, before, after))
-        if len(self._rewrites) > self._most:
-            raise _given_up(f"more than {self._most} steps")
+        if len(self._rewrites) > self._step_limit:
+            raise _no_explanation(f"more than {self._step_limit} steps")
 
-    def _called(self, node: Node) -> tuple[tuple[str, ...], str]:
+    def _names_of(self, node: Node) -> tuple[tuple[str, ...], str]:
         """Return the original graph's names of a node; without one, that of the nearest user with one."""
         if node.names:
             return tuple(node.names), ""
         users: dict[Node, list[Node]] = {}
-        for other in self._state.nodes():
-            for operand in other.operands():
-                users.setdefault(operand, []).append(other)
+        for member in self._state.nodes():
+            for operand in member.operands():
+                users.setdefault(operand, []).append(member)
         ring, visited = [node], {node}
         while ring:
-            named = [other.names[0] for other in ring if other.names]
-            if named:
-                return (), named[0]
+            names = [member.names[0] for member in ring if member.names]
+            if names:
+                return (), names[0]
             ring = list(
-                dict.fromkeys(u for other in ring for u in users.get(other, ()) if u not in visited)
+                dict.fromkeys(
+                    u for member in ring for u in users.get(member, ()) if u not in visited
+                )
             )
             visited.update(ring)
         return (), ""
@@ -228,17 +230,17 @@ class Replay:
         places: dict[int, list[Node]] = {}
         for output, node in match.places.items():
             places.setdefault(side.roots[output], []).append(node)
-        values = {number: match.bound[number].now() for number in range(side.variables)}
-        terms = {number: self._known[node] for number, node in values.items()}
+        values = {variable: match.bound[variable].now() for variable in range(side.variables)}
+        terms = {variable: self._term_of[node] for variable, node in values.items()}
         needed = {value for root in places for value in (root, *side.below(root))}
-        built = sorted(value for value in needed if value >= side.variables)
-        for value in built:
+        new_values = sorted(value for value in needed if value >= side.variables)
+        for value in new_values:
             signature, operands = side.nodes[value - side.variables]
-            terms[value] = self._terms.number(signature, [terms[operand] for operand in operands])
-        there = self._usable(match, {terms[value] for value in built})
-        for value in built:
-            if terms[value] in there:
-                values[value] = there[terms[value]]
+            terms[value] = self._terms.id_of(signature, [terms[operand] for operand in operands])
+        existing = self._usable(match, {terms[value] for value in new_values})
+        for value in new_values:
+            if terms[value] in existing:
+                values[value] = existing[terms[value]]
             else:
                 children = [values[operand] for operand in side.operands(value)]
                 values[value] = node = places[value][0] if value in places else Node(0, ())
@@ -248,16 +250,16 @@ class Replay:
                 if node is not values[root]:
                     node.become(values[root])
 
-    def _usable(self, match: Match, built: set[int]) -> dict[int, Node]:
+    def _usable(self, match: Match, new_terms: set[int]) -> dict[int, Node]:
         """Return nodes of the graph, by term, that what is built may have in it.
 
         Not those that are replaced, nor what depends on them: nothing may come to depend on itself.
         Such nodes can only be equal to what is built if that has the replaced term in it.
         """
         avoided = set(match.places.values())
-        if not match.local or not built.isdisjoint(self._known[node] for node in avoided):
+        if not match.local or not new_terms.isdisjoint(self._term_of[node] for node in avoided):
             avoided = self._state.above(avoided)
-        return {t: n for n, t in self._known.items() if n.became is None and n not in avoided}
+        return {t: n for n, t in self._term_of.items() if n.became is None and n not in avoided}
 
 
 def _own(node: Node, goal: int) -> Node:
@@ -268,5 +270,5 @@ def _own(node: Node, goal: int) -> Node:
     return node.now()
 
 
-def _given_up(reason: str) -> NoSolutionError:
+def _no_explanation(reason: str) -> NoSolutionError:
     return NoSolutionError(f"no explanation found: {reason}")

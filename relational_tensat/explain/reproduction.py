@@ -58,8 +58,8 @@ def reproduce(explanation: Explanation, rewrite: Rewrite, original: Graph) -> tu
                 place.append(f"{_name(term)!r}: {_typed(stored.type, data)}")
                 continue
             operands = tuple(map(_name, children))
-            more = f", {attrs!r}" if attrs else ""
-            nodes.append(f"Node({stored.symbol.op!r}, {operands!r}, ({_name(term)!r},){more})")
+            suffix = f", {attrs!r}" if attrs else ""
+            nodes.append(f"Node({stored.symbol.op!r}, {operands!r}, ({_name(term)!r},){suffix})")
         return [
             f"{name} = build_graph({name!r}, {{{', '.join(inputs)}}}, {{{', '.join(weights)}}}, [",
             *(f"    {node}," for node in nodes),

@@ -120,7 +120,7 @@ class State:
         """Add the terms of nodes, and of what they depend on, to those that are known."""
         for node in self._order(start, set(term_of)):
             children = [term_of[child] for child in node.operands()]
-            term_of[node] = terms.number(self._signature_of(node.enode), children)
+            term_of[node] = terms.id_of(self._signature_of(node.enode), children)
 
     def merge(self, term_of: Mapping[Node, int]) -> None:
         """Make equal nodes one, but for those that are about to change.
@@ -128,14 +128,14 @@ class State:
         Args:
             term_of: the term of each node.
         """
-        first: dict[int, Node] = {}
+        node_of: dict[int, Node] = {}
         for node, term in term_of.items():
             if node.pins or node.became is not None:
                 continue
-            other = first.setdefault(term, node)
-            if other is not node:
-                other.final |= node.final
-                node.become(other)
+            representative = node_of.setdefault(term, node)
+            if representative is not node:
+                representative.final |= node.final
+                node.become(representative)
 
     @staticmethod
     def _order(start: Iterable[Node], visited: set[Node]) -> Iterator[Node]:

@@ -43,7 +43,7 @@ class StoredNode:
 
 
 class StoredEGraph:
-    """The tables of a run, spelled out; what is large is read when it is first asked for.
+    """The tables of a run, spelled out; what is large is read on first use.
 
     Attributes:
         connection: DuckDB's own, for queries of one's own.
@@ -66,12 +66,12 @@ class StoredEGraph:
             reason = first_line(error)
             raise InputError(f"not a database of a run: {reason}") from error
         self.signatures = {
-            int(number): StoredSignature(
+            int(signature): StoredSignature(
                 parse_symbol(op, attrs, len(operands)),
                 tuple(types[operand] for operand in operands),
                 types[kind],
             )
-            for number, op, attrs, operands, kind in rows
+            for signature, op, attrs, operands, kind in rows
         }
 
     @cached_property
@@ -102,11 +102,11 @@ class StoredEGraph:
         for owner, names in self.names.items():
             if tensor in names:
                 return owner
-        known = [name for names in self.names.values() for name in names]
-        raise UsageError(f"unknown tensor {tensor!r}{nearest(tensor, known)}")
+        all_names = [name for names in self.names.values() for name in names]
+        raise UsageError(f"unknown tensor {tensor!r}{nearest(tensor, all_names)}")
 
     def class_text(self, owner: int) -> str:
-        """Return what people call a class: the name of a value that it has, or its number."""
+        """Return what people call a class: the name of a value that it has, or its id."""
         names = self.names.get(owner)
         return names[0] if names else f"e-class {owner}"
 

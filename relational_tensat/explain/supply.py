@@ -46,9 +46,9 @@ class Supply:
                 )
         by_class = {self._graph.owner(node.enode): node for node in nodes}
         by_class.update({self._graph.owner(node.enode): node for node in nodes if node.final})
-        for number in missing:
-            if number not in match.bound:
-                match.bound[number] = self._node(match.edge.operands[number], by_class)
+        for variable in missing:
+            if variable not in match.bound:
+                match.bound[variable] = self._node(match.edge.operands[variable], by_class)
 
     def keep_apart(self, match: Match) -> None:
         """Copy what operands have in common with the nodes that are about to change.
@@ -57,8 +57,8 @@ class Supply:
         """
         if not match.local:
             changing = set(match.places.values())
-            for number in range(match.law.variables):
-                match.bound[number] = self._apart(match.bound[number].now(), changing)
+            for variable in range(match.law.variables):
+                match.bound[variable] = self._apart(match.bound[variable].now(), changing)
 
     def _apart(self, start: Node, changing: set[Node]) -> Node:
         copies: dict[Node, Node] = {}

@@ -56,24 +56,24 @@ class Swaps:
         choice = {owner: node.id for owner, node in self.chosen.items()}
         choice.update((node.owner, node.id) for node in nodes)
         total = 0.0
-        done: dict[int, bool] = {}  # whether a class is done; False while it is below itself
+        is_complete: dict[int, bool] = {}  # whether a class is done; False while it is below itself
         stack = [(owner, False) for owner in self._outputs]
         while stack:
             owner, leaving = stack.pop()
             if leaving:
-                done[owner] = True
+                is_complete[owner] = True
                 continue
-            if owner in done:
-                if not done[owner]:
+            if owner in is_complete:
+                if not is_complete[owner]:
                     return None
                 continue
-            taken = self._choices.get(choice.get(owner, self._cheapest.get(owner, 0)))
-            if taken is None:
+            candidate = self._choices.get(choice.get(owner, self._cheapest.get(owner, 0)))
+            if candidate is None:
                 return None
-            done[owner] = False
-            total += taken.cost_us
+            is_complete[owner] = False
+            total += candidate.cost_us
             stack.append((owner, True))
-            stack += [(child, False) for child in taken.children]
+            stack += [(child, False) for child in candidate.children]
         return total
 
     def depends(self, owner: int, on: int) -> bool:

@@ -17,22 +17,22 @@ class Term(NamedTuple):
 
 
 class Terms:
-    """All terms of an explanation; operands have lower numbers than what is computed from them."""
+    """All terms of an explanation; operands have lower ids than what is computed from them."""
 
     def __init__(self) -> None:
         self._terms: list[Term] = []
-        self._numbers: dict[Term, int] = {}
+        self._ids: dict[Term, int] = {}
 
-    def __getitem__(self, number: int) -> Term:
-        return self._terms[number]
+    def __getitem__(self, index: int) -> Term:
+        return self._terms[index]
 
     def __len__(self) -> int:
         return len(self._terms)
 
-    def number(self, signature: int, children: Sequence[int]) -> int:
-        """Return the number of a term."""
+    def id_of(self, signature: int, children: Sequence[int]) -> int:
+        """Return the id of a term."""
         term = Term(signature, tuple(children))
-        term_id = self._numbers.setdefault(term, len(self._terms))
+        term_id = self._ids.setdefault(term, len(self._terms))
         if term_id == len(self._terms):
             self._terms.append(term)
         return term_id
@@ -42,7 +42,7 @@ class Terms:
         reachable = set(outputs)
         pending = list(reachable)
         while pending:
-            fresh = [c for c in self._terms[pending.pop()].children if c not in reachable]
-            reachable.update(fresh)
-            pending.extend(fresh)
+            children = [c for c in self._terms[pending.pop()].children if c not in reachable]
+            reachable.update(children)
+            pending.extend(children)
         return sorted(reachable)

@@ -17,13 +17,13 @@ def bert() -> Graph:
     """Build it: input [64, 1024]; one output, a tuple of 8 attentions and the last hidden state."""
     graph = GraphBuilder("bert")
     hidden = relu(graph, graph.input("tokens", POSITIONS, WIDTH))
-    attended: list[str] = []
+    attentions: list[str] = []
     for layer in range(1, LAYERS + 1):
         with graph.scope(f"layer{layer}"):
-            attended.append(attention(graph, hidden, HEADS, transpose_key=False))
+            attentions.append(attention(graph, hidden, HEADS, transpose_key=False))
             hidden = linear(graph, hidden, WIDTH, "next")
-    joined, *rest = [*attended, hidden]
+    joined, *others = [*attentions, hidden]
     with graph.scope("outputs"):
-        for value in rest:
+        for value in others:
             joined = graph.op("noop", joined, value)
     return graph.build(joined)

@@ -23,7 +23,7 @@ class GraphBuilder:
     """Builds a graph one operator at a time; every call returns the name of a value.
 
     Names are readable and depend on the calls only: ``layer1.query.weight``, ``layer1.matmul_2``.
-    The same operator asked again of the same values and attributes gives the value that exists
+    The same operator applied again to the same values and attributes gives the value that exists
     already, so a graph holds every expression once.
     """
 

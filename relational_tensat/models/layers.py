@@ -65,7 +65,7 @@ def attention(graph: GraphBuilder, x: str, heads: int, *, transpose_key: bool) -
     """Attend without softmax: (q k) v per head, joined again, [S, D] to [S, D].
 
     Args:
-        transpose_key: whether the scores are q kᵀ. Where not, k is laid out like q, [heads, S, D /
+        transpose_key: whether the scores are q kᵀ. Where not, k has the layout of q, [heads, S, D /
             heads], which fits only because S = D / heads; some published models are built so.
     """
     length, width = graph.shape(x)

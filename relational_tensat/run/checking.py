@@ -35,7 +35,7 @@ class _Files:
 def check_result(
     original: Graph,
     optimized: Graph,
-    given: Mapping[str, Array],
+    inputs: Mapping[str, Array],
     options: Options,
     *,
     source: Path | None,
@@ -44,7 +44,7 @@ def check_result(
     """Fold the optimized graph, compare it with the original; return both outcomes.
 
     Args:
-        given: inputs to compare with, by name.
+        inputs: inputs to compare with, by name.
         source: the file that the original is from, if it is from one.
         target: the file that the folded graph is for, if it is for one.
     """
@@ -55,20 +55,22 @@ def check_result(
         folded=folded,
         seed=options.process.seed,
         runs=options.verification.runs,
-        inputs=given,
+        inputs=inputs,
     )
     if not outcome.failure() and (_is_onnx(source) or _is_onnx(target)):
         files = _Files(original, optimized, folded, source if _is_onnx(source) else None)
-        outcome = outcome.joined(_check_files(files, given, options, outcome.shrink))
+        outcome = outcome.joined(_check_files(files, inputs, options, outcome.shrink))
     return folded, outcome
 
 
 def _check_files(
-    files: _Files, given: Mapping[str, Array], options: Options, shrink: int
+    files: _Files, inputs: Mapping[str, Array], options: Options, shrink: int
 ) -> Verification:
     """Compare in onnxruntime; where the model's own weights prove nothing, with random ones."""
 
-    def compare(what: str, graph: Graph, before: Path | bytes, after: Path | bytes) -> Verification:
+    def compare(
+        label: str, graph: Graph, before: Path | bytes, after: Path | bytes
+    ) -> Verification:
         as_written, by_default = (
             verify_files(
                 graph,
@@ -76,9 +78,9 @@ def _check_files(
                 after,
                 seed=options.process.seed,
                 threads=options.process.threads,
-                inputs=given,
+                inputs=inputs,
                 shrink=shrink,
-                what=what,
+                what=label,
                 run_as=run_as,
             )
             for run_as in (Session.AS_WRITTEN, Session.AS_BY_DEFAULT)

@@ -22,16 +22,16 @@ def time_on_device(
     device: Device,
     original: Graph,
     optimized: Graph,
-    given: Mapping[str, Array],
+    real_inputs: Mapping[str, Array],
     seed: int,
 ) -> WholeTiming | Unmeasurable:
     """Return how long both graphs take, in turn, or why that cannot be known.
 
     Args:
-        given: inputs by name; the others are drawn.
+        real_inputs: inputs by name; the others are drawn.
     """
     try:
-        inputs = {**unmasked(draw_inputs(original, seed, 0, given)), **given}
+        inputs = {**unmasked(draw_inputs(original, seed, 0, real_inputs)), **real_inputs}
         graphs = with_drawn_weights(original, seed), with_drawn_weights(optimized, seed)
     except InputError as error:
         return Unmeasurable(str(error))

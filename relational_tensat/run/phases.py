@@ -26,7 +26,7 @@ class Phases:
 
     @property
     def total_s(self) -> float:
-        """Wall seconds since the run began."""
+        """Wall seconds since the run started."""
         return time.perf_counter() - self._started
 
     @contextmanager
@@ -34,11 +34,11 @@ class Phases:
         """Announce a phase, once, and add what is inside to its time."""
         if not self.seconds[name]:
             self.progress.phase(name)
-        begun = time.perf_counter()
+        start_s = time.perf_counter()
         try:
             yield
         finally:
-            self.seconds[name] += time.perf_counter() - begun
+            self.seconds[name] += time.perf_counter() - start_s
 
     def move(self, seconds: float, *, source: str, target: str) -> None:
         """Count time as a phase's that was spent inside another."""

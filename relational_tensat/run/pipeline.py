@@ -1,7 +1,7 @@
 """A run: its stages in order, each a function from the run's state to the next.
 
 Whoever reads ``STAGES`` knows what a run does. One that is resumed begins with another first stage, which
-brings the state from the database, and goes on with a later one of these.
+brings the state from the database, and continues with a later one of these.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def resume(
 ) -> Result:
     """Resume a run with the option ``db`` whose process was killed, and bring it to its end.
 
-    It goes on after the last iteration that was complete (or after the multi-pattern rules of the next)
+    It continues after the last iteration that was complete (or after the multi-pattern rules of the next)
     to the e-graph that the run would have reached, with the run's own options. A run whose exploration
     had ended is extracted from.
 
@@ -105,7 +105,7 @@ def resume(
 
     Raises:
         UsageError, InputError, VerificationError, NoSolutionError, UnsoundRuleError: as ``optimize``.
-        InputError: also, ``db`` is no run's database, another process is using it, the run had not begun
+        InputError: also, ``db`` is no run's database, another process is using it, the run had not started
             to explore, or its rules, its model, or the file that its costs are from have changed since.
     """
     stored = resuming.read_run(Path(db))

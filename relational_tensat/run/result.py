@@ -42,17 +42,17 @@ class ExtractionSummary:
     interrupted: bool = False
 
     @classmethod
-    def of(cls, found: Extraction) -> ExtractionSummary:
+    def of(cls, extraction: Extraction) -> ExtractionSummary:
         """Return the summary of an extraction."""
-        e_nodes, e_classes, _ = found.size
-        left_nodes, left_classes, _ = found.reduced_size
+        e_nodes, e_classes, _ = extraction.size
+        left_nodes, left_classes, _ = extraction.reduced_size
         return cls(
             e_nodes,
             e_classes,
-            left_nodes if found.was_reduced else None,
-            left_classes if found.was_reduced else None,
-            dict(found.reductions),
-            found.interrupted,
+            left_nodes if extraction.was_reduced else None,
+            left_classes if extraction.was_reduced else None,
+            dict(extraction.reductions),
+            extraction.interrupted,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class WholeRun:
         return self.timing.is_loss
 
     def to_json(self) -> dict[str, Any]:
-        """Return the times, the speed-up and its spread, what the sums say, and which graph is kept."""
+        """Return the times, the speed-up and its spread, what the sums predict, and which graph is kept."""
         return {
             **asdict(self.timing),
             "modelled_before_us": self.modelled_before_us,
@@ -137,11 +137,11 @@ class Result:
             what is returned.
         unchanged: whether the original is returned; its file is copied where the format is the same.
         rejections: why graphs that were extracted are not returned.
-        output: the file written; None if none was asked for.
+        output: the file written; None if none was requested.
         notes: what the reader should know beside the figures, one sentence each.
         blocks: what was explored once and reused; None if nothing was.
         resumed_after: the last complete iteration of the process whose run this one resumed; None if it
-            began the run itself.
+            started the run itself.
         untrusted_rules: rules that were let in although they are not known to be sound, and why.
     """
 

@@ -32,7 +32,7 @@ _LATER: Any = None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunState:
-    """What a run was asked for, and what each stage has brought so far.
+    """What a run was requested to do, and what each stage has produced so far.
 
     Attributes:
         options: what was chosen.

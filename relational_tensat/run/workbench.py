@@ -95,7 +95,7 @@ class Extracted:
 
 
 class EGraph:
-    """An e-graph in DuckDB tables, to explore, ask and extract from.
+    """An e-graph in DuckDB tables, to explore, query and extract from.
 
     Attributes:
         world: its tables, with what the package's own rooms work on.
@@ -120,12 +120,12 @@ class EGraph:
             UsageError: an option does not exist or cannot be.
             InputError: the model cannot be read, or the file cannot be created.
         """
-        chosen = Options.of(**options, **({} if db is None else {"db": Path(db)}))
-        graph = model if isinstance(model, Graph) else load_model(Path(model), chosen.model.dims)
-        world = World.create(share_equal_weights(graph), chosen.output.db, chosen.process)
-        if chosen.output.db is not None:
+        settings = Options.of(**options, **({} if db is None else {"db": Path(db)}))
+        graph = model if isinstance(model, Graph) else load_model(Path(model), settings.model.dims)
+        world = World.create(share_equal_weights(graph), settings.output.db, settings.process)
+        if settings.output.db is not None:
             source = model if isinstance(model, Graph) else Path(model)
-            record = RunRecord.of(chosen, source, graph, None, own_costs=False)
+            record = RunRecord.of(settings, source, graph, None, own_costs=False)
             write_record(world.database, record)
         return cls(world)
 
@@ -186,7 +186,7 @@ class EGraph:
         return explore(self.world, values, limits)
 
     def sql(self, query: str, **parameters: Any) -> Table:
-        """Run a statement; ``$name`` in it stands for a parameter. Tables: docs/schema.md.
+        """Run a statement; ``$name`` in it is a parameter. Tables: docs/schema.md.
 
         Raises:
             InputError: the database refuses it; says why.
@@ -286,7 +286,7 @@ def _replaced(group: _Group, values: Mapping[str, Any]) -> _Group:
 
 
 def _rules(rules: Sequence[Rule | str | Path] | None) -> list[Rule]:
-    """Return the rules that are named; files are read in the order in which they stand."""
+    """Return the rules that are named; files are read in order."""
     if rules is None:
         return load_rules()
     values: list[Rule] = []

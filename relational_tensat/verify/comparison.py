@@ -31,7 +31,7 @@ class OutputCheck:
         max_relative_error: see ``relative_error``.
         tolerance: the largest error that passes.
         proves_something: whether a wrong graph could have been found by this.
-        note: why the figure proves little or nothing; empty where there is nothing to say.
+        note: why the figure proves little or nothing; empty where there is no remark.
     """
 
     check: str
@@ -51,7 +51,7 @@ class OutputCheck:
 def relative_error(reference: Array, candidate: Array) -> float:
     """Return ``max |a - b| / max |a|``, both taken over the finite elements of the reference.
 
-    NaN and infinity must stand at the same places in both; infinite otherwise, and where the shapes
+    NaN and infinity must be at the same places in both; infinite otherwise, and where the shapes
     differ. Arrays of integers and bools are compared as float64; what are no numbers must be equal.
     """
     if reference.shape != candidate.shape:
@@ -131,7 +131,7 @@ class Comparison:
                 kind,
                 self._worst[index],
                 max(self._tolerance, EXCUSED * self._excused.get(index, 0.0)),
-                *self._judge(index),
+                *self._verdict(index),
             )
             for index, (name, kind) in enumerate(zip(self._names, self._types, strict=True))
         )
@@ -147,25 +147,25 @@ class Comparison:
             if self._tolerance < self._worst[index] <= EXCUSED * error:
                 self._excused[index] = error
 
-    def sentence(self, drawn: bool, smaller: str) -> str:
+    def sentence(self, is_random: bool, smaller: str) -> str:
         """Return what was compared, in words; ``smaller`` says how inputs were made smaller."""
         times = "run" if self.runs == 1 else "runs"
-        source = "random inputs" if drawn else "the given inputs"
+        source = "random inputs" if is_random else "the given inputs"
         return (
             f"{self.check}: {self.runs} {times} on {source}{smaller}, "
             f"tolerance {self._tolerance:g} of the largest element"
         )
 
-    def _judge(self, index: int) -> tuple[bool, str]:
-        """Return whether an output's figure proves something, and what is to be said about it."""
+    def _verdict(self, index: int) -> tuple[bool, str]:
+        """Return whether an output's figure proves something, and a remark about it."""
         share = self._not_finite[index]
         if index in self._random:
             return False, "depends on an operator that draws random numbers: not compared"
         if share == 1.0:
             return False, "NaN or infinite everywhere in the original already: proves nothing"
         if not self._changed[index]:
-            what = "for all inputs drawn" if self.runs > 1 and self._varies else "at all elements"
-            return False, f"the same {what}: proves nothing"
+            scope = "for all inputs drawn" if self.runs > 1 and self._varies else "at all elements"
+            return False, f"the same {scope}: proves nothing"
         if index in self._excused:
             moved = f"moved by {self._excused[index]:.1e} by rounding alone"
             return False, f"{moved}: proves nothing"

@@ -42,8 +42,8 @@ def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
                 f"the input {name!r} is {kind}, which cannot be drawn: it must be given"
             )
         rng = _generator("input", name, seed)
-        drawn = _draw(rng, kind, list(uses.of(name)), graph, 1.0)
-        result[name] = _repeated(drawn, kind.shape, drawn.dtype)
+        elements = _draw(rng, kind, list(uses.of(name)), graph, 1.0)
+        result[name] = _repeated(elements, kind.shape, elements.dtype)
     return result
 
 
@@ -53,7 +53,7 @@ def seeded_weights(graph: Graph, seed: int) -> SeededWeights:
 
 
 class SeededWeights(Mapping[str, Array]):
-    """Random weights by name, drawn each time they are asked for; nothing is kept.
+    """Random weights by name, drawn anew on each access; nothing is cached.
 
     Normal numbers of such scale that the graph's values are about 1 (``weight_scales``), or in 0.5
     to 1.5 where only positive numbers make sense. What is no parameter stays as it is, where the
@@ -91,12 +91,12 @@ class SeededWeights(Mapping[str, Array]):
         if weight.type.dtype not in DTYPE_BYTES:
             raise InputError(f"the weight {name!r} is {weight.type}, which cannot be drawn")
         rng = _generator("weight", name, self._seed)
-        drawn = _draw(rng, weight.type, uses, self._graph, self._scales[name])
+        elements = _draw(rng, weight.type, uses, self._graph, self._scales[name])
         if not weight.type.is_float:
-            return _repeated(drawn, weight.type.shape, drawn.dtype)
+            return _repeated(elements, weight.type.shape, elements.dtype)
         if factor != 1.0:
-            drawn = drawn * drawn.dtype.type(factor)
-        return _repeated(drawn, weight.type.shape, np.dtype(dtype or drawn.dtype))
+            elements = elements * elements.dtype.type(factor)
+        return _repeated(elements, weight.type.shape, np.dtype(dtype or elements.dtype))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._graph.weights)
@@ -117,15 +117,15 @@ class _Uses:
 
     def of(self, name: str) -> Iterator[tuple[Use, Node]]:
         """Yield the uses of a value, also behind operators that only move its elements."""
-        pending, seen = [name], {name}
+        pending, visited = [name], {name}
         while pending:
             for use, node in self._consumers[pending.pop()]:
                 if use not in (Use.MOVED, Use.JOINED):
                     yield use, node
                     continue
-                fresh = [output for output in node.outputs if output not in seen]
-                pending += fresh
-                seen.update(fresh)
+                outputs = [output for output in node.outputs if output not in visited]
+                pending += outputs
+                visited.update(outputs)
 
 
 def _is_structural(kind: TensorType, uses: list[tuple[Use, Node]]) -> bool:
@@ -151,25 +151,25 @@ def _draw(
         return np.full(1, _EXPONENT, numpy_dtype(kind.dtype))
     count = min(kind.size, _BLOCK)
     if Use.POSITIVE in kinds_of_use:
-        drawn = rng.random(count, dtype=np.float32) + np.float32(0.5)
+        elements = rng.random(count, dtype=np.float32) + np.float32(0.5)
     else:
-        drawn = rng.standard_normal(count, dtype=np.float32)
-        drawn *= np.float32(scale)
-    return _representable(drawn, kind.dtype)
+        elements = rng.standard_normal(count, dtype=np.float32)
+        elements *= np.float32(scale)
+    return _representable(elements, kind.dtype)
 
 
-def _repeated(drawn: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return a tensor of the numbers drawn, over and over; in one pass, as it may be large."""
+def _repeated(elements: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return a tensor of these elements, repeated; in one pass, as it may be large."""
     result = np.empty(shape, dtype)
     flat = result.reshape(-1)
-    for start in range(0, flat.size, drawn.size or 1):
-        part = flat[start : start + drawn.size]
-        part[...] = drawn[: part.size]
+    for start in range(0, flat.size, elements.size or 1):
+        part = flat[start : start + elements.size]
+        part[...] = elements[: part.size]
     return result
 
 
 def _index_range(uses: list[tuple[Use, Node]], graph: Graph) -> int:
-    """Return the number of values that integers may have: what all indexed axes have, or 2."""
+    """Return the count of values that integers may have: what all indexed axes have, or 2."""
     lengths = []
     for use, node in uses:
         if use is Use.INDEX:

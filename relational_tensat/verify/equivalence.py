@@ -66,10 +66,10 @@ def verify(
     Returns:
         What was compared and the errors found; no runs and a warning where the original cannot be
         computed here. For opaque operators that nobody can compute, random functions of their
-        inputs stand.
+        inputs take their place.
 
     Raises:
-        VerificationError: the two return different numbers of outputs, or of different types, or
+        VerificationError: the two return different counts of outputs, or of different types, or
             the optimized graph cannot be computed.
     """
     check_signatures(original, optimized)
@@ -84,12 +84,12 @@ def check_signatures(original: Graph, optimized: Graph) -> None:
     Raises:
         VerificationError: they do not; names the first output that differs.
     """
-    before, after = original.output_types(), optimized.output_types()
-    if len(before) != len(after):
+    expected_types, types = original.output_types(), optimized.output_types()
+    if len(expected_types) != len(types):
         raise VerificationError(
-            f"the optimized graph returns {len(after)} tensors, expected {len(before)}"
+            f"the optimized graph returns {len(types)} tensors, expected {len(expected_types)}"
         )
-    for name, a, b in zip(output_names(original), before, after, strict=True):
+    for name, a, b in zip(output_names(original), expected_types, types, strict=True):
         if a != b:
             raise VerificationError(f"the optimized graph returns {b} as {name!r}, expected {a}")
 
@@ -113,7 +113,7 @@ def evaluation_tolerance(graph: Graph) -> float:
 class _Trial:
     """One set of weights under which both graphs are run."""
 
-    what: str
+    label: str
     #: Whether they are the model's; else they are random.
     has_own_weights: bool
     seed: int
@@ -130,18 +130,18 @@ class _Verifier:
         folded: Graph | None,
         seed: int,
         runs: int,
-        given: dict[str, Array],
+        inputs: dict[str, Array],
     ) -> None:
         self.original = original
         self.optimized = optimized
         self.folded = None if folded is optimized else folded
         self.seed = seed
-        self.given = given
-        self.varies = bool(set(original.inputs) - set(given))
+        self.inputs = inputs
+        self.varies = bool(set(original.inputs) - set(inputs))
         self.runs = runs if self.varies else 1
         self.unknown = UnknownOperators()
         self.step = 0
-        self._drawn: tuple[int, RandomWeights] | None = None
+        self._weights_of_step: tuple[int, RandomWeights] | None = None
         self.results: list[OutputCheck] = []
         self.checked: list[str] = []
         self.warnings: list[str] = []
@@ -183,40 +183,50 @@ class _Verifier:
         names, types = output_names(self.original), self.original.output_types()
         tolerance = rounded_tolerance(self.original)
         limit = evaluation_tolerance(self.original)
-        exact = Comparison(trial.what, names, types, limit, varies=self.varies)
-        as_folded = f"{trial.what} as folded"
-        written = Comparison(as_folded, names, types, tolerance, varies=self.varies)
+        exact_comparison = Comparison(trial.label, names, types, limit, varies=self.varies)
+        as_folded = f"{trial.label} as folded"
+        stored_comparison = Comparison(as_folded, names, types, tolerance, varies=self.varies)
         together = put_together(self.original, self.optimized, trial.folded)
         check_memory(together.graph)
         for run in range(self.runs):
-            inputs, weights, (reference, *found) = self._outputs(together, trial, trial.seed + run)
-            exact.add(reference, found[0])
+            inputs, weights, (reference, *results) = self._outputs(
+                together, trial, trial.seed + run
+            )
+            exact_comparison.add(reference, results[0])
             if trial.folded is not None:
-                written.add(reference, found[1])
+                stored_comparison.add(reference, results[1])
             if run == 0 and not all(map(is_finite, reference)):
-                self._explain(trial.what, inputs, weights)
+                self._explain(trial.label, inputs, weights)
             if trial.folded is not None:
-                excuse_rounding(written, self.original, inputs, weights, self.seed, self.unknown)
+                excuse_rounding(
+                    stored_comparison, self.original, inputs, weights, self.seed, self.unknown
+                )
         smaller = describe_step(self.step, weights=not trial.has_own_weights)
-        for comparison in (exact, written):
+        for comparison in (exact_comparison, stored_comparison):
             if comparison.runs:
                 self.results += comparison.results()
                 self.n_runs += comparison.runs
-                apart = together.taken_apart if comparison is exact else 0
-                said = f", {apart} products of weights applied factor by factor" if apart else ""
-                self.checked.append(comparison.sentence(self.varies, smaller) + said)
+                n_factored = together.taken_apart if comparison is exact_comparison else 0
+                suffix = (
+                    f", {n_factored} products of weights applied factor by factor"
+                    if n_factored
+                    else ""
+                )
+                self.checked.append(comparison.sentence(self.varies, smaller) + suffix)
 
     def _outputs(
         self, together: Together, trial: _Trial, seed: int
     ) -> tuple[dict[str, Array], Weights, list[list[Array]]]:
         """Return inputs, weights, and what each graph makes of them; smaller if that overflows."""
-        own = {name: w.data for name, w in together.graph.weights.items() if w.data is not None}
+        data_by_name = {
+            name: w.data for name, w in together.graph.weights.items() if w.data is not None
+        }
         while True:
-            inputs = draw_inputs(self.original, seed, self.step, self.given)
-            weights = own if trial.has_own_weights else self._random_weights()
-            found = self._computed(together, inputs, weights)
-            if self.step == LAST_STEP or not self.varies or not _all_lost(found[0]):
-                return inputs, weights, found
+            inputs = draw_inputs(self.original, seed, self.step, self.inputs)
+            weights = data_by_name if trial.has_own_weights else self._random_weights()
+            results = self._computed(together, inputs, weights)
+            if self.step == LAST_STEP or not self.varies or not _overflows(results[0]):
+                return inputs, weights, results
             self.step += 1
 
     def _computed(
@@ -230,17 +240,17 @@ class _Verifier:
 
     def _random_weights(self) -> Weights:
         """Return the random weights of the current step; the same object while it lasts."""
-        if self._drawn is None or self._drawn[0] != self.step:
-            drawn = RandomWeights(self.original, self.seed, self.step, keep=self.runs > 1)
-            self._drawn = (self.step, drawn)
-        return self._drawn[1]
+        if self._weights_of_step is None or self._weights_of_step[0] != self.step:
+            weights = RandomWeights(self.original, self.seed, self.step, keep=self.runs > 1)
+            self._weights_of_step = (self.step, weights)
+        return self._weights_of_step[1]
 
-    def _explain(self, what: str, inputs: Mapping[str, Array], weights: Weights) -> None:
-        found = first_not_finite(self.original, inputs, weights, self.unknown)
-        if found is not None:
+    def _explain(self, label: str, inputs: Mapping[str, Array], weights: Weights) -> None:
+        location = first_not_finite(self.original, inputs, weights, self.unknown)
+        if location is not None:
             self.warnings.append(
-                f"the original itself is not finite ({what}): first at {found[0]!r}, "
-                f"the result of a {found[1]}"
+                f"the original itself is not finite ({label}): first at {location[0]!r}, "
+                f"the result of a {location[1]}"
             )
 
     def _warn_of_unproven(self) -> None:
@@ -260,7 +270,7 @@ class _Verifier:
             )
 
 
-def _all_lost(outputs: Sequence[Array]) -> bool:
+def _overflows(outputs: Sequence[Array]) -> bool:
     """Whether some output has no finite element left."""
     return any(a.dtype.kind == "f" and a.size > 0 and not np.isfinite(a).any() for a in outputs)
 

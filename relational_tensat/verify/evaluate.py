@@ -40,7 +40,7 @@ def evaluate_graph(
 ) -> dict[str, Any]:
     """Compute all outputs of a graph, floats in float64 and integers in their own type.
 
-    A weight is asked for when it is first used and dropped after its last use, as are all values.
+    A weight is requested at its first use and dropped after its last, as are all values.
 
     Args:
         inputs: by name; names that the graph does not know are not looked at.
@@ -75,16 +75,16 @@ def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
     Raises:
         InputError: an operator cannot be computed for these values.
     """
-    folded, wanted = foldable_values(
+    nodes, names = foldable_values(
         graph, {name for name, weight in graph.weights.items() if weight.data is not None}
     )
     data = {name: w.data for name, w in graph.weights.items() if w.data is not None}
-    needed = _needed(folded, wanted)
+    needed = _needed(nodes, names)
     machine = memory_bytes()
-    if machine is not None and peak_bytes(graph, needed, wanted) > machine:
+    if machine is not None and peak_bytes(graph, needed, names) > machine:
         return {}
     with np.errstate(all="ignore"):  # a type has infinities for what it cannot hold
-        values = _Run(graph, {}, data, rounds=True).run(needed, wanted)
+        values = _Run(graph, {}, data, rounds=True).run(needed, names)
     return {name: _as_declared(value, graph.types[name]) for name, value in values.items()}
 
 
@@ -93,20 +93,22 @@ def foldable_values(graph: Graph, weights: Iterable[str]) -> tuple[list[Node], l
 
     See ``evaluate_weight_only``.
     """
-    known = set(weights)
-    folded: list[Node] = []
+    constants = set(weights)
+    foldable: list[Node] = []
     for node in graph.nodes:
-        if all(name in known for name in node.inputs) and _is_foldable(graph, node):
-            folded.append(node)
-            known.update(node.outputs)
-    computed = (node for node in folded if not get_operator(node.op).is_constant)
+        if all(name in constants for name in node.inputs) and _is_foldable(graph, node):
+            foldable.append(node)
+            constants.update(node.outputs)
+    computed = (node for node in foldable if not get_operator(node.op).is_constant)
     results = {name for node in computed for name in node.outputs}
-    inside = {id(node) for node in folded}
-    used = set(graph.outputs)
+    inside = {id(node) for node in foldable}
+    operands = set(graph.outputs)
     for node in graph.nodes:
         if id(node) not in inside:
-            used.update(node.inputs)
-    return folded, [name for node in folded for name in node.outputs if name in results & used]
+            operands.update(node.inputs)
+    return foldable, [
+        name for node in foldable for name in node.outputs if name in results & operands
+    ]
 
 
 def _is_foldable(graph: Graph, node: Node) -> bool:
@@ -117,15 +119,15 @@ def _is_foldable(graph: Graph, node: Node) -> bool:
     return get_operator(node.op).can_evaluate(operands, node.attrs)
 
 
-def _needed(nodes: list[Node], wanted: Iterable[str]) -> list[Node]:
-    """Return the nodes, in order, that the wanted values depend on."""
-    names = set(wanted)
-    kept = []
+def _needed(nodes: list[Node], values: Iterable[str]) -> list[Node]:
+    """Return the nodes, in order, that these values depend on."""
+    names = set(values)
+    result = []
     for node in reversed(nodes):
         if names.intersection(node.outputs):
-            kept.append(node)
+            result.append(node)
             names.update(node.inputs)
-    return kept[::-1]
+    return result[::-1]
 
 
 def _as_declared(value: Array, kind: Any) -> Array:
@@ -198,10 +200,10 @@ class _Run:
     def _value(self, name: str) -> Any:
         if name not in self.values:
             if name in self.graph.inputs:
-                given, kind = self._input(name), self.graph.inputs[name]
+                value, kind = self._input(name), self.graph.inputs[name]
             else:
-                given, kind = self._weight(name), self.graph.weights[name].type
-            self.values[name] = _as_evaluated(given, kind, name)
+                value, kind = self._weight(name), self.graph.weights[name].type
+            self.values[name] = _as_evaluated(value, kind, name)
         return self.values[name]
 
     def _input(self, name: str) -> Any:
@@ -218,7 +220,7 @@ class _Run:
 
 
 def _as_evaluated(value: Any, kind: TensorType, name: str) -> Any:
-    """Return a given value as operators compute with it: floats in float64.
+    """Return a value as operators compute with it: floats in float64.
 
     Raises:
         InputError: its shape is not the declared one.

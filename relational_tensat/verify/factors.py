@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph, tensors_of
 
-#: Where a product's right factor stands.
+#: The operand that is a product's right factor.
 _RIGHT = 1
 
 
@@ -48,32 +48,34 @@ class _Parts:
     def __init__(self, graph: Graph, fixed: Iterable[str]) -> None:
         self.nodes: dict[str, Node | None] = {node.outputs[0]: node for node in graph.nodes}
         self._types = dict(graph.types)
-        self._known = set(graph.weights)
+        self._constants = set(graph.weights)
         self._readers: dict[str, set[str]] = defaultdict(set)
-        self._kept = {*graph.outputs}
+        self._fixed_values = {*graph.outputs}
         fixed = set(fixed)
         for node in graph.nodes:
-            if self._known.issuperset(node.inputs):
-                self._known.update(node.outputs)
+            if self._constants.issuperset(node.inputs):
+                self._constants.update(node.outputs)
             for name in node.inputs:
                 self._readers[name].add(node.outputs[0])
             if fixed.intersection(node.outputs):
-                self._kept.update((*node.inputs, *node.outputs))
+                self._fixed_values.update((*node.inputs, *node.outputs))
         self._products: dict[tuple[str, str], str] = {}
 
     def take_apart(self, node: Node) -> bool:
         """Take a node apart if it is a product of weights and that is less work; return whether it was."""
         name = node.outputs[0]
         readers = [self._node(reader) for reader in sorted(self._readers[name])]
-        if not (readers and self._is_product(node) and name not in self._kept):
+        if not (readers and self._is_product(node) and name not in self._fixed_values):
             return False
         if not all(_multiplies(reader, name) for reader in readers):
             return False
-        u, v = (self._type(each).shape for each in node.inputs[:2])
+        u, v = (self._type(operand_name).shape for operand_name in node.inputs[:2])
         rows = sum(math.prod(self._type(reader.inputs[0]).shape[:-1]) for reader in readers)
-        whole = u[0] * u[1] * v[1] + rows * u[0] * v[1]
-        apart = rows * (u[0] * u[1] + v[0] * v[1]) + rows * u[0] * v[1] * (len(node.inputs) == 3)
-        if apart >= whole:
+        product_flops = u[0] * u[1] * v[1] + rows * u[0] * v[1]
+        factor_flops = rows * (u[0] * u[1] + v[0] * v[1]) + rows * u[0] * v[1] * (
+            len(node.inputs) == 3
+        )
+        if factor_flops >= product_flops:
             return False
         for reader in readers:
             self._apply(reader, node)
@@ -83,12 +85,12 @@ class _Parts:
         return True
 
     def _is_product(self, node: Node) -> bool:
-        """Whether a node is ``u·v`` or ``u·v + c`` of matrices of floats, all known beforehand."""
+        """Whether a node is ``u·v`` or ``u·v + c`` of matrices of floats, all constant."""
         if node.op != "matmul" or node.attrs["act"] != "none":
             return False
         kinds = [self._type(name) for name in (*node.inputs, node.outputs[0])]
         return (
-            self._known.issuperset(node.inputs)
+            self._constants.issuperset(node.inputs)
             and all(kind.rank == 2 and kind.is_float for kind in kinds)
             and kinds[2:] in ([kinds[-1]], [kinds[-1], kinds[-1]])
         )
@@ -96,11 +98,13 @@ class _Parts:
     def _apply(self, reader: Node, product: Node) -> None:
         """Let a node that multiplies with a product multiply with its factors, one after the other."""
         left, bias = reader.inputs[0], reader.inputs[2:]
-        factor, last, *added = product.inputs
+        factor, last_factor, *addends = product.inputs
         result = self._type(reader.outputs[0])
-        if added:
-            shifted = self._fresh(f"{left} · {added[0]}")
-            self._add(Node("matmul", (left, added[0], *bias), (shifted,), {"act": "none"}), result)
+        if addends:
+            shifted = self._fresh(f"{left} · {addends[0]}")
+            self._add(
+                Node("matmul", (left, addends[0], *bias), (shifted,), {"act": "none"}), result
+            )
             bias = (shifted,)
         key = left, factor
         if key not in self._products:
@@ -112,14 +116,14 @@ class _Parts:
                 kind.with_shape((*kind.shape[:-1], columns)),
             )
         self._remove_reader(reader)
-        self._add(replace(reader, inputs=(self._products[key], last, *bias)), result)
+        self._add(replace(reader, inputs=(self._products[key], last_factor, *bias)), result)
 
     def _add(self, node: Node, kind: TensorType) -> None:
         name = node.outputs[0]
         self.nodes[name] = node
         self._types[name] = kind
-        if self._known.issuperset(node.inputs):
-            self._known.add(name)
+        if self._constants.issuperset(node.inputs):
+            self._constants.add(name)
         for operand in node.inputs:
             self._readers[operand].add(name)
 
@@ -136,10 +140,10 @@ class _Parts:
     def _type(self, name: str) -> TensorType:
         return tensors_of(self._types[name])[0]
 
-    def _fresh(self, wanted: str) -> str:
-        while wanted in self._types:
-            wanted += "'"
-        return wanted
+    def _fresh(self, name: str) -> str:
+        while name in self._types:
+            name += "'"
+        return name
 
 
 def _multiplies(node: Node, name: str) -> bool:

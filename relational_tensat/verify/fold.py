@@ -32,26 +32,28 @@ def assume_folded(graph: Graph) -> Graph:
 
     What depends on weights only becomes a weight without data: enough to see how long a graph takes.
     """
-    _, wanted = foldable_values(graph, graph.weights)
-    return _with_weights(graph, dict.fromkeys(wanted))
+    _, names = foldable_values(graph, graph.weights)
+    return _with_weights(graph, dict.fromkeys(names))
 
 
-def _with_weights(graph: Graph, folded: Mapping[str, Array | None]) -> Graph:
+def _with_weights(graph: Graph, values: Mapping[str, Array | None]) -> Graph:
     """Return the graph with values as weights instead, and without what nothing reads any more."""
     needed = set(graph.outputs)
-    kept = []
+    nodes = []
     for node in reversed(graph.nodes):
-        if any(name in needed and name not in folded for name in node.outputs):
-            kept.append(node)
+        if any(name in needed and name not in values for name in node.outputs):
+            nodes.append(node)
             needed.update(node.inputs)
     weights = {name: weight for name, weight in graph.weights.items() if name in needed}
-    for name, value in folded.items():
+    for name, value in values.items():
         kind = graph.types[name]
         if name in needed and isinstance(kind, TensorType):
             weights[name] = Weight(kind, value)
-    if len(kept) == len(graph.nodes) and weights.keys() == graph.weights.keys():
+    if len(nodes) == len(graph.nodes) and weights.keys() == graph.weights.keys():
         return graph
-    return build_graph(graph.name, graph.inputs, weights, kept[::-1], graph.outputs, graph.metadata)
+    return build_graph(
+        graph.name, graph.inputs, weights, nodes[::-1], graph.outputs, graph.metadata
+    )
 
 
 def _compact(array: Array) -> Array:

@@ -58,9 +58,9 @@ class _Pass:
         """Return the size of a sum of so many products, deciding the scale of a weight in it."""
         undecided = [name for name in node.inputs[:2] if self._is_undecided(name)]
         if len(undecided) == 1:
-            (other,) = (k for k in (0, 1) if node.inputs[k] != undecided[0])
+            (partner,) = (k for k in (0, 1) if node.inputs[k] != undecided[0])
             self.scales[self.source[undecided[0]]] = 1.0 / (
-                self._operand(node, other) * math.sqrt(terms)
+                self._operand(node, partner) * math.sqrt(terms)
             )
         for name in undecided:  # of two weights that are multiplied, both the same
             self.scales.setdefault(self.source[name], terms**-0.25)

@@ -44,7 +44,7 @@ def peak_bytes(
     for node in nodes:
         uses.update(set(node.inputs))
     alive: dict[str, int] = {}
-    now = peak = 0
+    current = peak = 0
     for node in nodes:
         for name in (*node.inputs, *node.outputs):
             if name not in alive:
@@ -52,13 +52,13 @@ def peak_bytes(
                 alive[name] = (
                     0 if is_view or _is_uniform(graph, name) else _bytes(graph.types[name])
                 )
-                now += alive[name]
-        peak = max(peak, now)
+                current += alive[name]
+        peak = max(peak, current)
         for name in set(node.inputs):
             uses[name] -= 1
         for name in {*node.inputs, *node.outputs}:
             if not uses[name]:
-                now -= alive.pop(name, 0)
+                current -= alive.pop(name, 0)
     return peak
 
 

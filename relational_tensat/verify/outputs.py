@@ -52,11 +52,11 @@ def first_not_finite(
 ) -> tuple[str, str] | None:
     """Return the first value, in topological order, that is NaN or infinite, and its operator."""
     producers = {name: node.op for node in graph.nodes for name in node.outputs}
-    everything = Graph(
+    all_values = Graph(
         graph.name, graph.inputs, graph.weights, graph.nodes, tuple(producers), graph.types
     )
     with np.errstate(all="ignore"):
-        values = evaluate_graph(everything, inputs, weights, unknown)
+        values = evaluate_graph(all_values, inputs, weights, unknown)
     for name, op in producers.items():
         value = values[name]
         parts = value if isinstance(value, tuple | list) else (value,)

@@ -66,25 +66,25 @@ def verify_files(
     """
     if importlib.util.find_spec("onnxruntime") is None:
         return not_compared("onnxruntime is not installed: the written file was not run")
-    given = inputs or {}
+    real_inputs = inputs or {}
     refusals: tuple[type[Exception], ...] = (InputError, *_refusals())
     try:
         check_memory(original)
         session = _open(before, threads, run_as)
         weights = RandomWeights(original, seed, shrink)
-        draws = [draw_inputs(original, seed + run, shrink, given) for run in range(runs)]
+        draws = [draw_inputs(original, seed + run, shrink, real_inputs) for run in range(runs)]
         feeds = [_feeds(session, original, draw, weights) for draw in draws]
         expected = [_arrays(session.run(None, feed)) for feed in feeds]
     except refusals as error:
         return not_compared(f"{run_as.value} cannot run the original: {first_line(error)}")
-    drawn = bool(set(original.inputs) - set(given))
+    has_random_inputs = bool(set(original.inputs) - set(real_inputs))
     comparison = Comparison(
         f"{run_as.value}, {what}",
         output_names(original),
         original.output_types(),
         rounded_tolerance(original),
         random=random_positions(original),
-        varies=runs > 1 and drawn,
+        varies=runs > 1 and has_random_inputs,
     )
     try:
         session = _open(after, threads, run_as)
@@ -98,7 +98,7 @@ def verify_files(
     return Verification(
         runs=comparison.runs,
         outputs=comparison.results(),
-        checked=(comparison.sentence(drawn, describe_step(shrink, weights=False)),),
+        checked=(comparison.sentence(has_random_inputs, describe_step(shrink, weights=False)),),
     )
 
 
@@ -119,13 +119,13 @@ def _open(model: Path | bytes, threads: int, run_as: Session) -> Any:
 
 
 def _feeds(
-    session: Any, graph: Graph, drawn: Mapping[str, Array], weights: RandomWeights
+    session: Any, graph: Graph, inputs: Mapping[str, Array], weights: RandomWeights
 ) -> dict[str, Array]:
     """Return a value for each input of the session; weights without data are inputs of the file."""
     feeds: dict[str, Array] = {}
     for name in (item.name for item in session.get_inputs()):
         if name in graph.inputs:
-            feeds[name] = _typed(drawn[name], graph.inputs[name].dtype)
+            feeds[name] = _typed(inputs[name], graph.inputs[name].dtype)
         elif name in graph.weights:
             feeds[name] = _typed(weights[name], graph.weights[name].type.dtype)
     return feeds
@@ -151,8 +151,8 @@ def _refusals() -> tuple[type[Exception], ...]:
         "EPFail", "Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf",
         "NoSuchFile", "NotImplemented", "RuntimeException",
     )  # fmt: skip
-    known: list[type[Exception]] = [getattr(state, name) for name in names]
-    return (*known, ValueError, RuntimeError)
+    exceptions: list[type[Exception]] = [getattr(state, name) for name in names]
+    return (*exceptions, ValueError, RuntimeError)
 
 
 def _arrays(values: Sequence[Any]) -> list[Array]:

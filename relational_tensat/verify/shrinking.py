@@ -24,20 +24,25 @@ _WEIGHTS = 1 / 2
 _FEW_BYTES = 1 << 28
 
 
-def draw_inputs(graph: Graph, seed: int, step: int, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the given inputs, and random ones for the others, smaller by ``step``.
+def draw_inputs(
+    graph: Graph, seed: int, step: int, real_inputs: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Return the real inputs, and random ones for the others, smaller by ``step``.
 
     Raises:
-        InputError: an input that is not given cannot be drawn.
+        InputError: an input that is missing cannot be drawn.
     """
-    missing = {name: kind for name, kind in graph.inputs.items() if name not in given}
+    missing = {name: kind for name, kind in graph.inputs.items() if name not in real_inputs}
     open_graph = Graph(graph.name, missing, graph.weights, graph.nodes, graph.outputs, graph.types)
-    drawn = random_inputs(open_graph, seed)
-    return {**{name: _smaller(array, _INPUTS**step) for name, array in drawn.items()}, **given}
+    random_arrays = random_inputs(open_graph, seed)
+    return {
+        **{name: _smaller(array, _INPUTS**step) for name, array in random_arrays.items()},
+        **real_inputs,
+    }
 
 
 class RandomWeights:
-    """Random weights for a graph and for all that was made of it; drawn when they are asked for.
+    """Random weights for a graph and for all that was made of it; drawn on access.
 
     ``[name]`` is a weight as it is stored; called, it is the same in the element type that operators
     are computed in.
@@ -48,27 +53,27 @@ class RandomWeights:
 
         Args:
             step: how many times they are made smaller.
-            keep: whether they will be asked for again, and may be kept unless they are large.
+            keep: whether they will be used again, and may be cached unless they are large.
         """
-        self._drawn = seeded_weights(graph, seed)
+        self._weights = seeded_weights(graph, seed)
         self._factor = _WEIGHTS**step
         kinds = [weight.type for weight in graph.weights.values()]
-        self._kept: dict[str, Array] | None = None
+        self._cache: dict[str, Array] | None = None
         if keep and sum(map(_stored_bytes, kinds)) <= _FEW_BYTES:
-            self._kept = {}
+            self._cache = {}
 
     def __call__(self, name: str, kind: TensorType) -> Array:
         """Return the weight of that name for computing with it: floats in float64."""
-        if self._kept is None:
-            return self._drawn.draw(name, self._factor, "float64")
+        if self._cache is None:
+            return self._weights.draw(name, self._factor, "float64")
         return converted(self[name], np.dtype("float64")) if kind.is_float else self[name]
 
     def __getitem__(self, name: str) -> Array:
-        if self._kept is None:
-            return self._drawn.draw(name, self._factor)
-        if name not in self._kept:
-            self._kept[name] = self._drawn.draw(name, self._factor)
-        return self._kept[name]
+        if self._cache is None:
+            return self._weights.draw(name, self._factor)
+        if name not in self._cache:
+            self._cache[name] = self._weights.draw(name, self._factor)
+        return self._cache[name]
 
 
 def _stored_bytes(kind: TensorType) -> int:
@@ -76,12 +81,12 @@ def _stored_bytes(kind: TensorType) -> int:
     return kind.size * (4 if kind.dtype == "bfloat16" else DTYPE_BYTES.get(kind.dtype, 1))
 
 
-def own_weights(graph: Graph, drawn: RandomWeights) -> Weights:
+def own_weights(graph: Graph, random_weights: RandomWeights) -> Weights:
     """Return the weights that the graph has, and random ones where it has no data."""
 
     def value(name: str, kind: TensorType) -> Array:
         data = graph.weights[name].data
-        return drawn(name, kind) if data is None else data
+        return random_weights(name, kind) if data is None else data
 
     return value
 

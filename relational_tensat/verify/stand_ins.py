@@ -1,4 +1,4 @@
-"""Random functions that stand for operators whose meaning nobody knows.
+"""Random functions in place of operators whose meaning is unknown.
 
 A law that rewrites what is around such an operator holds whatever it computes, so any function of its
 inputs shows a mistake there. These are smooth, so that rounding before them stays rounding behind them,
@@ -18,7 +18,7 @@ from relational_tensat.tensor import DTYPE_BYTES, Array, TensorType, numpy_dtype
 
 #: Coefficients are repeated after so many, as drawing more takes longer than using them; a prime.
 _BLOCK = 262_147
-#: A value whose elements are not known, or are no numbers, is stood for by so many numbers.
+#: A value whose elements are not known, or are no numbers, is represented by so many numbers.
 _FEATURES = 64
 
 
@@ -66,12 +66,12 @@ def _bent(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
 def _coefficients(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
     """Draw numbers of either sign, none of which is near 0."""
     block = min(count, _BLOCK)
-    drawn = (rng.random(block) + 0.5) * rng.choice((-1.0, 1.0), block)
-    return np.resize(drawn, count)
+    block_values = (rng.random(block) + 0.5) * rng.choice((-1.0, 1.0), block)
+    return np.resize(block_values, count)
 
 
 def _spread(numbers: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Return as many numbers as asked for, in which each of the given ones takes part."""
+    """Return so many numbers, each of the original ones part of them."""
     if numbers.size <= size or size == 0:
         return np.resize(numbers, size)
     rows = -(-numbers.size // size)

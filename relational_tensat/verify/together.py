@@ -77,7 +77,7 @@ def put_together(original: Graph, optimized: Graph, folded: Graph | None = None)
         merger = _Merger(original, applied.weights)
         graph = merger.graph(merger.add(applied, {name: name for name in applied.weights}))
     graph = replace(graph, nodes=tuple(_interleaved(graph.nodes, len(original.nodes))))
-    return Together(graph, tuple(len(each.output_types()) for each in graphs), taken_apart)
+    return Together(graph, tuple(len(part.output_types()) for part in graphs), taken_apart)
 
 
 class _Merger:
@@ -132,8 +132,12 @@ class _Merger:
         """Return names for a graph's weights; those that are others than the first graph's are added."""
         names = {}
         for name, weight in graph.weights.items():
-            known = self.weights.get(name)
-            if known is not None and known.type == weight.type and known.data is weight.data:
+            namesake = self.weights.get(name)
+            if (
+                namesake is not None
+                and namesake.type == weight.type
+                and namesake.data is weight.data
+            ):
                 names[name] = name
             else:
                 names[name] = self._name(name, weight.type)
@@ -150,12 +154,12 @@ class _Merger:
             types=self.types,
         )
 
-    def _name(self, wanted: str, kind: ValueType) -> str:
+    def _name(self, base: str, kind: ValueType) -> str:
         """Return a name that no value has yet, and note its type."""
-        name, number = wanted, 1
+        name, count = base, 1
         while name in self.types:
-            number += 1
-            name = f"{wanted}'{number}"
+            count += 1
+            name = f"{base}'{count}"
         self.types[name] = kind
         return name
 
@@ -176,20 +180,20 @@ def _interleaved(nodes: Sequence[Node], of_first: int) -> list[Node]:
     """
     place: list[int] = []
     of_value: dict[str, int] = {}  # where it is computed, or first used
-    for number, node in enumerate(nodes):
-        if number < of_first:
-            at = number
+    for index, node in enumerate(nodes):
+        if index < of_first:
+            at = index
             for name in node.inputs:
                 of_value.setdefault(name, at)
         else:
             at = max((of_value.get(name, -1) for name in node.inputs), default=-1)
         place.append(at)
         of_value |= dict.fromkeys(node.outputs, at)
-    producer = {name: number for number, node in enumerate(nodes) for name in node.outputs}
+    producer = {name: index for index, node in enumerate(nodes) for name in node.outputs}
     late = [of_first if at < 0 else at for at in place]
-    for number in reversed(range(of_first, len(nodes))):
-        for name in nodes[number].inputs:
+    for index in reversed(range(of_first, len(nodes))):
+        for name in nodes[index].inputs:
             operand = producer.get(name)
             if operand is not None and place[operand] < 0:
-                late[operand] = min(late[operand], late[number])
-    return [nodes[number] for number in sorted(range(len(nodes)), key=late.__getitem__)]
+                late[operand] = min(late[operand], late[index])
+    return [nodes[index] for index in sorted(range(len(nodes)), key=late.__getitem__)]

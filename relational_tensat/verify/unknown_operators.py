@@ -1,4 +1,4 @@
-"""Opaque operators, computed by whoever can: onnxruntime, ONNX's reference evaluator, or a stand-in."""
+"""Opaque operators, computed by what can: onnxruntime, ONNX's reference evaluator, or a stand-in."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class UnknownOperators:
 
     @property
     def stand_ins(self) -> tuple[str, ...]:
-        """The operators for which random functions stood so far."""
+        """The operators that random functions have replaced so far."""
         return tuple(self._stand_ins)
 
     def compute(
@@ -42,7 +42,7 @@ class UnknownOperators:
     ) -> tuple[Any, ...]:
         """Return the results of an opaque operator, floats in float64.
 
-        What draws random numbers, or may, is stood for by a function: drawn twice, it could not be
+        What draws random numbers, or may, is replaced by a function: drawn twice, it could not be
         compared.
         """
         key = (tuple(sorted(attrs.items())), types)

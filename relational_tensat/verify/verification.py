@@ -17,7 +17,7 @@ class Verification:
         checked: what was compared, one sentence each.
         warnings: what the comparison does not prove, and why.
         shrink: how many steps smaller inputs were drawn, so that the original does not overflow.
-        stand_ins: operators for which random functions stood, as nobody can compute them.
+        stand_ins: operators that random functions replaced, as nothing can compute them.
     """
 
     runs: int
@@ -66,6 +66,6 @@ class Verification:
 UNCHANGED = Verification(runs=0, outputs=(), checked=())
 
 
-def not_compared(why: str) -> Verification:
+def not_compared(reason: str) -> Verification:
     """Return a verification in which nothing could be compared, and the reason."""
-    return Verification(runs=0, outputs=(), checked=(), warnings=(why,))
+    return Verification(runs=0, outputs=(), checked=(), warnings=(reason,))

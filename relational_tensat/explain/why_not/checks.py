@@ -1,4 +1,4 @@
-"""Full matches judged: which check of a rule turned how many away, and by what values."""
+"""Full matches judged: which check of a rule rejected how many, and for what values."""
 
 from __future__ import annotations
 
@@ -67,24 +67,24 @@ class _Configurations:
         self._rule = rule
         self._sites = _variable_sites(rule)
         sizes = [_size(source) for source in rule.sources]
-        self._roots = [sum(sizes[:number]) for number in range(len(sizes))]
+        self._roots = [sum(sizes[:index]) for index in range(len(sizes))]
 
     def __call__(self, configuration: tuple[int, ...]) -> Instance | Refusal:
         """Judge one configuration."""
-        signatures = [self._stored.signatures[number] for number in configuration]
+        signatures = [self._stored.signatures[index] for index in configuration]
         symbols: list[tuple[str, Attrs]] = [(s.symbol.op, dict(s.symbol.attrs)) for s in signatures]
         types: list[ValueType] = [signatures[n].operands[at] for n, at in self._sites]
-        roots = [signatures[number].type for number in self._roots]
+        roots = [signatures[index].type for index in self._roots]
         return diagnose(self._rule, symbols, tuple(types), tuple(roots))
 
 
 def _variable_sites(rule: Rule) -> list[tuple[int, int]]:
     """Return, per tensor variable, a node of the sources and which operand of it the variable is."""
     sites: dict[str, tuple[int, int]] = {}
-    for number, node in enumerate(source_nodes(rule)):
+    for index, node in enumerate(source_nodes(rule)):
         for position, child in enumerate(node.children):
             if isinstance(child, Var):
-                sites.setdefault(child.name, (number, position))
+                sites.setdefault(child.name, (index, position))
     return [sites[name] for name in tensor_vars(rule)]
 
 

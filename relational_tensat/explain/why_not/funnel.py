@@ -1,4 +1,4 @@
-"""Why a rule did not change a graph: how far its pattern got, and what turned it away."""
+"""Why a rule did not change a graph: how far its pattern got, and what rejected it."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def why_not(
     """
     stored = StoredEGraph(connection)
     at = stored.class_of(tensor) if tensor else 0
-    own = _run_rules(stored)
-    known_rules = list(own.values()) if rules is None else list(rules)
+    run_rules = _run_rules(stored)
+    known_rules = list(run_rules.values()) if rules is None else list(rules)
     candidates = _meant(name, known_rules)
     if not candidates and rules is None:
         known_rules += load_rules()
@@ -122,7 +122,7 @@ def why_not(
         raise UsageError(
             f"unknown rule {name!r}{nearest(name, [rule.name for rule in known_rules])}"
         )
-    return [_explain(stored, rule, tensor, at, own.get(rule.name)) for rule in candidates]
+    return [_explain(stored, rule, tensor, at, run_rules.get(rule.name)) for rule in candidates]
 
 
 def _meant(name: str, rules: Sequence[Rule]) -> list[Rule]:
@@ -135,12 +135,14 @@ def _run_rules(stored: StoredEGraph) -> dict[str, Rule]:
     return {str(row[1]): written_rule(*row) for row in rows}
 
 
-def _explain(stored: StoredEGraph, rule: Rule, tensor: str, at: int, own: Rule | None) -> WhyNot:
+def _explain(
+    stored: StoredEGraph, rule: Rule, tensor: str, at: int, run_rule: Rule | None
+) -> WhyNot:
     outcomes = Outcomes(stored, rule)
     rows = stored.connection.execute(sql("explain/run_of_rule"), {"rule": rule.name}).fetchall()
     return WhyNot(
         rule=rule,
-        in_run=own is not None and replace(own, file=rule.file, line=rule.line) == rule,
+        in_run=run_rule is not None and replace(run_rule, file=rule.file, line=rule.line) == rule,
         tensor=tensor,
         work=tuple(Work(*row) for row in rows),
         traces=tuple(_traces(stored, rule, at, outcomes)),
@@ -153,11 +155,11 @@ def _traces(stored: StoredEGraph, rule: Rule, at: int, outcomes: Outcomes) -> It
     for place in places if at else [0]:
         search = Search(stored, rule, at, place)
         search.run()
-        steps, judged = list(search.steps), []
+        steps, results = list(search.steps), []
         if search.matches:
             judgement = judge(stored, rule, search.configurations())
             steps += judgement.steps
             if judgement.valid:
                 matches = search.full_matches(set(judgement.valid))
-                judged = outcomes.all(matches, judgement.valid)
-        yield Trace(place, tuple(steps), search.matches, search.is_cut, tuple(judged))
+                results = outcomes.all(matches, judgement.valid)
+        yield Trace(place, tuple(steps), search.matches, search.is_cut, tuple(results))

@@ -32,7 +32,7 @@ class Outcome:
             there is no such e-node.
         iteration: when that was; -1 where there is no such e-node.
         cost_us: modelled cost of the result with this put in; None where it is unknown.
-        detail: what was chosen instead, or what stands in the way.
+        detail: what was chosen instead, or what prevents it.
     """
 
     places: tuple[str, ...]
@@ -44,19 +44,19 @@ class Outcome:
 
 
 class Outcomes:
-    """Says what became of a rule's matches in a finished run."""
+    """Describes what became of a rule's matches in a finished run."""
 
     def __init__(self, stored: StoredEGraph, rule: Rule) -> None:
         self._stored = stored
         self._rule = rule
         self._swaps = Swaps(stored)
-        ((last,),) = stored.connection.execute(
+        ((iteration,),) = stored.connection.execute(
             sql("explain/last_matched"), {"sources": len(rule.sources)}
         ).fetchall()
-        self._last = int(last)
-        self._numbers = {
-            (signature.symbol, signature.operands): number
-            for number, signature in stored.signatures.items()
+        self._last_iteration = int(iteration)
+        self._signature_ids = {
+            (signature.symbol, signature.operands): index
+            for index, signature in stored.signatures.items()
         }
         self._by_content: dict[tuple[int, tuple[int, ...]], StoredNode] = {}
         for node in stored.nodes.values():
@@ -77,10 +77,10 @@ class Outcomes:
     def of(self, match: FullMatch, instance: Instance) -> Outcome:
         """Return what became of one match."""
         places = tuple(self._stored.class_text(root) for root in match.roots)
-        built = self._targets(match, instance)
+        target_nodes = self._targets(match, instance)
         variables = len(tensor_vars(self._rule))
         targets = [
-            (built.get(root), match.bindings[root] if root < variables else 0)
+            (target_nodes.get(root), match.bindings[root] if root < variables else 0)
             for root in instance.roots
         ]
         owners = [node.owner if node else variable for node, variable in targets]
@@ -92,7 +92,7 @@ class Outcomes:
             newest = max(nodes, key=lambda node: node.id)
             made_by = self._stored.rules.get(newest.rule, "original")
             iteration = newest.iteration
-        if any(node.filtered for node in built.values()):
+        if any(node.filtered for node in target_nodes.values()):
             return Outcome(places, "filtered", made_by, iteration, None, "part of a cycle")
         return self._extracted(match, places, nodes, made_by, iteration)
 
@@ -105,26 +105,26 @@ class Outcomes:
         iteration: int,
     ) -> Outcome:
         """Say whether extraction took what the rule built; it is in the classes of the sources."""
-        chosen = [self._swaps.chosen.get(root) for root in match.roots]
-        taken = [node for node in chosen if node is not None]
-        if len(taken) < len(chosen):
+        choices = [self._swaps.chosen.get(root) for root in match.roots]
+        chosen_nodes = [node for node in choices if node is not None]
+        if len(chosen_nodes) < len(choices):
             return Outcome(places, "not needed", made_by, iteration)
-        if all(node.id in {chosen.id for chosen in taken} for node in nodes):
+        if all(node.id in {choice.id for choice in chosen_nodes} for node in nodes):
             return Outcome(places, "chosen", made_by, iteration, self.chosen_us)
         cost = self._swaps.cost_with(nodes)
-        instead = ", ".join(self._node_text(node) for node in taken)
+        instead = ", ".join(self._node_text(node) for node in chosen_nodes)
         return Outcome(places, "not chosen", made_by, iteration, cost, f"chosen: {instead}")
 
     def _targets(self, match: FullMatch, instance: Instance) -> dict[int, StoredNode]:
         """Return the e-nodes of a target as far as they exist, by the index of their value."""
         base = len(tensor_vars(self._rule))
         target_nodes: dict[int, StoredNode] = {}
-        for number, target in enumerate(instance.nodes, start=base):
+        for value, target in enumerate(instance.nodes, start=base):
             classes = [self._class(child, match, target_nodes) for child in target.children]
             signature = self._signature(target.op, target.attrs, target.operand_types)
             node = self._by_content.get((signature, tuple(classes)))
             if node is not None:
-                target_nodes[number] = node
+                target_nodes[value] = node
         return target_nodes
 
     def _class(self, child: int, match: FullMatch, target_nodes: Mapping[int, StoredNode]) -> int:
@@ -134,7 +134,7 @@ class Outcomes:
 
     def _signature(self, op: str, attrs: AttrItems, operands: tuple[ValueType, ...]) -> int:
         symbol = Symbol(op, attrs, len(operands))
-        return self._numbers.get((symbol, operands), 0)
+        return self._signature_ids.get((symbol, operands), 0)
 
     def _not_united(self, match: FullMatch, places: tuple[str, ...]) -> Outcome:
         for root in match.roots:
@@ -145,12 +145,12 @@ class Outcomes:
         return Outcome(places, "not united", detail=self._lateness(match))
 
     def _lateness(self, match: FullMatch) -> str:
-        """Return what the tables tell of why a match was not worked on."""
+        """Return what the tables show of why a match was not processed."""
         if self._rule.name not in self._stored.rules.values():
             return "the run did not have the rule"
         since = max(self._stored.nodes[node].iteration for node in match.nodes)
         kind = "multi-pattern rules" if self._rule.is_multi else "rules"
-        return f"possible since iteration {since}; {kind} last matched in iteration {self._last}"
+        return f"possible since iteration {since}; {kind} last matched in iteration {self._last_iteration}"
 
     def _node_text(self, node: StoredNode) -> str:
         made_by = self._stored.rules.get(node.rule, "original")

@@ -50,7 +50,7 @@ class _Join:
         condition: what must hold of it.
         operand: the column with the class where the step looks for an e-node, "" for any class.
         leaves: the two columns that a comparison is about.
-        node: the number of the pattern's node, -1 for a comparison.
+        node: the index of the pattern's node, -1 for a comparison.
     """
 
     asked: str
@@ -68,7 +68,7 @@ class MatchColumns:
     Attributes:
         root: the source's class.
         nodes, signatures: per node of the source.
-        variables: the class that a tensor variable stands for.
+        variables: the class that a tensor variable is bound to.
     """
 
     root: str
@@ -88,7 +88,7 @@ class SourceSearch:
 
     Attributes:
         number: which source it is, from 1; its letter begins the tables' names, so that two
-            sources can stand in one query.
+            sources can be in one query.
         at: the class that the root must be, 0 for any.
     """
 
@@ -101,7 +101,7 @@ class SourceSearch:
     columns: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Lay out the joins."""
+        """Build the joins."""
         self._pattern = source_pattern(self.source, self.rule).pattern
         self._accepted = [self._signatures(node) for node in self._pattern.nodes]
         self._visit(self.source, "", "")
@@ -113,12 +113,12 @@ class SourceSearch:
 
     def steps(self) -> Iterator[Step]:
         """Yield the count after each join step, up to the first that leaves nothing."""
-        for number, join in enumerate(self.joins, start=1):
-            left = self._count(number)
+        for step, join in enumerate(self.joins, start=1):
+            left = self._count(step)
             if left:
                 yield Step("find", join.asked, left, self.number)
                 continue
-            yield Step("find", join.asked, 0, self.number, self._instead(number))
+            yield Step("find", join.asked, 0, self.number, self._instead(step))
             return
 
     def query(self, selected: str) -> str:
@@ -127,7 +127,7 @@ class SourceSearch:
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters of ``query``: which signatures may stand where."""
+        """The parameters of ``query``: which signatures may be where."""
         return self._params(len(self.joins))
 
     @property
@@ -140,45 +140,45 @@ class SourceSearch:
             nodes=tuple(f"{table}.id AS {table}_id" for table in tables),
             signatures=tuple(f"{table}.signature AS {table}_signature" for table in tables),
             variables={  # by number: a variable may have a name that SQL does not take
-                name: f"{column} AS {letter}_v{number}"
-                for number, (name, column) in enumerate(self.columns.items())
+                name: f"{column} AS {letter}_v{index}"
+                for index, (name, column) in enumerate(self.columns.items())
             },
         )
 
     def _signatures(self, node: PatternNode) -> list[int]:
-        found = self.stored.signatures.items()
-        return [number for number, signature in found if node.accepts(signature.symbol)]
+        signatures = self.stored.signatures.items()
+        return [index for index, signature in signatures if node.accepts(signature.symbol)]
 
     def _visit(self, term: Apply, operand: str, place: str) -> None:
         """Add the joins of a term: its own, then those of its operands."""
-        number = sum(join.node >= 0 for join in self.joins)
-        table = f"{self.letter}{number}"
+        index = sum(join.node >= 0 for join in self.joins)
+        table = f"{self.letter}{index}"
         condition = f"{table}.signature IN (SELECT unnest(${table}::INTEGER[]))"
         if operand:
             condition += f" AND {table}.class = {operand}"
         elif self.at:
             condition += f" AND {table}.class = {self.at}"
-        pattern = node_text(self._pattern.nodes[number])
-        asked = f"{place} is {pattern}" if place else f"an e-node is {pattern}"
-        self.joins.append(_Join(asked, f"enode AS {table}", condition, operand, node=number))
+        pattern = node_text(self._pattern.nodes[index])
+        description = f"{place} is {pattern}" if place else f"an e-node is {pattern}"
+        self.joins.append(_Join(description, f"enode AS {table}", condition, operand, node=index))
         for position, child in enumerate(term.children):
             column = f"{table}.c{position}"
             if isinstance(child, Apply):
                 self._visit(child, column, f"operand {position} of {term.op}")
             elif self.columns.setdefault(child.name, column) != column:
                 pair = (self.columns[child.name], column)
-                asked = f"?{child.name} is one e-class (operand {position} of {term.op})"
-                self.joins.append(_Join(asked, "", f"{pair[0]} = {pair[1]}", leaves=pair))
+                description = f"?{child.name} is one e-class (operand {position} of {term.op})"
+                self.joins.append(_Join(description, "", f"{pair[0]} = {pair[1]}", leaves=pair))
 
     def _query(self, selected: str, steps: int, *, filtered: bool = False) -> str:
-        """Return the query of the first steps; with filtered e-nodes if asked for."""
+        """Return the query of the first steps; with filtered e-nodes if requested."""
         joins = self.joins[:steps]
         tables = [join.table for join in joins if join.table]
         conditions = [join.condition for join in joins]
         if not filtered:
             conditions += [f"NOT {named(table)}.filtered" for table in tables]
-        where = "\n    AND ".join(conditions)
-        return f"SELECT {selected}\nFROM {', '.join(tables)}\nWHERE {where}"
+        condition = "\n    AND ".join(conditions)
+        return f"SELECT {selected}\nFROM {', '.join(tables)}\nWHERE {condition}"
 
     def _params(self, steps: int) -> dict[str, Any]:
         nodes = [join.node for join in self.joins[:steps] if join.node >= 0]
@@ -192,35 +192,37 @@ class SourceSearch:
         return int(self._run(f"-- why not: rows after step {steps}\n{query}", steps)[0][0])
 
     def _instead(self, steps: int) -> tuple[str, ...]:
-        """Say what there is where the last step found nothing that it takes."""
-        dropped = self._count(steps, filtered=True)
-        gone = (
-            [f"{dropped} rows with e-nodes that are filtered as parts of cycles"] if dropped else []
+        """Say what there is where the last step found nothing that it accepts."""
+        n_filtered = self._count(steps, filtered=True)
+        lines = (
+            [f"{n_filtered} rows with e-nodes that are filtered as parts of cycles"]
+            if n_filtered
+            else []
         )
-        found = self._other_nodes if self.joins[steps - 1].node >= 0 else self._other_leaves
-        return (*gone, *most_frequent(found(steps)))
+        alternatives = self._other_nodes if self.joins[steps - 1].node >= 0 else self._other_leaves
+        return (*lines, *most_frequent(alternatives(steps)))
 
     def _other_nodes(self, steps: int) -> Counter[str]:
-        """Return the e-nodes that are there in place of the one that is wanted."""
+        """Return the e-nodes that are there in place of the expected one."""
         join = self.joins[steps - 1]
         if join.operand:
             classes = self._query(f"DISTINCT {join.operand}", steps - 1)
-            where = f"e.class IN ({classes})"
+            condition = f"e.class IN ({classes})"
         else:
-            where = f"e.class = {self.at}" if self.at else "true"
+            condition = f"e.class = {self.at}" if self.at else "true"
         rows = self._run(
             "-- why not: what is there instead\n"
             "SELECT e.signature, count(*) FROM enode AS e\n"
-            f"WHERE NOT e.filtered AND {where} GROUP BY ALL",
+            f"WHERE NOT e.filtered AND {condition} GROUP BY ALL",
             steps - 1,
         )
         node = self._pattern.nodes[join.node]
         near = [row for row in rows if self.stored.signatures[row[0]].symbol.op == node.op]
         anywhere = not join.operand and not self.at
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for signature, count in near if near and anywhere else rows:
-            found[self._difference(node, signature)] += count
-        return found
+            counts[self._difference(node, signature)] += count
+        return counts
 
     def _difference(self, node: PatternNode, signature: int) -> str:
         """Describe an e-node by what distinguishes it from the pattern."""
@@ -235,9 +237,9 @@ class SourceSearch:
         return f"{symbol.op} with {values}"
 
     def _other_leaves(self, steps: int) -> Counter[str]:
-        """Return the classes that stand where the last step wants one."""
-        first, second = self.joins[steps - 1].leaves
-        query = self._query(f"{first}, {second}, count(*)", steps - 1)
+        """Return the classes that are where the last step expects one."""
+        left, right = self.joins[steps - 1].leaves
+        query = self._query(f"{left}, {right}, count(*)", steps - 1)
         rows = self._run(f"-- why not: which classes differ\n{query}\nGROUP BY ALL", steps - 1)
         name = self.stored.class_text
         return Counter({f"{name(a)} and {name(b)}": int(count) for a, b, count in rows})
@@ -249,7 +251,7 @@ def named(column: str) -> str:
 
 
 def node_text(node: PatternNode) -> str:
-    """Return what stands at a node of a pattern: ``conv with act=none``."""
+    """Return what is at a node of a pattern: ``conv with act=none``."""
     low, high = get_operator(node.op).arity
     operands = "" if low == high else f" of {node.arity} operands"
     values = " ".join(f"{name}={constant_text(value)}" for name, value in node.literals)
@@ -259,6 +261,6 @@ def node_text(node: PatternNode) -> str:
 def most_frequent(counts: Counter[str]) -> list[str]:
     """Return what was found with its counts, most frequent first, and how much is left out."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    values = [f"{what} ({count})" for what, count in ordered[:_SHOWN]]
-    rest = len(ordered) - _SHOWN
-    return values + ([f"and {rest} more kinds"] if rest > 0 else [])
+    values = [f"{text} ({count})" for text, count in ordered[:_SHOWN]]
+    n_more = len(ordered) - _SHOWN
+    return values + ([f"and {n_more} more kinds"] if n_more > 0 else [])

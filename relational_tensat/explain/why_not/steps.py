@@ -32,7 +32,7 @@ class Search:
     """All sources of a rule: the join steps of each, then those that pair their matches."""
 
     def __init__(self, stored: StoredEGraph, rule: Rule, at: int = 0, at_source: int = 1) -> None:
-        """Lay out the queries.
+        """Build the queries.
 
         Args:
             at: the class that a source's root must be, 0 for any.
@@ -42,8 +42,8 @@ class Search:
         self._rule = rule
         self._at = at
         self.sources = [
-            SourceSearch(stored, source, rule, number, at if number == at_source else 0)
-            for number, source in enumerate(rule.sources, start=1)
+            SourceSearch(stored, source, rule, index, at if index == at_source else 0)
+            for index, source in enumerate(rule.sources, start=1)
         ]
         self.steps: list[Step] = []
         self.matches = 0
@@ -82,30 +82,30 @@ class Search:
 
     def _pair(self) -> int:
         """Add the steps that pair the matches of two sources; return how many pairs are left."""
-        first, second = (source.match_columns.variables for source in self.sources)
+        left, right = (source.match_columns.variables for source in self.sources)
         conditions = [
-            (f"?{name} is one e-class in both", f"{named(column)} = {named(second[name])}")
-            for name, column in first.items()
-            if name in second
+            (f"?{name} is one e-class in both", f"{named(column)} = {named(right[name])}")
+            for name, column in left.items()
+            if name in right
         ]
         conditions.append(("the two are different e-classes", "a_root <> b_root"))
         if self._rule.symmetric and not self._at:
             conditions.append(("each pair once", "a_root < b_root"))
         self._conditions = []
         remaining = 0
-        for asked, condition in conditions:
+        for description, condition in conditions:
             self._conditions.append(condition)
             text = f"SELECT count(*) FROM ({self._pairs_query()}) AS m"
             remaining = int(self._run("pairs", text)[0][0])
-            self.steps.append(Step("pair", asked, remaining))
+            self.steps.append(Step("pair", description, remaining))
             if not remaining:
                 break
         return remaining
 
     def _pairs_query(self) -> str:
         a, b = (source.query(source.match_columns.all) for source in self.sources)
-        where = " AND ".join(self._conditions)
-        return f"SELECT * FROM ({a}) AS a, ({b}) AS b WHERE {where}"
+        condition = " AND ".join(self._conditions)
+        return f"SELECT * FROM ({a}) AS a, ({b}) AS b WHERE {condition}"
 
     def _matches_query(self) -> str:
         if len(self.sources) == 1:
@@ -118,16 +118,18 @@ class Search:
         columns = [source.match_columns for source in self.sources]
         match kind:
             case "roots":
-                return [named(each.root) for each in columns]
+                return [named(source_columns.root) for source_columns in columns]
             case "nodes":
-                return [named(node) for each in columns for node in each.nodes]
+                return [named(node) for source_columns in columns for node in source_columns.nodes]
             case "signatures":
-                return [named(node) for each in columns for node in each.signatures]
+                return [
+                    named(node) for source_columns in columns for node in source_columns.signatures
+                ]
         variables: dict[str, str] = {}
-        for each in reversed(columns):  # what both have is the same class in both
-            variables |= each.variables
+        for source_columns in reversed(columns):  # what both have is the same class in both
+            variables |= source_columns.variables
         return [named(variables[name]) for name in tensor_vars(self._rule)]
 
-    def _run(self, what: str, text: str) -> list[tuple[Any, ...]]:
+    def _run(self, purpose: str, text: str) -> list[tuple[Any, ...]]:
         params = {key: value for source in self.sources for key, value in source.params.items()}
-        return self._stored.connection.execute(f"-- why not: {what}\n{text}", params).fetchall()
+        return self._stored.connection.execute(f"-- why not: {purpose}\n{text}", params).fetchall()

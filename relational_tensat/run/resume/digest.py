@@ -1,4 +1,4 @@
-"""What a graph is, in few bytes: whether a model is still the one that a run began with."""
+"""What a graph is, in few bytes: whether a model is still the one that a run started with."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from relational_tensat.formats.json_write import graph_text
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.types import Array
 
-#: A model whose weights have no more bytes than this is kept in the database as a whole.
+#: A model whose weights have no more bytes than this is stored in the database whole.
 MOST_KEPT_BYTES = 1 << 20
 
 
 def graph_digest(graph: Graph) -> str:
-    """Return a hash of all that a graph says, the elements of its weights included.
+    """Return a hash of all that a graph contains, the elements of its weights included.
 
-    These go in as CRC-32: a changed file is told from an unchanged one, at memory's pace.
+    These go in as CRC-32: it distinguishes a changed file from an unchanged one, at memory's pace.
     """
     digest = hashlib.sha256(graph_text(_without_data(graph)).encode())
     for name, weight in graph.weights.items():
@@ -30,7 +30,9 @@ def graph_digest(graph: Graph) -> str:
 
 def small_copy(graph: Graph) -> str | None:
     """Return the graph as JSON if its weights have few bytes; else it must be read from its file."""
-    arrays = [np.asarray(each.data) for each in graph.weights.values() if each.data is not None]
+    arrays = [
+        np.asarray(weight.data) for weight in graph.weights.values() if weight.data is not None
+    ]
     size = sum(array.itemsize if _is_uniform(array) else array.nbytes for array in arrays)
     return graph_text(graph) if size <= MOST_KEPT_BYTES else None
 

@@ -17,7 +17,7 @@ from relational_tensat.run.resume.record import RunRecord, record_of_rows
 #: A DuckDB file begins with three blocks of 4 KiB; a file with less was not finished being made.
 _LEAST_BYTES = 3 * 4096
 
-_NOT_BEGUN = "the run was killed before exploration had begun: start it anew"
+_NOT_STARTED = "the run was killed before exploration had begun: start it anew"
 
 
 class OpenedRun:
@@ -50,7 +50,7 @@ class OpenedRun:
         self._connection.close()
 
     def record(self) -> RunRecord:
-        """Return how the run was asked for.
+        """Return how the run was requested.
 
         Raises:
             InputError: it was killed before it had written that, or never did.
@@ -62,18 +62,18 @@ class OpenedRun:
             raise InputError(
                 f"{self._path}: the e-graph was not made by a run: nothing records how to resume it"
             )
-        raise InputError(f"{self._path}: {_NOT_BEGUN}")
+        raise InputError(f"{self._path}: {_NOT_STARTED}")
 
     def checkpoint(self) -> Checkpoint:
         """Return where exploration was, or how it ended.
 
         Raises:
-            InputError: it had not begun.
+            InputError: it had not started.
         """
-        found = read_checkpoint(self._connection)
-        if found is None:
-            raise InputError(f"{self._path}: {_NOT_BEGUN}")
-        return found
+        checkpoint = read_checkpoint(self._connection)
+        if checkpoint is None:
+            raise InputError(f"{self._path}: {_NOT_STARTED}")
+        return checkpoint
 
     def rules(self) -> dict[str, str]:
         """Return the run's rules by name, in order, as text."""
@@ -94,7 +94,7 @@ class OpenedRun:
     def _check_version(self) -> None:
         tables = {name for (name,) in self._rows("SELECT table_name FROM duckdb_tables()")}
         if not tables:
-            raise InputError(f"{self._path}: {_NOT_BEGUN}")
+            raise InputError(f"{self._path}: {_NOT_STARTED}")
         version = None
         if "meta" in tables:
             rows = self._rows("SELECT value FROM meta WHERE key = 'format_version'")
@@ -124,7 +124,7 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
     if size and not is_database(path):
         raise InputError(f"{path}: not a database")
     if size < _LEAST_BYTES:
-        raise InputError(f"{path}: {_NOT_BEGUN}")
+        raise InputError(f"{path}: {_NOT_STARTED}")
     try:
         return duckdb.connect(str(path), read_only=True)
     except duckdb.Error as error:

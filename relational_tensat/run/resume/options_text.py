@@ -39,4 +39,4 @@ def _absolute_cost(cost: str) -> str:
 
 
 def _cost_prefix(cost: str) -> str:
-    return next((each for each in _COST_PREFIXES if cost.startswith(each)), "")
+    return next((prefix for prefix in _COST_PREFIXES if cost.startswith(prefix)), "")

@@ -1,4 +1,4 @@
-"""How a run was asked for: rows of the table ``run_record``, written before exploration begins."""
+"""How a run was requested: rows of the table ``run_record``, written before exploration starts."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def write_record(database: Database, record: RunRecord) -> None:
     )
 
 
-def remember_kept_original(path: Path, why: str) -> None:
+def remember_kept_original(path: Path, reason: str) -> None:
     """Write into a run's database that the original was written, and not the graph that was extracted.
 
     Raises:
@@ -106,7 +106,7 @@ def remember_kept_original(path: Path, why: str) -> None:
     """
     database = Database(path, keep=True)
     try:
-        database.run("run/set_kept_original", why=why)
+        database.run("run/set_kept_original", why=reason)
     finally:
         database.close()
 

@@ -26,13 +26,15 @@ def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState
     Raises:
         InputError: the model or the rules have changed, or another process uses the database.
     """
-    found = stored.find_model(model, lambda path: read_model(state, path))
-    state = replace(state, source=found.model, graph=found.graph, rules=read_rules(state))
+    found_model = stored.find_model(model, lambda path: read_model(state, path))
+    state = replace(
+        state, source=found_model.model, graph=found_model.graph, rules=read_rules(state)
+    )
     stored.check_rules(state.rules)
     state = share_weights(check_plan(state))
     with state.phases.phase("explore"):
         egraph = stored.open(state.original, state.options)
-    state = state.with_egraph(egraph).noting(stored.note, found.note)
+    state = state.with_egraph(egraph).noting(stored.note, found_model.note)
     state.extractor.resume()
     state = replace(state, start=stored.checkpoint, resumed_after=stored.iteration)
     if stored.stop_reason is None:

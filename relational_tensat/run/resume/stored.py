@@ -1,4 +1,4 @@
-"""What the database of a run says: whether the run can be resumed, where it was, and what it needs."""
+"""What the database of a run contains: whether the run can be resumed, where it was, and what it needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from relational_tensat.tensor.graph import Graph
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A run that another process began.
+    """A run that another process started.
 
     Attributes:
         path: its database.
@@ -64,7 +64,7 @@ class StoredRun:
             InputError: they are those of another version, or the file that costs are from has changed.
             UsageError: one of the values cannot be, or is the run's own to choose.
         """
-        may_change = [each.name for _, each in options_in(Options) if each.about.may_change]
+        may_change = [field.name for _, field in options_in(Options) if field.about.may_change]
         for name in changes:
             check_choice("option of a run that is resumed", name, may_change)
         options = self._readable(self.record.read_options)
@@ -77,7 +77,7 @@ class StoredRun:
         return options
 
     def check_costs(self, *, own: bool) -> None:
-        """Refuse costs of another kind than the run's.
+        """Reject costs of another kind than the run's.
 
         Raises:
             UsageError: they are given and the run's were not, or the other way round.
@@ -89,48 +89,50 @@ class StoredRun:
             )
 
     def check_rules(self, rules: Sequence[Rule]) -> None:
-        """Refuse other rules than those that the run began with.
+        """Reject rules other than those that the run started with.
 
         Raises:
             InputError: they have changed; names the first that has.
         """
-        now = {rule.name: _claim(rule_text(rule)) for rule in rules}
-        then = {name: _claim(text) for name, text in self.rules.items()}
-        for name in (*then, *now):
-            if now.get(name) != then.get(name):
-                what = "is new" if name not in then else "is gone" if name not in now else "differs"
+        claims = {rule.name: _claim(rule_text(rule)) for rule in rules}
+        stored_claims = {name: _claim(text) for name, text in self.rules.items()}
+        for name in (*stored_claims, *claims):
+            if claims.get(name) != stored_claims.get(name):
+                change = "differs" if name in claims else "is gone"
+                if name not in stored_claims:
+                    change = "is new"
                 raise InputError(
                     f"{self.path}: the run cannot be resumed: its rules have changed since it began: "
-                    f"{name!r} {what}"
+                    f"{name!r} {change}"
                 )
-        if list(now) != list(then):
+        if list(claims) != list(stored_claims):
             raise InputError(
                 f"{self.path}: the run cannot be resumed: the order of its rules has changed"
             )
 
     def find_model(
-        self, given: Graph | str | Path | None, read: Callable[[Path], Graph]
+        self, model: Graph | str | Path | None, read: Callable[[Path], Graph]
     ) -> FoundModel:
-        """Return the model that the run began with.
+        """Return the model that the run started with.
 
         Args:
-            given: where it is now, if not where it was.
-            read: reads a file as the run's options say.
+            model: where it is now, if not where it was.
+            read: reads a file under the run's options.
 
         Raises:
             InputError: it is not there any more, or another one is, and its weights are needed.
         """
-        if isinstance(given, Graph):
-            if graph_digest(given) != self.record.model_digest:
-                raise InputError(f"{self.path}: the graph {given.name!r} is not the run's model")
-            return FoundModel(given, given)
-        path = self.record.model if given is None else Path(given)
+        if isinstance(model, Graph):
+            if graph_digest(model) != self.record.model_digest:
+                raise InputError(f"{self.path}: the graph {model.name!r} is not the run's model")
+            return FoundModel(model, model)
+        path = self.record.model if model is None else Path(model)
         reason = "the run's model was a graph and no file, expected it to be given"
         if path is not None:
             graph, reason = self._read(path, read)
             if graph is not None:
                 return FoundModel(path, graph)
-        if given is not None or self.record.model_copy is None:
+        if model is not None or self.record.model_copy is None:
             raise InputError(f"{self.path}: the run cannot be resumed: {reason}")
         graph = parse_graph(self.record.model_copy.encode(), f"{self.path}: model_copy")
         note = "" if path is None else f"{reason}: the run's own copy was used"
@@ -168,11 +170,11 @@ class StoredRun:
 
 
 def read_run(path: Path) -> StoredRun:
-    """Return what the database of a run says.
+    """Return what the database of a run contains.
 
     Raises:
         InputError: there is no such file, it is not the database of a run or of another version's, the
-            run had not begun exploration, or it is still going on.
+            run had not started exploration, or it is still in progress.
     """
     with OpenedRun(path) as run:
         return StoredRun(
@@ -187,5 +189,5 @@ def read_run(path: Path) -> StoredRun:
 
 def _claim(text: str) -> str:
     """Return a rule's text without the line that says where it was written."""
-    first, newline, rest = text.partition("\n")
-    return rest if newline and first.startswith("; ") else text
+    first_line, newline, rest = text.partition("\n")
+    return rest if newline and first_line.startswith("; ") else text

@@ -13,18 +13,18 @@ from relational_tensat.tensor.inference import count_inference_ops
 
 def choose(state: RunState) -> RunState:
     """Choose between original and extracted graph, by their costs."""
-    chosen, note = _cheaper(state.original, state.extracted, state.cost)
-    return replace(state, chosen=chosen).noting(note)
+    graph, note = _cheaper(state.original, state.extracted, state.cost)
+    return replace(state, chosen=graph).noting(note)
 
 
 def _cheaper(original: Graph, extracted: Graph, cost: CostModel) -> tuple[Graph, str]:
-    """Return the extracted graph unless the original is as good, and what to say about it."""
-    before, after = graph_cost_us(original, cost), graph_cost_us(extracted, cost)
-    if after < before * (1 - COST_TOLERANCE):
+    """Return the extracted graph unless the original is as good, and a note about it."""
+    original_us, extracted_us = graph_cost_us(original, cost), graph_cost_us(extracted, cost)
+    if extracted_us < original_us * (1 - COST_TOLERANCE):
         return extracted, ""
-    if after > before * (1 + COST_TOLERANCE):
+    if extracted_us > original_us * (1 + COST_TOLERANCE):
         return original, (
-            f"the extracted graph costs {after:.3f} µs, more than the original's {before:.3f}: "
+            f"the extracted graph costs {extracted_us:.3f} µs, more than the original's {original_us:.3f}: "
             "the original is kept"
         )
     n_before = sum(count_inference_ops(original).values())

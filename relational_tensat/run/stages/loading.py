@@ -19,7 +19,7 @@ from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.sharing import share_equal_weights
-from relational_tensat.verify.given import load_inputs
+from relational_tensat.verify.real_inputs import load_inputs
 
 
 def load(state: RunState) -> RunState:
@@ -76,7 +76,7 @@ def share_weights(state: RunState) -> RunState:
 
 
 def _check_rules(state: RunState) -> Mapping[str, str]:
-    """Reject unsound rules, or say why some are not known to be sound, if that is allowed."""
+    """Reject unsound rules, or note why some are not known to be sound, if that is allowed."""
 
     def verify(rules: Sequence[Rule]) -> list[Verdict]:
         from relational_tensat.rules.soundness import verify_rules

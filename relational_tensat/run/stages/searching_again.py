@@ -1,4 +1,4 @@
-"""The search goes on without what made a graph wrong."""
+"""The search continues without what made a graph wrong."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ MOST_REJECTIONS = 8
 _MOST_APPLICATIONS = 2
 
 
-def search_again(state: RunState, why: str) -> RunState:
+def search_again(state: RunState, reason: str) -> RunState:
     """Leave out what made the chosen graph wrong, and choose another; at last, the original.
 
     The application at fault is found by bisecting the chain of steps. What it built is not extracted any
     more; where that is not possible, or did not help, the graph is explored without the rule.
 
     Args:
-        why: what is wrong with the graph, one sentence.
+        reason: what is wrong with the graph, one sentence.
     """
     try:
         fault = find_fault(state.egraph.connection, state.original, lambda g: _is_right(state, g))
     except (InputError, NoSolutionError, VerificationError) as error:
-        text = f"{why}; which rule made it so was not found: {error}"
+        text = f"{reason}; which rule made it so was not found: {error}"
         return _give_up(state, Rejection(f"{text}: the original is kept"))
     rule = fault.step.rule
-    again = sum(rejection.rule == rule for rejection in state.rejections)
-    text = f"{fault.text} makes the result wrong: {why}"
+    n_rejections = sum(rejection.rule == rule for rejection in state.rejections)
+    text = f"{fault.text} makes the result wrong: {reason}"
     if len(state.rejections) + 1 >= MOST_REJECTIONS:
         rejection = Rejection(f"{text}: the original is kept", rule, fault.reproduction)
         return _give_up(state, rejection)
-    by_rule = not fault.e_nodes or again >= _MOST_APPLICATIONS
+    by_rule = not fault.e_nodes or n_rejections >= _MOST_APPLICATIONS
     left_out = "the rule" if by_rule else "this application"
     rejection = Rejection(f"{text}: {left_out} is left out", rule, fault.reproduction)
     state = replace(state, rejections=(*state.rejections, rejection)).noting(rejection.why)
@@ -65,7 +65,7 @@ def _without_rule(state: RunState, rule: str) -> RunState:
     """Explore and extract again, without a rule."""
     state.resources.close()
     options = state.options.replace(skip=(*state.options.rules.skip, rule))
-    rules = [known for known in state.rules if known.name != rule]
+    rules = [candidate for candidate in state.rules if candidate.name != rule]
     state = replace(state, options=options, rules=rules, start=None, extractions=())
     return choose(extract(explore(share(state))))
 

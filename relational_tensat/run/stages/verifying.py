@@ -17,27 +17,27 @@ def verify(state: RunState) -> RunState:
     """Fold the chosen graph, and compare what it computes with the original.
 
     A graph that computes something else, or of which nothing could be compared, is not returned: the
-    search goes on without what made it wrong, and ends at the original.
+    search continues without what made it wrong, and ends at the original.
 
     Raises:
         VerificationError: it computes something else, and the options are strict.
     """
     while not state.copies_file:
         try:
-            compared = compare(state)
+            checked_state = compare(state)
         except VerificationError as error:
             if state.options.verification.strict or state.is_unchanged:
                 raise
-            state = _remembered(search_again(state, str(error)))
+            state = _recorded(search_again(state, str(error)))
             continue
-        if compared.verification.runs or state.is_unchanged:
-            return _ended(compared)
-        reasons = "; ".join(compared.verification.warnings)
-        why = f"nothing could be compared: {reasons}: the original is kept"
+        if checked_state.verification.runs or state.is_unchanged:
+            return _ended(checked_state)
+        reasons = "; ".join(checked_state.verification.warnings)
+        reason = f"nothing could be compared: {reasons}: the original is kept"
         state = replace(
-            state, chosen=state.original, rejections=(*state.rejections, Rejection(why))
+            state, chosen=state.original, rejections=(*state.rejections, Rejection(reason))
         )
-        state = _remembered(state.noting(why))
+        state = _recorded(state.noting(reason))
     return _ended(replace(state, folded=state.graph, verification=UNCHANGED))
 
 
@@ -63,17 +63,17 @@ def compare(state: RunState) -> RunState:
     return replace(state, folded=folded, verification=verification)
 
 
-def keep_original(state: RunState, why: str) -> RunState:
-    """Return the original after all, and say why, also in the database, which is closed."""
-    state = verify(replace(state, chosen=state.original)).noting(why)
+def keep_original(state: RunState, reason: str) -> RunState:
+    """Return the original after all, and record why, also in the database, which is closed."""
+    state = verify(replace(state, chosen=state.original)).noting(reason)
     if state.options.output.db is not None:
         from relational_tensat.run.resume.record import remember_kept_original  # few runs need it
 
-        remember_kept_original(state.options.output.db, why)
+        remember_kept_original(state.options.output.db, reason)
     return state
 
 
-def _remembered(state: RunState) -> RunState:
+def _recorded(state: RunState) -> RunState:
     """Write into the database why the original is returned, if it is."""
     if state.is_unchanged:
         state.egraph.database.run("run/set_kept_original", why=state.rejections[-1].why)

@@ -14,7 +14,7 @@ As in TASO:
   is left out;
 - the best is looked at when a graph is taken out of the queue.
 
-Other than in TASO, each time to its favour: equal graphs are told by what they are and not by a hash
+Other than in TASO, each time to its favour: equal graphs are recognized by what they are and not by a hash
 in which graphs may collide; what a rule adds and the graph computes already is not added again; what
 depends on weights only is free from the start and not only in the answer; a graph is put together
 when it is taken out of the queue, its cost being known before. A rule whose result has another type

@@ -43,9 +43,9 @@ class Loaded:
         for value, entry in state.entries.items():
             op, attrs = universe.symbols[entry[0]]
             children = entry[1:]
-            kept = value if self._entries.get(value) == entry else -1
+            original = value if self._entries.get(value) == entry else -1
             kind = universe.types[universe.type_of[value]]
-            nodes[value] = ChosenNode(kept, Symbol(op, attrs, len(children)), kind, children)
+            nodes[value] = ChosenNode(original, Symbol(op, attrs, len(children)), kind, children)
         names = [
             (self._values[enode - 1], name, self._values[enode - 1], node_name)
             for name, enode, node_name in self._rows.values

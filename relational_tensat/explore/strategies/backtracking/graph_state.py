@@ -1,4 +1,4 @@
-"""One graph of the search, with all that matching and rewriting ask of it."""
+"""One graph of the search, with all that matching and rewriting use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class State:
         cost_of: per value, picoseconds at inference; 0 for constant ones.
         cost_ps: of the graph.
         operators: how many there are, inputs and weights not counted.
-        mark: stands for the graph, see ``Universe.mark``.
+        mark: represents the graph, see ``Universe.mark``.
     """
 
     #: The user of an output.
@@ -83,18 +83,18 @@ def counts_as_operator(op: str, children: Sequence[int]) -> bool:
 def _reached(entries: Mapping[int, Entry], outputs: Sequence[int]) -> list[int]:
     """Return the values that the outputs depend on, operands first."""
     order: list[int] = []
-    done: set[int] = set()
+    visited: set[int] = set()
     stack = list(reversed(outputs))
     while stack:
         value = stack[-1]
-        if value in done:
+        if value in visited:
             stack.pop()
             continue
-        waiting = [child for child in entries[value][1:] if child not in done]
+        waiting = [child for child in entries[value][1:] if child not in visited]
         if waiting:
             stack += reversed(waiting)
         else:
             stack.pop()
-            done.add(value)
+            visited.add(value)
             order.append(value)
     return order

@@ -1,4 +1,4 @@
-"""Where a rule's sources stand in a graph.
+"""Where a rule's sources occur in a graph.
 
 A graph has one entry per value, so a pattern matches at a value in one way or in none: a pattern is
 a list of steps, each of which looks at one operand. Patterns that differ in the names of their
@@ -41,7 +41,7 @@ class _Step(NamedTuple):
     parent: int
     position: int
     symbols: set[int] | None
-    known: int | None
+    variable: int | None
 
 
 class Pattern:
@@ -65,15 +65,15 @@ class Pattern:
             if entries[root][0] not in root_symbols:
                 continue
             nodes, bound = [root], []
-            for parent, position, symbols, known in steps:
+            for parent, position, symbols, variable in steps:
                 value = entries[nodes[parent]][position]
                 if symbols is None:
-                    if known is None:
+                    if variable is None:
                         bound.append(value)
-                    elif bound[known] != value:
+                    elif bound[variable] != value:
                         break
-                elif known is not None:
-                    if nodes[known] != value:
+                elif variable is not None:
+                    if nodes[variable] != value:
                         break
                 elif entries[value][0] in symbols:
                     nodes.append(value)
@@ -103,10 +103,10 @@ class Pattern:
 
     def _child(self, parent: int, position: int, child: Term) -> None:
         if isinstance(child, Var):
-            known = self._variables.index(child.name) if child.name in self._variables else None
-            if known is None:
+            variable = self._variables.index(child.name) if child.name in self._variables else None
+            if variable is None:
                 self._variables.append(child.name)
-            self._steps.append(_Step(parent, position, None, known))
+            self._steps.append(_Step(parent, position, None, variable))
         elif child in self._terms:
             self._steps.append(_Step(parent, position, set(), self._terms.index(child)))
         else:
@@ -174,9 +174,9 @@ class RuleMatcher:
         self.terms = tuple(dict.fromkeys(term for of_source in terms for term in of_source))
         self._places = [[self.terms.index(term) for term in of_source] for of_source in terms]
         if len(rule.sources) > 1:
-            first, second = (_variables(source) for source in rule.sources)
-            self._shared = [(first.index(n), second.index(n)) for n in second if n in first]
-            self._extra = [second.index(n) for n in second if n not in first]
+            names_1, names_2 = (_variables(source) for source in rule.sources)
+            self._shared = [(names_1.index(n), names_2.index(n)) for n in names_2 if n in names_1]
+            self._extra = [names_2.index(n) for n in names_2 if n not in names_1]
 
     def matches(self, state: State) -> Iterator[Match]:
         """Yield the matches of the rule."""
@@ -238,13 +238,13 @@ def _variables(term: Apply) -> list[str]:
 
 def _literals(term: Apply) -> AttrItems:
     """Return the attributes that a node of a source must have."""
-    written = dict(term.attrs)
-    asked = []
+    attrs = dict(term.attrs)
+    literals = []
     for attr in get_operator(term.op).attrs:
-        expected = written.get(attr.name, Literal(attr.default))
+        expected = attrs.get(attr.name, Literal(attr.default))
         if isinstance(expected, Literal):
-            asked.append((attr.name, expected.value))
-    return tuple(asked)
+            literals.append((attr.name, expected.value))
+    return tuple(literals)
 
 
 def _renamed(term: Apply, names: dict[str, str]) -> Apply:

@@ -39,7 +39,7 @@ class Candidate:
 
 
 class _Piece(NamedTuple):
-    """One node that a rule's targets ask for: symbol, operands (variables first, then pieces), type."""
+    """One node of a rule's targets: symbol, operands (variables first, then pieces), type."""
 
     symbol: int
     children: tuple[int, ...]
@@ -93,7 +93,7 @@ class Rewriter:
         return self._templates[key]
 
     def _instantiate(self, state: State, match: Match) -> _Template | None:
-        """Return what the rule says here; None where it does not apply, or to another type."""
+        """Return what the rule builds here; None where it does not apply, or to another type."""
         universe = self._universe
         kinds = [universe.types[universe.type_of[value]] for value in match.bound]
         symbols = [universe.symbols[state.entries[value][0]] for value in match.nodes]
@@ -122,20 +122,20 @@ class Rewriter:
         of_root = dict(zip(template.roots, match.roots, strict=True))
         values = list(bound)
         changed: dict[int, Entry] = {}
-        there: set[int] = set()  # pieces that the graph computes already
+        existing: set[int] = set()  # pieces that the graph computes already
         for index, piece in enumerate(template.pieces, start=len(bound)):
             entry = (piece.symbol, *[values[child] for child in piece.children])
             value = of_root.get(index)
             if value is None:
                 value = universe.value(entry, piece.type)
                 if value in entries:
-                    there.add(index)
+                    existing.add(index)
                 else:
                     changed[value] = entry
             elif entries[value] != entry:
                 changed[value] = entry
             values.append(value)
-        if _depends_on_itself(state, match, template, values, there):
+        if _depends_on_itself(state, match, template, values, existing):
             return None
         outputs = state.outputs
         for target, root in enumerate(template.roots):
@@ -152,7 +152,7 @@ def _needs(instance: Instance, n_variables: int) -> tuple[frozenset[int], ...]:
 
 
 def _depends_on_itself(
-    state: State, match: Match, template: _Template, values: list[int], there: set[int]
+    state: State, match: Match, template: _Template, values: list[int], existing: set[int]
 ) -> bool:
     """Whether the new entries of a match's roots would depend on one another in a cycle.
 
@@ -161,10 +161,10 @@ def _depends_on_itself(
     """
     n_variables = len(match.bound)
     reaches = []
-    for needs in template.needs:
+    for dependencies in template.needs:
         below = 0
-        for index in needs:
-            if index < n_variables or index in there:
+        for index in dependencies:
+            if index < n_variables or index in existing:
                 below |= state.below[values[index]]
         reaches.append(below)
     bits = [state.bit[root] for root in match.roots]

@@ -26,7 +26,7 @@ class Moment:
 
     Attributes:
         rewritten: graphs taken out of the queue and rewritten.
-        cpu_s: CPU seconds since the search began.
+        cpu_s: CPU seconds since the search started.
         best_us: the cheapest graph taken out by then.
     """
 
@@ -42,7 +42,7 @@ class Outcome:
     Attributes:
         graph: the cheapest.
         cost_us: what it costs, ``best_us`` of the last moment.
-        moments: the first, each at which something cheaper was found, those that were asked for, and
+        moments: the first, each at which something cheaper was found, those that were requested, and
             the last.
         queued: graphs that were put into the queue, the original included.
         stop_reason: ``budget`` (n graphs were rewritten), ``exhausted`` (none was left) or ``time``.
@@ -63,8 +63,12 @@ class Outcome:
         exact = [moment for moment in self.moments if moment.rewritten == rewritten]
         if exact:
             return exact[-1]
-        last = self.moments[-1]
-        return last if self.stop_reason == "exhausted" and last.rewritten < rewritten else None
+        last_moment = self.moments[-1]
+        return (
+            last_moment
+            if self.stop_reason == "exhausted" and last_moment.rewritten < rewritten
+            else None
+        )
 
     def found_at(self, rewritten: int | None = None) -> Moment:
         """Return the moment at which the best was found, of all or of a shorter search."""
@@ -111,13 +115,13 @@ class _Search:
         self._deadline_s = None if time_limit_s is None else self._began_s + time_limit_s
         self._alpha, self._budget = alpha, budget
         self._loaded = Loaded(graph, cost)
-        first = self._loaded.state
-        self._matcher = Matcher(first.universe)
-        self._rewriters = [Rewriter(first.universe, self._matcher, rule) for rule in rules]
-        self._most_operators = _GROWTH * first.operators
-        self._best = first
-        self._queue: list[tuple[int, int, Candidate | State]] = [(first.cost_ps, 0, first)]
-        self._seen = {first.mark}
+        initial = self._loaded.state
+        self._matcher = Matcher(initial.universe)
+        self._rewriters = [Rewriter(initial.universe, self._matcher, rule) for rule in rules]
+        self._most_operators = _GROWTH * initial.operators
+        self._best = initial
+        self._queue: list[tuple[int, int, Candidate | State]] = [(initial.cost_ps, 0, initial)]
+        self._visited = {initial.mark}
         self._moments: list[Moment] = []
 
     def run(self, moments_at: frozenset[int]) -> Outcome:
@@ -142,7 +146,7 @@ class _Search:
             self._loaded.graph(self._best),
             self._best.cost_ps / PS_PER_US,
             tuple(self._moments),
-            len(self._seen),
+            len(self._visited),
             reason,
         )
 
@@ -161,10 +165,10 @@ class _Search:
                 if (
                     candidate.cost_ps < limit_ps
                     and candidate.operators < self._most_operators
-                    and candidate.mark not in self._seen
+                    and candidate.mark not in self._visited
                 ):
-                    self._seen.add(candidate.mark)
-                    heapq.heappush(self._queue, (candidate.cost_ps, len(self._seen), candidate))
+                    self._visited.add(candidate.mark)
+                    heapq.heappush(self._queue, (candidate.cost_ps, len(self._visited), candidate))
         return True
 
     def _note(self, rewritten: int) -> None:

@@ -1,7 +1,7 @@
 """What all graphs of one search share: symbols, types, values and costs, as small integers.
 
 A *value* is one tensor of the computation, e.g. the product of these two tensors, however it is
-computed; a graph says for each of its values by which *entry* it is computed: a symbol (operator and
+computed; a graph maps each of its values to the *entry* that computes it: a symbol (operator and
 attributes) and the values that it is applied to. A rule changes the entries of the values that its
 sources compute, and adds values in between; so graphs that differ in one place differ in few entries.
 """
@@ -94,9 +94,9 @@ class Universe:
         return cost_ps
 
     def mark(self, value: int, entry: Entry) -> int:
-        """Return 128 random bits that stand for a value being computed by an entry.
+        """Return 128 random bits that represent a value being computed by an entry.
 
-        The exclusive or over a graph's values stands for the graph.
+        The exclusive or over a graph's values represents the graph.
         """
         mark = self._marks.get((value, entry))
         if mark is None:

@@ -23,9 +23,9 @@ def load_inputs(graph: Graph, files: Mapping[str, Path]) -> dict[str, Array]:
 
 def _load(graph: Graph, name: str, path: Path) -> Array:
     if name not in graph.inputs:
-        known = ", ".join(graph.inputs) or "none"
+        names = ", ".join(graph.inputs) or "none"
         hint = nearest(name, graph.inputs)
-        raise UsageError(f"the model has no input {name!r}, its inputs are {known}{hint}")
+        raise UsageError(f"the model has no input {name!r}, its inputs are {names}{hint}")
     kind = graph.inputs[name]
     try:
         array = np.load(path, allow_pickle=False)
@@ -37,6 +37,6 @@ def _load(graph: Graph, name: str, path: Path) -> Array:
         raise InputError(f"{path}: an archive of arrays, expected a .npy file of one")
     is_number = kind.dtype in DTYPE_BYTES  # strings come in many widths
     if array.shape != kind.shape or (is_number and array.dtype != numpy_dtype(kind.dtype)):
-        found = f"{array.dtype}[{','.join(map(str, array.shape))}]"
-        raise InputError(f"{path}: holds {found}, the input {name!r} is {kind}")
+        actual = f"{array.dtype}[{','.join(map(str, array.shape))}]"
+        raise InputError(f"{path}: holds {actual}, the input {name!r} is {kind}")
     return array
