@@ -63,7 +63,7 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Optimize the model, or resume a run that was killed, and print the result."""
     os.environ.setdefault(_BLAS_THREADS, str(_threads(args)))  # NumPy is not loaded yet
-    result = _optimized(args) if args.resume is None else resumed(args, _progress(args))
+    result = _optimize(args) if args.resume is None else resumed(args, _progress(args))
     _print(result, args)
     return 0
 
@@ -72,7 +72,7 @@ def _threads(args: argparse.Namespace) -> int:
     return max(int(getattr(args, "threads", ProcessOptions().threads)), 1)
 
 
-def _optimized(args: argparse.Namespace) -> Result:
+def _optimize(args: argparse.Namespace) -> Result:
     if args.model is None:
         raise UsageError("expected MODEL, or --resume DB (see relational-tensat run --help)")
     options = _options(args)

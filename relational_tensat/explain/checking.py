@@ -30,7 +30,7 @@ class Checker:
         """Check that a step is one application of its rule, and that its graphs are of sound types.
 
         Raises:
-            VerificationError: it is not; says why.
+            VerificationError: it is not; gives the reason.
         """
         sources, targets = self._sides(step)
         self._check_types()
@@ -66,10 +66,10 @@ class Checker:
         names = dict(zip(tensor_vars(rule), step.operands, strict=True))
         signatures = iter(step.law.signatures)
         sources = [self._source(source, names, signatures) for source in rule.sources]
-        stored = [self._signatures[signature_id] for signature_id in step.law.signatures]
+        node_signatures = [self._signatures[signature_id] for signature_id in step.law.signatures]
         instance = instantiate(
             rule,
-            [(s.symbol.op, dict(s.symbol.attrs)) for s in stored],
+            [(s.symbol.op, dict(s.symbol.attrs)) for s in node_signatures],
             tuple(self._type(term) for term in step.operands),
             tuple(self._type(source) for source in sources),
         )

@@ -131,7 +131,7 @@ def explain(connection: duckdb.DuckDBPyConnection, most_steps: int = MOST_STEPS)
 
 
 def _read_meta(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """Return what a run's database says of itself; it is one of this version.
+    """Return what a run's database records of itself; it is one of this version.
 
     Raises:
         InputError: it is not.
@@ -277,8 +277,8 @@ class _Explainer:
         for signature, operands in side.nodes:
             values.append(self._terms.id_of(signature, [values[operand] for operand in operands]))
         roots = [side.roots[replaced.output] for replaced in rewrite.replaced]
-        needed = {value for root in roots for value in (root, *side.below(root))}
-        terms = dict.fromkeys(values[v] for v in sorted(needed) if v >= side.variables)
+        values_below = {value for root in roots for value in (root, *side.below(root))}
+        terms = dict.fromkeys(values[v] for v in sorted(values_below) if v >= side.variables)
         ops = [self._stored.signatures[self._terms[term].signature].symbol.op for term in terms]
         return tuple(op for op in ops if op != "part")
 

@@ -82,10 +82,10 @@ class Laws:
             types.update(zip(operands, self._signatures[signature].operands, strict=True))
         names = tensor_vars(rule)
         base = len(names)
-        stored = [self._signatures[signature] for signature in signatures]
+        known_signatures = [self._signatures[signature] for signature in signatures]
         instance = instantiate(
             rule,
-            [(s.symbol.op, dict(s.symbol.attrs)) for s in stored],
+            [(s.symbol.op, dict(s.symbol.attrs)) for s in known_signatures],
             tuple(types[variable] for variable in range(base)),
             tuple(self._signatures[source.nodes[r - base][0]].type for r in source.roots),
         )

@@ -198,14 +198,14 @@ class ProofGraph:
         for name, enode in zip(targets, target, strict=False):  # padded to the longest target
             self._first_enodes.setdefault(name, enode)
         far, base = self._far, law.variables
-        needed, new = (
+        sources_below, targets_below = (
             [enodes[value - base] for value in side.below(side.roots[output])]
             for side, enodes in ((law.source, source), (law.target, target))
         )
-        forward = 1 + sum(far.get(enode, 0) for enode in needed)
-        for enode in new:
+        forward = 1 + sum(far.get(enode, 0) for enode in sources_below)
+        for enode in targets_below:
             far.setdefault(enode, 0)
-        backward = 1 + sum(far[enode] for enode in new)
+        backward = 1 + sum(far[enode] for enode in targets_below)
         start, root = source[law.source.roots[output] - base], law.target.roots[output]
         end = target[root - base] if root >= base else self._first_enodes[operands[root]]
         far.setdefault(end, far.get(start, 0) + forward)

@@ -232,8 +232,8 @@ class Replay:
             places.setdefault(side.roots[output], []).append(node)
         values = {variable: match.bound[variable].now() for variable in range(side.variables)}
         terms = {variable: self._term_of[node] for variable, node in values.items()}
-        needed = {value for root in places for value in (root, *side.below(root))}
-        new_values = sorted(value for value in needed if value >= side.variables)
+        values_below = {value for root in places for value in (root, *side.below(root))}
+        new_values = sorted(value for value in values_below if value >= side.variables)
         for value in new_values:
             signature, operands = side.nodes[value - side.variables]
             terms[value] = self._terms.id_of(signature, [terms[operand] for operand in operands])

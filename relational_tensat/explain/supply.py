@@ -40,9 +40,9 @@ class Supply:
             for output, root in enumerate(side.roots):
                 if output in match.places or root < match.law.variables:
                     continue
-                fitting = (match.fits(node, output, built=built) for node in nodes)
+                bindings = (match.fits(node, output, built=built) for node in nodes)
                 match.bound.update(
-                    next((binding for binding in fitting if binding is not None), {})
+                    next((binding for binding in bindings if binding is not None), {})
                 )
         by_class = {self._graph.owner(node.enode): node for node in nodes}
         by_class.update({self._graph.owner(node.enode): node for node in nodes if node.final})

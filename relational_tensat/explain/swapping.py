@@ -59,8 +59,8 @@ class Swaps:
         is_complete: dict[int, bool] = {}  # whether a class is done; False while it is below itself
         stack = [(owner, False) for owner in self._outputs]
         while stack:
-            owner, leaving = stack.pop()
-            if leaving:
+            owner, is_exit = stack.pop()
+            if is_exit:
                 is_complete[owner] = True
                 continue
             if owner in is_complete:

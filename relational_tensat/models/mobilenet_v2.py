@@ -19,17 +19,17 @@ class Block:
     residual: bool = False
 
 
-def _repeated(inner: int, channels: int, count: int) -> tuple[Block, ...]:
+def _repeat(inner: int, channels: int, count: int) -> tuple[Block, ...]:
     return (Block(inner, channels, residual=True),) * count
 
 
 BLOCKS = (
     Block(32, 16),
-    Block(96, 24, stride=2), *_repeated(144, 24, 1),
-    Block(144, 32, stride=2), *_repeated(192, 32, 2),
-    Block(192, 64), *_repeated(384, 64, 3),
-    Block(384, 96, stride=2), *_repeated(576, 96, 2),
-    Block(576, 160, stride=2), *_repeated(960, 160, 2),
+    Block(96, 24, stride=2), *_repeat(144, 24, 1),
+    Block(144, 32, stride=2), *_repeat(192, 32, 2),
+    Block(192, 64), *_repeat(384, 64, 3),
+    Block(384, 96, stride=2), *_repeat(576, 96, 2),
+    Block(576, 160, stride=2), *_repeat(960, 160, 2),
     Block(960, 320),
 )  # fmt: skip
 CLASSES = 1000

@@ -92,8 +92,8 @@ def _check_files(
         outcome = compare(
             "the two files",
             files.original,
-            files.before or _saved(files.original, folder, "original"),
-            _saved(files.folded, folder, "optimized"),
+            files.before or _save(files.original, folder, "original"),
+            _save(files.folded, folder, "optimized"),
         )
     proven = any(check.proves_something for check in outcome.outputs)
     if outcome.failure() or proven or not outcome.runs:
@@ -108,7 +108,7 @@ def _check_files(
     )
 
 
-def _saved(graph: Graph, folder: Path, name: str) -> Path:
+def _save(graph: Graph, folder: Path, name: str) -> Path:
     path = folder / f"{name}.onnx"
     save_model(graph, path)
     return path

@@ -29,7 +29,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Progress that nobody watches."""
+    """Progress that is not shown."""
 
     def phase(self, name: str) -> None:
         """Ignore it."""

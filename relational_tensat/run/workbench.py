@@ -141,8 +141,8 @@ class EGraph:
         """
         stored = read_run(Path(db))
         options = stored.options()
-        model_found = stored.find_model(model, lambda path: load_model(path, options.model.dims))
-        return cls(stored.open(share_equal_weights(model_found.graph), options))
+        found_model = stored.find_model(model, lambda path: load_model(path, options.model.dims))
+        return cls(stored.open(share_equal_weights(found_model.graph), options))
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -189,7 +189,7 @@ class EGraph:
         """Run a statement; ``$name`` in it is a parameter. Tables: docs/schema.md.
 
         Raises:
-            InputError: the database refuses it; says why.
+            InputError: the database rejects it; gives the reason.
         """
         try:
             cursor = self.connection.execute(query, parameters or None)

@@ -1,6 +1,6 @@
 """Whether the optimized graph computes what the original computes.
 
-The names below are imported when they are first used: whoever only reads options needs none of it.
+The names below are imported when they are first used: code that only reads options needs none of it.
 """
 
 from __future__ import annotations

@@ -167,8 +167,8 @@ class Comparison:
             scope = "for all inputs drawn" if self.runs > 1 and self._varies else "at all elements"
             return False, f"the same {scope}: proves nothing"
         if index in self._excused:
-            moved = f"moved by {self._excused[index]:.1e} by rounding alone"
-            return False, f"{moved}: proves nothing"
+            cause = f"moved by {self._excused[index]:.1e} by rounding alone"
+            return False, f"{cause}: proves nothing"
         if share:
             return True, f"NaN or infinite at {share:.2%} of the original's elements already"
         return True, ""

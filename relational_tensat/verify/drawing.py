@@ -43,7 +43,7 @@ def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
             )
         rng = _generator("input", name, seed)
         elements = _draw(rng, kind, list(uses.of(name)), graph, 1.0)
-        result[name] = _repeated(elements, kind.shape, elements.dtype)
+        result[name] = _repeat(elements, kind.shape, elements.dtype)
     return result
 
 
@@ -93,10 +93,10 @@ class SeededWeights(Mapping[str, Array]):
         rng = _generator("weight", name, self._seed)
         elements = _draw(rng, weight.type, uses, self._graph, self._scales[name])
         if not weight.type.is_float:
-            return _repeated(elements, weight.type.shape, elements.dtype)
+            return _repeat(elements, weight.type.shape, elements.dtype)
         if factor != 1.0:
             elements = elements * elements.dtype.type(factor)
-        return _repeated(elements, weight.type.shape, np.dtype(dtype or elements.dtype))
+        return _repeat(elements, weight.type.shape, np.dtype(dtype or elements.dtype))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._graph.weights)
@@ -158,7 +158,7 @@ def _draw(
     return _representable(elements, kind.dtype)
 
 
-def _repeated(elements: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def _repeat(elements: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return a tensor of these elements, repeated; in one pass, as it may be large."""
     result = np.empty(shape, dtype)
     flat = result.reshape(-1)

@@ -65,7 +65,7 @@ def verify(
 
     Returns:
         What was compared and the errors found; no runs and a warning where the original cannot be
-        computed here. For opaque operators that nobody can compute, random functions of their
+        computed here. For opaque operators that cannot be computed, random functions of their
         inputs take their place.
 
     Raises:
@@ -224,12 +224,12 @@ class _Verifier:
         while True:
             inputs = draw_inputs(self.original, seed, self.step, self.inputs)
             weights = data_by_name if trial.has_own_weights else self._random_weights()
-            results = self._computed(together, inputs, weights)
+            results = self._results(together, inputs, weights)
             if self.step == LAST_STEP or not self.varies or not _overflows(results[0]):
                 return inputs, weights, results
             self.step += 1
 
-    def _computed(
+    def _results(
         self, together: Together, inputs: Mapping[str, Array], weights: Weights
     ) -> list[list[Array]]:
         try:
@@ -254,7 +254,7 @@ class _Verifier:
             )
 
     def _warn_of_unproven(self) -> None:
-        """Say which outputs no comparison could have found wrong."""
+        """Report which outputs no comparison could have found wrong."""
         proven = {check.output for check in self.results if check.proves_something}
         for check in self.results:
             if check.output not in proven:
@@ -262,7 +262,7 @@ class _Verifier:
                 proven.add(check.output)
 
     def _warn_of_stand_ins(self) -> None:
-        """Say which operators nobody can compute, or draw numbers."""
+        """Report which operators cannot be computed here, or draw numbers."""
         if names := self.unknown.stand_ins:
             self.warnings.append(
                 "compared with random functions in place of operators that cannot be computed here: "

@@ -79,12 +79,12 @@ def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
         graph, {name for name, weight in graph.weights.items() if weight.data is not None}
     )
     data = {name: w.data for name, w in graph.weights.items() if w.data is not None}
-    needed = _needed(nodes, names)
+    node_order = _needed(nodes, names)
     machine = memory_bytes()
-    if machine is not None and peak_bytes(graph, needed, names) > machine:
+    if machine is not None and peak_bytes(graph, node_order, names) > machine:
         return {}
     with np.errstate(all="ignore"):  # a type has infinities for what it cannot hold
-        values = _Run(graph, {}, data, rounds=True).run(needed, names)
+        values = _Run(graph, {}, data, rounds=True).run(node_order, names)
     return {name: _as_declared(value, graph.types[name]) for name, value in values.items()}
 
 

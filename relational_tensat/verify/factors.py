@@ -101,11 +101,11 @@ class _Parts:
         factor, last_factor, *addends = product.inputs
         result = self._type(reader.outputs[0])
         if addends:
-            shifted = self._fresh(f"{left} · {addends[0]}")
+            sum_name = self._fresh(f"{left} · {addends[0]}")
             self._add(
-                Node("matmul", (left, addends[0], *bias), (shifted,), {"act": "none"}), result
+                Node("matmul", (left, addends[0], *bias), (sum_name,), {"act": "none"}), result
             )
-            bias = (shifted,)
+            bias = (sum_name,)
         key = left, factor
         if key not in self._products:
             self._products[key] = self._fresh(f"{left} · {factor}")

@@ -56,13 +56,13 @@ class _Pass:
 
     def _product(self, node: Node, terms: int) -> float:
         """Return the size of a sum of so many products, deciding the scale of a weight in it."""
-        undecided = [name for name in node.inputs[:2] if self._is_undecided(name)]
-        if len(undecided) == 1:
-            (partner,) = (k for k in (0, 1) if node.inputs[k] != undecided[0])
-            self.scales[self.source[undecided[0]]] = 1.0 / (
+        open_names = [name for name in node.inputs[:2] if self._is_undecided(name)]
+        if len(open_names) == 1:
+            (partner,) = (k for k in (0, 1) if node.inputs[k] != open_names[0])
+            self.scales[self.source[open_names[0]]] = 1.0 / (
                 self._operand(node, partner) * math.sqrt(terms)
             )
-        for name in undecided:  # of two weights that are multiplied, both the same
+        for name in open_names:  # of two weights that are multiplied, both the same
             self.scales.setdefault(self.source[name], terms**-0.25)
         a, b = self._operand(node, 0), self._operand(node, 1)
         # A weight is independent of what it multiplies; activations may all point the same way.

@@ -19,7 +19,7 @@ def check_memory(graph: Graph) -> None:
     """Check that the machine has the memory to evaluate a graph.
 
     Raises:
-        InputError: it has not; says how much is needed at the least.
+        InputError: it has not; gives the least that is needed.
     """
     inputs = sum(map(_bytes, graph.inputs.values()))
     needed = inputs + peak_bytes(graph)
@@ -63,7 +63,7 @@ def peak_bytes(
 
 
 def memory_bytes() -> int | None:
-    """Return the memory of the machine; None where the system does not say."""
+    """Return the memory of the machine; None where the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

@@ -1,7 +1,7 @@
 """How far rounding alone moves a graph's outputs: what no comparison of rounded values can beat.
 
 Networks whose weights are all alike give huge logits, whose last digits decide a softmax. There two
-correct files differ visibly in float32, and comparing them says nothing about either.
+correct files differ visibly in float32, and comparing them proves nothing about either.
 """
 
 from __future__ import annotations
@@ -57,17 +57,15 @@ def _sensitivity(
 
     def value(name: str, kind: TensorType) -> Array:
         array = weights[name] if isinstance(weights, Mapping) else weights(name, kind)
-        return _perturbed(array, kind, rng)
+        return _perturb(array, kind, rng)
 
-    moved_inputs = {
-        name: _perturbed(inputs[name], kind, rng) for name, kind in graph.inputs.items()
-    }
+    moved_inputs = {name: _perturb(inputs[name], kind, rng) for name, kind in graph.inputs.items()}
     exact = compute_outputs(graph, inputs, weights, unknown)
     moved = compute_outputs(graph, moved_inputs, value, unknown)
     return [relative_error(a, b) for a, b in zip(exact, moved, strict=True)]
 
 
-def _perturbed(array: Any, kind: TensorType, rng: np.random.Generator) -> Array:
+def _perturb(array: Any, kind: TensorType, rng: np.random.Generator) -> Array:
     """Return an array with each row and each column off by one rounding error, up or down."""
     if not kind.is_float:
         return np.asarray(array)

@@ -52,13 +52,13 @@ def _result(
         )
     total /= np.sqrt(len(operands) + 1)
     if not is_tensor:
-        return _bent(total)
+        return _nonlinear(total)
     if kind.is_float:
-        return _bent(total).reshape(kind.shape)
+        return _nonlinear(total).reshape(kind.shape)
     return (total > 0).astype(numpy_dtype(kind.dtype)).reshape(kind.shape)
 
 
-def _bent(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def _nonlinear(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return a function of numbers that is neither linear nor flat anywhere."""
     return numbers + 0.5 * np.sin(numbers)
 
@@ -75,9 +75,9 @@ def _spread(numbers: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     if numbers.size <= size or size == 0:
         return np.resize(numbers, size)
     rows = -(-numbers.size // size)
-    padded = np.zeros(rows * size)
-    padded[: numbers.size] = numbers
-    spread: NDArray[np.float64] = padded.reshape(rows, size).sum(axis=0) / np.sqrt(rows)
+    matrix_values = np.zeros(rows * size)
+    matrix_values[: numbers.size] = numbers
+    spread: NDArray[np.float64] = matrix_values.reshape(rows, size).sum(axis=0) / np.sqrt(rows)
     return spread
 
 
@@ -88,8 +88,8 @@ def _numbers(value: Any) -> NDArray[np.float64]:
     array = np.asarray(value)
     if array.dtype.kind in "biuf":
         return array.astype(np.float64).reshape(-1)
-    return np.array([_hashed(str(item)) for item in array.flat])
+    return np.array([_hash(str(item)) for item in array.flat])
 
 
-def _hashed(text: str) -> float:
+def _hash(text: str) -> float:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") / 2.0**31 - 1.0

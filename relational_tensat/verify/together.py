@@ -76,7 +76,7 @@ def put_together(original: Graph, optimized: Graph, folded: Graph | None = None)
     if taken_apart:  # (a·u)·v of a·(u·v) may be what the original computes
         merger = _Merger(original, applied.weights)
         graph = merger.graph(merger.add(applied, {name: name for name in applied.weights}))
-    graph = replace(graph, nodes=tuple(_interleaved(graph.nodes, len(original.nodes))))
+    graph = replace(graph, nodes=tuple(_interleave(graph.nodes, len(original.nodes))))
     return Together(graph, tuple(len(part.output_types()) for part in graphs), taken_apart)
 
 
@@ -168,7 +168,7 @@ def _key(node: Node, operands: tuple[str, ...]) -> _Key:
     return node.op, operands, repr(sorted(node.attrs.items()))
 
 
-def _interleaved(nodes: Sequence[Node], of_first: int) -> list[Node]:
+def _interleave(nodes: Sequence[Node], of_first: int) -> list[Node]:
     """Return nodes in an order in which few values and weights are waiting at a time.
 
     The first graph's nodes keep their order. A node of a later graph comes as soon as the first graph

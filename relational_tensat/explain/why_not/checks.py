@@ -1,4 +1,4 @@
-"""Full matches judged: which check of a rule rejected how many, and for what values."""
+"""Full matches checked: which check of a rule rejected how many, and for what values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Judgement:
 def judge(
     stored: StoredEGraph, rule: Rule, configurations: Mapping[tuple[int, ...], int]
 ) -> Judgement:
-    """Judge configurations of signatures.
+    """Check configurations of signatures.
 
     Args:
         configurations: how many matches each has.
@@ -60,7 +60,7 @@ def judge(
 
 
 class _Configurations:
-    """Turns signatures into what a rule is judged on."""
+    """Turns signatures into what a rule is checked on."""
 
     def __init__(self, stored: StoredEGraph, rule: Rule) -> None:
         self._stored = stored
@@ -70,7 +70,7 @@ class _Configurations:
         self._roots = [sum(sizes[:index]) for index in range(len(sizes))]
 
     def __call__(self, configuration: tuple[int, ...]) -> Instance | Refusal:
-        """Judge one configuration."""
+        """Check one configuration."""
         signatures = [self._stored.signatures[index] for index in configuration]
         symbols: list[tuple[str, Attrs]] = [(s.symbol.op, dict(s.symbol.attrs)) for s in signatures]
         types: list[ValueType] = [signatures[n].operands[at] for n, at in self._sites]

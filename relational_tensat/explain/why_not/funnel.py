@@ -28,8 +28,8 @@ class Trace:
     Attributes:
         at: which source was looked for at the tensor in question, from 1; 0 where none was named.
         steps: in order, up to the first that left nothing.
-        matches: of all sources, before any was judged.
-        is_cut: whether only a part of them was judged, as many as exploration looks at.
+        matches: of all sources, before any was checked.
+        is_cut: whether only a part of them was checked, as many as exploration looks at.
         outcomes: of the matches that passed every check, best first.
     """
 
@@ -60,7 +60,7 @@ class WhyNot:
     """All that is known of a rule in a finished run.
 
     Attributes:
-        in_run: whether the run had just this rule; if not, it is judged on what the run left.
+        in_run: whether the run had just this rule; if not, it is checked on what the run left.
         tensor: where it was looked for; "" for everywhere.
         work: what the run did with it, by iteration.
         traces: the search; one per source that may stand at ``tensor``.
@@ -95,7 +95,7 @@ def why_not(
     tensor: str = "",
     rules: Sequence[Rule] | None = None,
 ) -> list[WhyNot]:
-    """Say how far a rule got in a finished run.
+    """Report how far a rule got in a finished run.
 
     Args:
         connection: to the database of the run.
@@ -114,10 +114,10 @@ def why_not(
     at = stored.class_of(tensor) if tensor else 0
     run_rules = _run_rules(stored)
     known_rules = list(run_rules.values()) if rules is None else list(rules)
-    candidates = _meant(name, known_rules)
+    candidates = _rules_of_name(name, known_rules)
     if not candidates and rules is None:
         known_rules += load_rules()
-        candidates = _meant(name, known_rules)
+        candidates = _rules_of_name(name, known_rules)
     if not candidates:
         raise UsageError(
             f"unknown rule {name!r}{nearest(name, [rule.name for rule in known_rules])}"
@@ -125,7 +125,7 @@ def why_not(
     return [_explain(stored, rule, tensor, at, run_rules.get(rule.name)) for rule in candidates]
 
 
-def _meant(name: str, rules: Sequence[Rule]) -> list[Rule]:
+def _rules_of_name(name: str, rules: Sequence[Rule]) -> list[Rule]:
     return [rule for rule in rules if name in (rule.name, rule.name.partition("[")[0])]
 
 

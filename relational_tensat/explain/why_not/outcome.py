@@ -104,7 +104,7 @@ class Outcomes:
         made_by: str,
         iteration: int,
     ) -> Outcome:
-        """Say whether extraction took what the rule built; it is in the classes of the sources."""
+        """Return whether extraction took what the rule built; it is in the classes of the sources."""
         choices = [self._swaps.chosen.get(root) for root in match.roots]
         chosen_nodes = [node for node in choices if node is not None]
         if len(chosen_nodes) < len(choices):

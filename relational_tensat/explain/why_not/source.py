@@ -192,7 +192,7 @@ class SourceSearch:
         return int(self._run(f"-- why not: rows after step {steps}\n{query}", steps)[0][0])
 
     def _instead(self, steps: int) -> tuple[str, ...]:
-        """Say what there is where the last step found nothing that it accepts."""
+        """Return what there is where the last step found nothing that it accepts."""
         n_filtered = self._count(steps, filtered=True)
         lines = (
             [f"{n_filtered} rows with e-nodes that are filtered as parts of cycles"]
@@ -232,8 +232,8 @@ class SourceSearch:
         if symbol.arity != node.arity:
             return f"{symbol.op} of {symbol.arity} operands"
         attrs = dict(symbol.attrs)
-        differing = [name for name, value in node.literals if attrs[name] != value]
-        values = " ".join(f"{name}={constant_text(attrs[name])}" for name in differing)
+        attr_names = [name for name, value in node.literals if attrs[name] != value]
+        values = " ".join(f"{name}={constant_text(attrs[name])}" for name in attr_names)
         return f"{symbol.op} with {values}"
 
     def _other_leaves(self, steps: int) -> Counter[str]:

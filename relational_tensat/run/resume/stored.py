@@ -83,9 +83,9 @@ class StoredRun:
             UsageError: they are given and the run's were not, or the other way round.
         """
         if own != self.record.own_costs:
-            was, needed = ("a", "with") if self.record.own_costs else ("no", "without")
+            was, preposition = ("a", "with") if self.record.own_costs else ("no", "without")
             raise UsageError(
-                f"{self.path}: the run had {was} cost model of its own, expected resume {needed} one"
+                f"{self.path}: the run had {was} cost model of its own, expected resume {preposition} one"
             )
 
     def check_rules(self, rules: Sequence[Rule]) -> None:

@@ -28,17 +28,17 @@ def verify(state: RunState) -> RunState:
         except VerificationError as error:
             if state.options.verification.strict or state.is_unchanged:
                 raise
-            state = _recorded(search_again(state, str(error)))
+            state = _record(search_again(state, str(error)))
             continue
         if checked_state.verification.runs or state.is_unchanged:
-            return _ended(checked_state)
+            return _close(checked_state)
         reasons = "; ".join(checked_state.verification.warnings)
         reason = f"nothing could be compared: {reasons}: the original is kept"
         state = replace(
             state, chosen=state.original, rejections=(*state.rejections, Rejection(reason))
         )
-        state = _recorded(state.noting(reason))
-    return _ended(replace(state, folded=state.graph, verification=UNCHANGED))
+        state = _record(state.noting(reason))
+    return _close(replace(state, folded=state.graph, verification=UNCHANGED))
 
 
 def compare(state: RunState) -> RunState:
@@ -73,14 +73,14 @@ def keep_original(state: RunState, reason: str) -> RunState:
     return state
 
 
-def _recorded(state: RunState) -> RunState:
+def _record(state: RunState) -> RunState:
     """Write into the database why the original is returned, if it is."""
     if state.is_unchanged:
         state.egraph.database.run("run/set_kept_original", why=state.rejections[-1].why)
     return state
 
 
-def _ended(state: RunState) -> RunState:
+def _close(state: RunState) -> RunState:
     """Close the database: no other graph will be looked for."""
     state.resources.close()
     return state

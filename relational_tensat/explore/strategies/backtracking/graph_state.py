@@ -46,7 +46,7 @@ class State:
         self.cost_ps = 0
         self.operators = 0
         self.mark = 0
-        for value in _reached(entries, self.outputs):
+        for value in _reachable(entries, self.outputs):
             self._add(value, entries[value])
         for output in self.outputs:
             self.users[output].append(self.OUTPUT)
@@ -80,7 +80,7 @@ def counts_as_operator(op: str, children: Sequence[int]) -> bool:
     return bool(children) and op not in _UNCOUNTED
 
 
-def _reached(entries: Mapping[int, Entry], outputs: Sequence[int]) -> list[int]:
+def _reachable(entries: Mapping[int, Entry], outputs: Sequence[int]) -> list[int]:
     """Return the values that the outputs depend on, operands first."""
     order: list[int] = []
     visited: set[int] = set()

@@ -142,7 +142,7 @@ class Matcher:
         """Return, per source, the id of its pattern: the same for all that are alike."""
         pattern_ids = []
         for source in rule.sources:
-            alike = _renamed(source, {})
+            alike = _rename(source, {})
             if alike not in self._pattern_ids:
                 self._pattern_ids[alike] = len(self._patterns)
                 self._patterns.append(Pattern(self._universe, alike))
@@ -200,7 +200,7 @@ class RuleMatcher:
                 if separate:
                     nodes = first.nodes + second.nodes
                 else:
-                    joined = self._joined(first, second)
+                    joined = self._join(first, second)
                     if joined is None:
                         continue
                     nodes = joined
@@ -208,7 +208,7 @@ class RuleMatcher:
                     bound = first.bound + tuple(second.bound[j] for j in self._extra)
                     yield Match((first.nodes[0], second.nodes[0]), nodes, bound)
 
-    def _joined(self, first: SourceMatch, second: SourceMatch) -> tuple[int, ...] | None:
+    def _join(self, first: SourceMatch, second: SourceMatch) -> tuple[int, ...] | None:
         """Return the nodes of a pair with equal sub-terms; None where they are not the same."""
         values: dict[int, int] = {}
         for places, match in zip(self._places, (first, second), strict=True):
@@ -247,12 +247,12 @@ def _literals(term: Apply) -> AttrItems:
     return tuple(literals)
 
 
-def _renamed(term: Apply, names: dict[str, str]) -> Apply:
+def _rename(term: Apply, names: dict[str, str]) -> Apply:
     """Return a term with its tensor variables numbered by first occurrence."""
     children: list[Term] = []
     for child in term.children:
         if isinstance(child, Var):
             children.append(Var(names.setdefault(child.name, f"v{len(names)}")))
         else:
-            children.append(_renamed(child, names))
+            children.append(_rename(child, names))
     return Apply(term.op, tuple(children), term.attrs)

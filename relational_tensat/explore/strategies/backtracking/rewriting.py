@@ -78,7 +78,7 @@ class Rewriter:
             template = self._template(state, match)
             if template is None or self._is_used_elsewhere(state, match):
                 continue
-            change = self._changed(state, match, template)
+            change = self._rewrite(state, match, template)
             if change is not None:
                 yield change
 
@@ -116,7 +116,7 @@ class Rewriter:
         nodes = match.nodes
         return any(user not in nodes for index in self._inner for user in state.users[nodes[index]])
 
-    def _changed(self, state: State, match: Match, template: _Template) -> Candidate | None:
+    def _rewrite(self, state: State, match: Match, template: _Template) -> Candidate | None:
         """Return the rewritten graph; None where it depends on itself, or is the same."""
         universe, entries, bound = self._universe, state.entries, match.bound
         of_root = dict(zip(template.roots, match.roots, strict=True))
