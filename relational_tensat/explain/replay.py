@@ -264,9 +264,9 @@ class Replay:
 
 def _own(node: Node, goal: int) -> Node:
     """Return the node that stands for one now, or a copy of it if it is fixed and must change again."""
-    current = node.now()
-    if current is not node and current.fixed and current.enode != goal:
-        node.became = current.copy()
+    latest = node.now()
+    if latest is not node and latest.fixed and latest.enode != goal:
+        node.became = latest.copy()
     return node.now()
 
 

@@ -40,9 +40,9 @@ def transformer_block(
     """Attention, its projection and an MLP of two products, each with its residual: [S, D]."""
     width = graph.shape(x)[1]
     with graph.scope("attention"):
-        attended = attention(graph, x, heads, transpose_key=transpose_key)
-        attended = linear(graph, attended, width, "output")
-        x = graph.op("add", x, attended)
+        attention_output = attention(graph, x, heads, transpose_key=transpose_key)
+        attention_output = linear(graph, attention_output, width, "output")
+        x = graph.op("add", x, attention_output)
     with graph.scope("mlp"):
         inner = linear(graph, x, mlp_width, "expand")
         if mlp_relu:

@@ -168,7 +168,7 @@ def _key(node: Node, operands: tuple[str, ...]) -> _Key:
     return node.op, operands, repr(sorted(node.attrs.items()))
 
 
-def _interleave(nodes: Sequence[Node], of_first: int) -> list[Node]:
+def _interleave(nodes: Sequence[Node], n_first: int) -> list[Node]:
     """Return nodes in an order in which few values and weights are waiting at a time.
 
     The first graph's nodes keep their order. A node of a later graph comes as soon as the first graph
@@ -176,12 +176,12 @@ def _interleave(nodes: Sequence[Node], of_first: int) -> list[Node]:
     first needs it.
 
     Args:
-        of_first: how many of the nodes, which are in topological order, are the first graph's.
+        n_first: how many of the nodes, which are in topological order, are the first graph's.
     """
     place: list[int] = []
     of_value: dict[str, int] = {}  # where it is computed, or first used
     for index, node in enumerate(nodes):
-        if index < of_first:
+        if index < n_first:
             at = index
             for name in node.inputs:
                 of_value.setdefault(name, at)
@@ -190,10 +190,10 @@ def _interleave(nodes: Sequence[Node], of_first: int) -> list[Node]:
         place.append(at)
         of_value |= dict.fromkeys(node.outputs, at)
     producer = {name: index for index, node in enumerate(nodes) for name in node.outputs}
-    late = [of_first if at < 0 else at for at in place]
-    for index in reversed(range(of_first, len(nodes))):
+    slots = [n_first if at < 0 else at for at in place]
+    for index in reversed(range(n_first, len(nodes))):
         for name in nodes[index].inputs:
             operand = producer.get(name)
             if operand is not None and place[operand] < 0:
-                late[operand] = min(late[operand], late[index])
-    return [nodes[index] for index in sorted(range(len(nodes)), key=late.__getitem__)]
+                slots[operand] = min(slots[operand], slots[index])
+    return [nodes[index] for index in sorted(range(len(nodes)), key=slots.__getitem__)]
