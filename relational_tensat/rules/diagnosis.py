@@ -18,6 +18,7 @@ from relational_tensat.rules.instance import (
     Types,
     attr_vars,
     compiled_rule,
+    holds_constant,
     source_nodes,
     tensor_vars,
     type_text,
@@ -32,7 +33,7 @@ Symbols = Sequence[tuple[str, Attrs]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that a rule asks of a configuration.
+    """One thing that a rule requires of a configuration.
 
     Attributes:
         stage: ``operator`` (the sources' operators and constants), ``attribute`` (a variable stands
@@ -45,7 +46,7 @@ class Check:
     asked: str
 
 
-#: What the matcher has already asked of every match.
+#: What the matcher has already checked of every match.
 OPERATORS = Check("operator", "operators and constants")
 
 
@@ -58,7 +59,7 @@ class Refusal:
 
 
 def checks(rule: Rule) -> tuple[Check, ...]:
-    """Return what a rule asks, in the order in which it is judged."""
+    """Return what a rule requires, in the order in which it is judged."""
     checklist = [OPERATORS]
     checklist += [Check("attribute", f"?{name}") for name in _repeated_attributes(rule)]
     checklist += [Check("where", expr_text(condition)) for condition in rule.conditions]
@@ -97,6 +98,8 @@ class _Diagnosis:
         if values is None:
             return self._unbound()
         self._values = values
+        if self._compiled.has_extreme_scale(self._symbols, self._types):
+            return Refusal(OPERATORS, "smul by a number that is extreme in its type")
         for stage, conditions in (("where", self._rule.conditions), ("worth", self._rule.worth)):
             for condition in conditions:
                 reason = self._broken(condition)
@@ -201,9 +204,14 @@ class _Diagnosis:
                 return self._undefined(expr)
         try:
             operator.check_arity(len(operands))
-            return operator.infer(operands, operator.canonical(operands, attrs))
+            canonical = operator.canonical(operands, attrs)
+            kind = operator.infer(operands, canonical)
         except ShapeError as error:
             return str(error)
+        computed = not all(isinstance(expr, Literal) for _, expr in term.attrs)
+        if computed and not holds_constant(tuple(canonical.items()), kind):
+            return f"{type_text(kind)} has no number {constant_text(canonical['value'])}"
+        return kind
 
     def _wrong_type(self, types: dict[Term, ValueType]) -> Refusal:
         """Return which target is of another type than its source; all of them could be built."""

@@ -31,7 +31,7 @@ Evaluate: TypeAlias = Callable[[Types, list[Any]], Any]
 
 
 class TargetNode(NamedTuple):
-    """One node that a target asks for.
+    """One node of a target.
 
     Attributes:
         attrs: canonical, in declared order.
@@ -173,7 +173,7 @@ class CompiledRule:
     def targets(self, symbols: Sequence[tuple[str, Attrs]], var_types: Types) -> Instance | None:
         """Return what to build, whatever its type; None where the rule does not apply."""
         values = self.bind(symbols)
-        if values is None or (self._scales and self._has_extreme_scale(symbols, var_types)):
+        if values is None or self.has_extreme_scale(symbols, var_types):
             return None
         try:
             if not all(condition(var_types, values) is True for condition in self._conditions):
@@ -198,8 +198,10 @@ class CompiledRule:
                     return None
         return values
 
-    def _has_extreme_scale(self, symbols: Sequence[tuple[str, Attrs]], var_types: Types) -> bool:
+    def has_extreme_scale(self, symbols: Sequence[tuple[str, Attrs]], var_types: Types) -> bool:
         """Whether a number that the sources multiply by is extreme: laws of the reals fail there."""
+        if not self._scales:
+            return False
         dtypes = {part.dtype for kind in var_types for part in tensors_of(kind)}
         scales = [symbols[i][1]["value"] for i in self._scales]
         return any(is_extreme(scale, dtype) for scale in scales for dtype in dtypes)
@@ -220,7 +222,7 @@ class CompiledRule:
             if typed is None:
                 return None
             attrs, result = typed
-            if builder.computed and not _holds_constant(attrs, result):
+            if builder.computed and not holds_constant(attrs, result):
                 return None
             number = numbers.setdefault((builder.op, attrs, children), base + len(nodes))
             if number == base + len(nodes):
@@ -302,7 +304,7 @@ class CompiledRule:
 _UNBOUND = object()
 
 
-def _holds_constant(attrs: AttrItems, result: ValueType) -> bool:
+def holds_constant(attrs: AttrItems, result: ValueType) -> bool:
     """Whether the constant that an operator has for an operand (``value``) exists in its type."""
     return all(
         representable(float(value), result.dtype)

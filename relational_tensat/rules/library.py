@@ -76,7 +76,7 @@ def read_rule_file(path: Path) -> list[Rule]:
 
 @lru_cache(maxsize=256)
 def _parsed(text: str, file: str) -> tuple[Rule, ...]:
-    """Return the rules of a text; each text is read once a process, whoever asks for it."""
+    """Return the rules of a text; each text is read once a process, whoever reads it."""
     return tuple(parse_rules(text, file))
 
 

@@ -1,7 +1,7 @@
 """Rules as plain data: patterns, targets, conditions, a name and a law.
 
 What terms are as text, which rules are hashed by, is what ``dataclass`` would make it, written out: its
-own also looks for circles, which takes twice as long.
+own also looks for cycles, which takes twice as long.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Rule:
         worth: what keeps the search to places where rewriting can pay; the law holds without.
         symmetric: the two sources may be exchanged without changing the result's value, so each
             unordered pair of matches is rewritten once.
-        unsound: the file says that the law does not hold everywhere; refused unless asked for.
+        unsound: the file says that the law does not hold everywhere; rejected unless allowed.
         rulesets: names that a schedule may call it by, beside its family's.
         file, line: where it was written.
     """

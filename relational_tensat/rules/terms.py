@@ -1,7 +1,7 @@
 """Terms and values of one rule: forms in, ``Apply``, ``Call`` and the like out.
 
 A source says what its variables are: tensors where operands stand, values where attributes' values do. What
-is read after it may speak of these only.
+is read after it may mention these only.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Graph:
         nodes: in topological order.
         outputs: names of the values that the graph returns, in order.
         types: the type of every value (inputs, weights and node outputs).
-        metadata: what the file said beside the graph (e.g. ONNX opset versions), kept for writing.
+        metadata: what the file holds beside the graph (e.g. ONNX opset versions), kept for writing.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A function for each function of conditions and computed values, made when it is first asked for.
+"""A function for each function of conditions and computed values, made when it is first used.
 
 ``-`` in a name is ``_`` here, ``and`` is ``and_``; what is written with signs (``=``, ``+``) is an operator
 of ``Value``, and has a name, too. What they take is in ``fn.pyi``, which ``builder.stubs`` writes.

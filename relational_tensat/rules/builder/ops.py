@@ -1,4 +1,4 @@
-"""A function for each operator that rules may speak of, made when it is first asked for.
+"""A function for each operator that rules may use, made when it is first used.
 
 What they take is in ``ops.pyi``, which ``builder.stubs`` writes from the operators' descriptions.
 """
@@ -29,5 +29,5 @@ def __dir__() -> list[str]:
 
 
 def _known() -> list[str]:
-    """Return the names of the operators that rules may speak of, sorted."""
+    """Return the names of the operators that rules may use, sorted."""
     return [name for name, operator in operators().items() if operator.in_rules]

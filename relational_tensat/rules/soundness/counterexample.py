@@ -13,11 +13,11 @@ class Difference:
     """What is not equal on the two sides.
 
     Attributes:
-        source: the number of the source and its target.
+        source: the index of the source and its target.
         left_type, right_type: the types of both, as text.
         index: the first element that differs, in C order; None where the types differ.
         left, right: its values, in float64.
-        part: of a result that is a tuple, the number of the tensor.
+        part: of a result that is a tuple, the index of the tensor.
         undefined: the right side has no value where the left side has one.
     """
 

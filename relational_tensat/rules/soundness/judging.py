@@ -1,4 +1,4 @@
-"""Whether a law holds on one configuration: exactly where it can be told, else in float64.
+"""Whether a law holds on one configuration: exactly where it can be decided, else in float64.
 
 A law that fails over the field may still be about real numbers: relu(relu(x)) = relu(x) does not
 hold for every function. It is wrong only if it fails in float64 as well.
@@ -135,8 +135,8 @@ class Element:
     """The first element that differs.
 
     Attributes:
-        source: the number of the source and its target.
-        part: of a result that is a tuple, the number of the tensor.
+        source: the index of the source and its target.
+        part: of a result that is a tuple, the index of the tensor.
         left, right: its values.
     """
 

@@ -1,4 +1,4 @@
-"""What a rule's conditions ask of operands and attributes, as far as drawing can look ahead.
+"""What a rule's conditions require of operands and attributes, as far as drawing can look ahead.
 
 A condition is checked as soon as all its variables are bound, so that what does not fit is drawn
 again at once; one that says what an attribute is (``(= ?z …)``) is solved for it.

@@ -37,7 +37,7 @@ class Values:
         return [self._reals(i, tensor_kind, kind) for i, tensor_kind in enumerate(self._types)]
 
     def counting(self) -> list[Array]:
-        """Return the numbers 1, 2, 3, … in all tensors, each going on where the last one ended."""
+        """Return the numbers 1, 2, 3, … in all tensors, each continuing where the last one ended."""
         arrays, first = [], 1
         for index, kind in enumerate(self._types):
             numbers = np.arange(first, first + kind.size).reshape(kind.shape)

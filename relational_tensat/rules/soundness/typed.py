@@ -22,14 +22,14 @@ from relational_tensat.rules.soundness.sides import Sides, has_floats
 from relational_tensat.rules.soundness.verdict import TYPE_EVIDENCE
 from relational_tensat.tensor.types import DTYPE_BYTES, Array, TensorType
 
-#: Configurations tried per element type, small ones first (1 where it is not said: what wraps or rounds
+#: Configurations tried per element type, small ones first (1 where none is given: what wraps or rounds
 #: like another type); and those that mix types, as they are.
 _PER_TYPE = {"float32": 3, "float16": 3, "int8": 3, "bfloat16": 2, "int64": 2, "uint8": 2}
 _MIXED = 40
 #: Draws of extreme operands: so many elements, in so many draws at most.
 _EXTREME_ELEMENTS = 128
 _MOST_EXTREME = 8
-#: Configurations that are tried to be had in a type: where none of them fits, none is expected to.
+#: Configurations that are retyped to a type: where none of them fits, none is expected to.
 _ATTEMPTS = 12
 #: Elements of a configuration that is tried in every type, at most.
 _FEW_ELEMENTS = 2048
@@ -59,7 +59,7 @@ class TypedJudge:
         self.failure: Failure | None = None
 
     def run(self, configurations: Sequence[Configuration]) -> None:
-        """Try a rule in every type that configurations can be had in; stop at the first failure."""
+        """Try a rule in every type that configurations exist in; stop at the first failure."""
         few = sorted(configurations, key=_size)
         plain = [
             candidate

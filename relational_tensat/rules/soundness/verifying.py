@@ -22,7 +22,7 @@ from relational_tensat.rules.soundness.typed import TypedJudge
 from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.tensor.choices import SeededChoices
 
-#: Different configurations that a rule is tried on, unless said otherwise.
+#: Different configurations that a rule is tried on, by default.
 DEFAULT_TRIALS = 150
 #: Fewer say nothing: the rule is untested.
 LEAST_TRIALS = 12
@@ -31,11 +31,11 @@ _TUPLE_TRIALS = 15
 #: Far configurations, beside the others, and attempts to draw one.
 _FAR_TRIALS = 30
 _FAR_ATTEMPTS = 240
-#: Attempts to draw a configuration, per trial wanted and, while there are too few, at most; and how
+#: Attempts to draw a configuration, per trial and, while there are too few, at most; and how
 #: many in a row may bring nothing new before the rule's configurations count as exhausted.
 _ATTEMPTS_PER_TRIAL = 8
 _PATIENCE = 12_000
-_BARREN = 1_500
+_MOST_IDLE_DRAWS = 1_500
 
 
 def verify_rule(
@@ -166,21 +166,21 @@ class _Verification:
     def _trials(self, count: int) -> Iterator[_Trial]:
         """Draw configurations that the rule applies to, each once."""
         keys: set[object] = set()
-        barren = 0
+        idle_draws = 0
         for _ in range(max(_ATTEMPTS_PER_TRIAL * count, self.patience)):
             if len(keys) >= self.least and (
-                barren > _BARREN or self.attempts >= _ATTEMPTS_PER_TRIAL * count
+                idle_draws > _MOST_IDLE_DRAWS or self.attempts >= _ATTEMPTS_PER_TRIAL * count
             ):
                 return
             self.attempts += 1
             self.choices.restart()
             configuration = draw_configuration(self.judge.plan, self.choices)
-            barren += 1
+            idle_draws += 1
             if configuration is None or configuration.key in keys:
                 continue
             sides = self.judge.sides(configuration)
             if sides is not None:
-                barren = 0
+                idle_draws = 0
                 keys.add(configuration.key)
                 yield _Trial(configuration, sides, self.choices.taken)
 

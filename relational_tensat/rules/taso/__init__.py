@@ -1,4 +1,4 @@
-"""Rules from TASO's and TENSAT's files: read, translated, judged, mended where possible."""
+"""Rules from TASO's and TENSAT's files: read, translated, judged, repaired where possible."""
 
 from relational_tensat.rules.taso.reading import import_rules, read_rules
 from relational_tensat.rules.taso.repair import STATUSES, Judgement, judge

@@ -21,7 +21,7 @@ class CommonWord:
     """A condition that all known configurations fulfil.
 
     Attributes:
-        operands: the numbers of those that it speaks of.
+        operands: the indices of those that it mentions.
         failures, successes: configurations without it to which the rule did not apply, and did.
     """
 

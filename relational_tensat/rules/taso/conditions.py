@@ -16,7 +16,7 @@ from relational_tensat.rules.taso.samples import Samples
 from relational_tensat.rules.taso.vocabulary import vocabulary
 
 _MOST_CONJUNCTS = 3
-#: A condition that keeps fewer of the examples on which the law holds mends nothing.
+#: A condition that keeps fewer of the examples on which the law holds repairs nothing.
 _LEAST_KEPT, _LEAST_SHARE = 6, 0.02
 #: More conjuncts must be worth it: fewer are taken if they keep that share of the most that can be.
 _WORTH_SHARE = 0.9
@@ -41,7 +41,7 @@ def find_condition(samples: Samples) -> tuple[Expr, ...] | None:
     The examples by which it was tried are added to ``samples``.
 
     Returns:
-        None where no condition of the vocabulary mends the rule, or only such as leave next to
+        None where no condition of the vocabulary repairs the rule, or only such as leave next to
         nothing of it.
     """
     words = vocabulary(samples.rule)

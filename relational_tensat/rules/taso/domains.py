@@ -19,17 +19,17 @@ _Pair: TypeAlias = tuple[Expr, Expr]
 
 
 def domain_conditions(rule: FileRule) -> tuple[Expr, ...]:
-    """Return what the operators of both sides ask of their operands.
+    """Return what the operators of both sides require of their operands.
 
     Raises:
         RuleError: a concat names another rank than its operand has, or the leading dimensions of
-            a matmul's operand cannot be told.
+            a matmul's operand are unknown.
     """
     equalities = _Equalities()
     for node in (node for source in rule.sources for node in nodes(source)):
         for operand in node.operands:
             if node.op in IMAGES and isinstance(operand, Input):
-                equalities.join(rank(operand), Literal(4))  # which our operators ask for, too
+                equalities.join(rank(operand), Literal(4))  # which our operators require, too
     requirements = list(_asked(rule))
     of_inputs = [pair for pair in requirements if not any(map(_is_compound, pair))]
     conditions = [pair for pair in of_inputs if equalities.join(*pair)]
@@ -47,8 +47,8 @@ def _asked(rule: FileRule) -> Iterator[_Pair]:
                 first, second = (batch(operand) for operand in node.operands)
                 if first is None or second is None:
                     raise RuleError(
-                        f"{rule.place}: a matmul of a tensor of which the leading dimensions cannot"
-                        " be told, expected one of inputs, products, sums and joined rows or columns"
+                        f"{rule.place}: a matmul of a tensor whose leading dimensions are unknown,"
+                        " expected one of inputs, products, sums and joined rows or columns"
                     )
                 yield first, second
             elif node.op == "concat":
@@ -84,7 +84,7 @@ class _Equalities:
         self._parent: dict[Expr, Expr] = {}
 
     def join(self, a: Expr, b: Expr) -> bool:
-        """Note that two expressions are equal; return whether that is news."""
+        """Note that two expressions are equal; return whether that was unknown before."""
         first, second = self._find(a), self._find(b)
         if first == second:
             return False

@@ -23,7 +23,7 @@ _SIZES = (1, 2, 3, 4, 6, 12)
 _CHANGES = (1, 1, 2, 2, 3)
 _FURTHER_CHANGES = (0, 0, 1, 1, 2)
 
-#: A dimension: the number of the operand, and the axis.
+#: A dimension: the index of the operand, and the axis.
 _Place: TypeAlias = tuple[int, int]
 
 

@@ -16,7 +16,7 @@ def read_rules(path: str | Path) -> list[Rule]:
     """Return the rules of a file in the project's language, as they stand: nothing is judged.
 
     Raises:
-        RuleError: the file is missing or malformed, or has what cannot be said in the language.
+        RuleError: the file is missing or malformed, or has what the language cannot express.
     """
     return [translate(rule) for rule in read_file(Path(path))]
 

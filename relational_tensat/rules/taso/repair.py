@@ -13,7 +13,7 @@ from relational_tensat.rules.taso.samples import Samples
 from relational_tensat.rules.taso.vocabulary import vocabulary
 
 #: What a judgement says: sound; sound where the condition holds that was found; not sound, and no
-#: condition was found that mends it; or too few operands fit the rule to tell.
+#: condition was found that repairs it; or too few operands fit the rule to decide.
 STATUSES = ("sound", "sound if", "unsound", "untested")
 
 _DRAWN, _DRAW_ATTEMPTS = 40, 1000
@@ -64,10 +64,10 @@ def judge(rule: Rule, *, seed: int = 0, trials: int = DEFAULT_TRIALS) -> Judgeme
         condition = find_condition(samples)
         if condition is None:
             break
-        mended = replace(rule, unsound=False, conditions=(*rule.conditions, *condition))
-        verdict = verify_rule(mended, seed=seed, trials=trials, shrink=False)
+        repaired = replace(rule, unsound=False, conditions=(*rule.conditions, *condition))
+        verdict = verify_rule(repaired, seed=seed, trials=trials, shrink=False)
         if verdict.status == "sound":
-            return Judgement(mended, "sound if", condition, verdict)
+            return Judgement(repaired, "sound if", condition, verdict)
         _learn(samples, verdict)
     return Judgement(replace(rule, unsound=True), "unsound", (), _refutation(samples, seed, trials))
 

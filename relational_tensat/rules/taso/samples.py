@@ -53,7 +53,7 @@ class Samples:
         return [example for example in self.examples if not example.holds]
 
     def draw(self, count: int, attempts: int) -> None:
-        """Add up to ``count`` random examples in so many attempts."""
+        """Add up to ``count`` random examples in at most ``attempts`` attempts."""
         target_count = len(self.examples) + count
         for _ in range(attempts):
             if len(self.examples) == target_count:
@@ -87,7 +87,7 @@ class Samples:
     ) -> None:
         """Add examples that lack what those there are have in common.
 
-        A law may hold on all of them for a reason that was not asked for: those that are added
+        A law may hold on all of them for a reason that is no condition: those that are added
         violate one of the ``words`` that all examples so far fulfil. The first one on which the
         law fails is the last.
 

@@ -14,7 +14,6 @@ from relational_tensat.base.errors import nearest
 from relational_tensat.rules.syntax import Atom, Form, Syntax, fail, read_forms
 from relational_tensat.rules.taso.operators import (
     BY_NAME,
-    MOST_OPERATORS,
     TENSOR,
     FileRule,
     Input,
@@ -73,21 +72,19 @@ def _lines(forms: tuple[Syntax, ...], file: str) -> Iterator[tuple[int, Node, Tr
         rule = forms[at : at + 3]
         if len(rule) < 3 or not _is_arrow(rule[1]) or {form.line for form in rule} != {line}:
             fail(file, line, _EXPECTED)
-        source_tree = _tree(source, file, 1)
+        source_tree = _tree(source, file)
         if isinstance(source_tree, Input):
             fail(
                 file, line, f"the source is the variable ?{source_tree.name}, expected an operator"
             )
-        yield line, source_tree, _tree(rule[2], file, 1)
+        yield line, source_tree, _tree(rule[2], file)
 
 
 def _is_arrow(syntax: Syntax) -> bool:
     return isinstance(syntax, Atom) and syntax.text == _ARROW
 
 
-def _tree(syntax: Syntax, file: str, depth: int) -> Tree:
-    if depth > MOST_OPERATORS:
-        fail(file, syntax.line, f"operators nested more than {MOST_OPERATORS} deep")
+def _tree(syntax: Syntax, file: str) -> Tree:
     if isinstance(syntax, Atom):
         if not syntax.is_variable or len(syntax.text) == 1:
             fail(file, syntax.line, f"{syntax.text!r} where a tensor is expected: ?name or (…)")
@@ -110,7 +107,7 @@ def _tree(syntax: Syntax, file: str, depth: int) -> Tree:
     values: dict[str, int] = {}
     for name, child in zip(operator.children, children, strict=True):
         if name == TENSOR:
-            operands.append(_tree(child, file, depth + 1))
+            operands.append(_tree(child, file))
         else:
             values[name] = _integer(child, f"{operator.name}'s {name}", file)
     return node(operator, tuple(operands), values)

@@ -34,7 +34,7 @@ def rank(tree: Tree) -> Expr:
 
 
 def batch(tree: Tree) -> Expr | None:
-    """Return all dimensions but the last two; None where they cannot be told."""
+    """Return all dimensions but the last two; None where they are unknown."""
     if isinstance(tree, Input):
         return Call("batch", (Var(tree.name),))
     if tree.op in _UNARY or tree.op == "matmul":
@@ -53,7 +53,7 @@ def batch(tree: Tree) -> Expr | None:
 
 
 def dim(tree: Tree, axis: int) -> Expr | None:
-    """Return the size along an axis; None where it cannot be told."""
+    """Return the size along an axis; None where it is unknown."""
     if isinstance(tree, Input):
         return Call("dim", (Var(tree.name), Literal(axis)))
     if tree.op == "concat" and axis == tree.param("axis"):
@@ -66,7 +66,7 @@ def dim(tree: Tree, axis: int) -> Expr | None:
 
 
 def cut(tree: Tree, axis: int) -> tuple[Expr, Expr] | None:
-    """Return the two sizes into which a split along an axis cuts; None where it cannot be told."""
+    """Return the two sizes into which a split along an axis cuts; None where they are unknown."""
     if isinstance(tree, Input):
         return None
     if tree.op == "concat" and axis == tree.param("axis"):

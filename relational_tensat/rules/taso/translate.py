@@ -35,8 +35,8 @@ def translate(rule: FileRule) -> Rule:
     b, … in the order of the sources.
 
     Raises:
-        RuleError: a part has no meaning here: an unknown code, a split of which the sizes cannot be
-            told, a merge that is no convolution's weight; names the rule.
+        RuleError: a part has no meaning here: an unknown code, a split of unknown sizes,
+            a merge that is no convolution's weight; names the rule.
     """
     renamed_rule = _with_short_names(rule)
     translator = _Translator(renamed_rule)
@@ -168,7 +168,7 @@ class _Translator:
             return Call("groups", (Var(x.name), Var(w.name)))
         channels, per_group = dim(x, 1), dim(w, 1)
         if channels is None or per_group is None:
-            self._fail("a merge of which the groups cannot be told, expected inputs")
+            self._fail("a merge of unknown groups, expected inputs")
         return Call("//", (channels, per_group))
 
     def _window(self, tree: Node) -> tuple[tuple[str, Expr], ...]:

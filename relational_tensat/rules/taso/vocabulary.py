@@ -1,4 +1,4 @@
-"""The conditions that may mend a rule: comparisons of what its own operators have sizes of."""
+"""The conditions that may repair a rule: comparisons of what its own operators have sizes of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term
 from relational_tensat.tensor.operators import get_operator
 
 _RANKS = (1, 2, 3, 4)
-#: Channels of an operand and filters of weights: the axes of images that rules speak of.
+#: Channels of an operand and filters of weights: the axes of images that rules mention.
 _IMAGE_AXES = (0, 1)
 
 
@@ -19,7 +19,7 @@ def vocabulary(rule: Rule) -> tuple[Expr, ...]:
 
     Groups of a convolution are 1; two tensors are equal in shape, along an axis that the rule
     names, along all others, or in image size; two convolutions have as many groups, or as many
-    outputs per group; a kernel put amid zeros keeps its place; a tensor has a rank.
+    outputs per group; a kernel surrounded by zeros keeps its place; a tensor has a rank.
     """
     conditions = dict.fromkeys(_conditions(rule))
     return tuple(condition for condition in conditions if condition not in rule.conditions)
@@ -55,7 +55,7 @@ def _conditions(rule: Rule) -> Iterator[Expr]:
 
 
 def _roles(convolutions: list[Apply]) -> dict[Term, frozenset[int]]:
-    """Return as which operands of convolutions a tensor stands: images are no kin of weights."""
+    """Return as which operands of convolutions a tensor occurs: images are not compared with weights."""
     roles: dict[Term, frozenset[int]] = {}
     for node in convolutions:
         for place, child in enumerate(node.children):

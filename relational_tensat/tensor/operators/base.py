@@ -1,4 +1,4 @@
-"""What an operator is: one class says everything that the rest of the system asks of it.
+"""What an operator is: one class says everything that the rest of the system needs of it.
 
 Signature, shape rule, numeric meaning, flops and bytes, how it is measured, how random applications of
 it are drawn (``sampling``), and the ONNX operators that it reads and writes (``onnx_form``). Adding an
@@ -54,7 +54,7 @@ class Operator(OnnxForm, Sampling, ABC):
     is_called: ClassVar[bool] = False
     #: Whether it only names or groups values, and is no operator to a reader (leaves, tuples, parts).
     is_structure: ClassVar[bool] = False
-    #: Whether rules may speak of it.
+    #: Whether rules may use it.
     in_rules: ClassVar[bool] = True
     #: Whether operands may be tuples of tensors.
     takes_tuples: ClassVar[bool] = False

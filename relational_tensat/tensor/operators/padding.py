@@ -118,7 +118,7 @@ def read_padding(
 ) -> Padding:
     """Return the padding of an ONNX node by its most general name.
 
-    Numbers that are what ``same`` gives here are named ``same`` (most rules speak of it; a 1x1
+    Numbers that are what ``same`` gives here are named ``same`` (most rules use it; a 1x1
     kernel without padding is one), then zeros ``valid``.
 
     Raises:

@@ -71,7 +71,7 @@ class Sampling:
     def growth(self, sizes: Sequence[float], inputs: tuple[ValueType, ...], attrs: Attrs) -> float:
         """Estimate the root mean square of the result from those of the operands.
 
-        The largest operand's unless overridden; not asked of operators with ``summed_terms``.
+        The largest operand's unless overridden; not called for operators with ``summed_terms``.
         """
         return max(sizes, default=1.0)
 

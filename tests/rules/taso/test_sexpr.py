@@ -93,11 +93,11 @@ def test_an_odd_number_of_lines_of_such_a_file_is_refused(tmp_path: Path) -> Non
         ),
         (
             "(relu " * 101 + "?x" + ")" * 101 + "=>?x",
-            r"operators nested more than 100 deep",
+            r"more than 100 brackets are open",
         ),
         (
             "(matmul 0 (poolmax ?x 1 1 1 1 0 0) ?y)=>?x",
-            r"a matmul of a tensor of which the leading dimensions cannot be told, expected .*",
+            r"a matmul of a tensor whose leading dimensions are unknown, expected .*",
         ),
     ],
 )  # fmt: skip
