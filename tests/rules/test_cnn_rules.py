@@ -228,7 +228,7 @@ def test_grouped_convolutions_of_one_operand_are_one() -> None:
     )
     views = replace(KERNELS, free=KERNELS.free | {"split"})  # else the split costs what is saved
     rule = "merge-biased-grouped-convolutions-sharing-operand"
-    check_family(made, "branches merge", {"conv": 1, "split": 1}, rule, views)
+    check_family(made, "merge", {"conv": 1, "split": 1}, rule, views)
 
 
 #: Graphs in which the order of two operators decides: name, graph, share of the cost that is left.

@@ -8,7 +8,6 @@ from dataclasses import replace
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.run.checking import check_result
 from relational_tensat.run.result import Rejection
-from relational_tensat.run.stages.searching_again import search_again
 from relational_tensat.run.state import RunState
 from relational_tensat.verify.verification import UNCHANGED
 
@@ -28,6 +27,8 @@ def verify(state: RunState) -> RunState:
         except VerificationError as error:
             if state.options.verification.strict or state.is_unchanged:
                 raise
+            from relational_tensat.run.stages.searching_again import search_again  # seldom needed
+
             state = _record(search_again(state, str(error)))
             continue
         if checked_state.verification.runs or state.is_unchanged:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from relational_tensat.rules.instance import CompiledRule
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.soundness import verify_rule
+from relational_tensat.rules.soundness import DEFAULT_TRIALS, verify_rule
 from relational_tensat.rules.soundness.drawing import draw_configuration
 from relational_tensat.rules.soundness.judging import Judge, Outcome
 from relational_tensat.rules.soundness.requirements import Plan
@@ -28,9 +28,13 @@ def is_needed(family: Sequence[Rule], place: int) -> bool:
     """Whether one of some rules fails somewhere without one of its conditions."""
     rules = [rule for rule in family if place < len(rule.conditions)]
     relaxed = [without(rule, place) for rule in rules]
-    if any(verify_rule(r, trials=TRIALS, shrink=False).status == "unsound" for r in relaxed):
+    if _is_one_unsound(relaxed, TRIALS) or any(map(_fails_where_it_applied_not, rules, relaxed)):
         return True
-    return any(map(_fails_where_it_applied_not, rules, relaxed))
+    return _is_one_unsound(relaxed, DEFAULT_TRIALS)
+
+
+def _is_one_unsound(rules: Sequence[Rule], trials: int) -> bool:
+    return any(verify_rule(r, trials=trials, shrink=False).status == "unsound" for r in rules)
 
 
 def _fails_where_it_applied_not(rule: Rule, relaxed: Rule) -> bool:
