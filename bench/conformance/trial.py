@@ -66,7 +66,7 @@ def try_case(case: Case, options: Options, limit_s: float) -> Outcome:
         return Outcome(case.name, "different", reason=str(error))
     except RelationalTensatError as error:
         return Outcome(case.name, "refused", reason=str(error))
-    except Exception as error:
+    except Exception as error:  # what the bench counts: a model that ends in a traceback
         return Outcome(case.name, "crashed", reason=f"{type(error).__name__}: {error}")
 
 
@@ -103,12 +103,12 @@ def _compared(
     for name, runner in RUNNERS.items():
         try:
             expected = runner(model, values)
-        except Exception as error:
+        except Exception as error:  # runners raise errors of many libraries; the next one is tried
             refusals.append(f"{name}: {type(error).__name__}")
             continue
         try:
             results = runner(written, values)
-        except Exception as error:
+        except Exception as error:  # whatever it is: the original could be run, this one cannot
             return "different", name, f"cannot be run: {' '.join(str(error).split())}"
         if not all(map(is_deterministic, nodes)):
             return "random", name, _other_types(expected, results)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # it ships no types
 from onnx import AttributeProto
 
 #: Makes another content of a file's.
@@ -121,7 +121,7 @@ def _change_attribute(graph: onnx.GraphProto, rng: random.Random) -> None:
 
 def _change_integers(values: object, rng: random.Random) -> None:
     """Change, add or drop one of a list's integers."""
-    integers = list(values)  # type: ignore[call-overload]
+    integers = list(values)  # type: ignore[call-overload]  # a repeated field
     place = rng.randrange(len(integers) + 1)
     match rng.randrange(3):
         case 0:
@@ -130,7 +130,7 @@ def _change_integers(values: object, rng: random.Random) -> None:
             integers.insert(place, rng.choice(_INTEGERS))
         case _:
             del integers[place : place + 1]
-    values[:] = integers  # type: ignore[index]
+    values[:] = integers  # type: ignore[index]  # a repeated field
 
 
 def _change_tensor(graph: onnx.GraphProto, rng: random.Random) -> None:

@@ -10,7 +10,7 @@ from relational_tensat.base.errors import InputError
 try:
     import fcntl
 except ImportError:  # Windows, which removes no file that is open
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # a module where there is one
 
 #: What DuckDB puts beside a file: the log of its changes, and what it is renamed to on the way.
 _LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # it ships no types
 from onnx import checker, external_data_helper, inliner
 
 from relational_tensat.base.errors import InputError, ModelError

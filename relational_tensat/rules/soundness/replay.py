@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,14 +48,10 @@ def apply(op: str, *operands: Typed, **attrs: AttrValue) -> Typed:
         ShapeError: it does not take these operands or attributes.
         UsageError: there is no such operator.
     """
-    operator = get_operator(op)
-    kinds = tuple(operand.type for operand in operands)
-    operator.check_arity(len(kinds))
-    canonical = operator.canonical(kinds, attrs)
-    kind = operator.infer(kinds, canonical)
-    values = [operand.value for operand in operands]
-    with np.errstate(all="ignore"):
-        return Typed(kind, operator.evaluate_typed(values, kinds, canonical))
+    return _apply(
+        op, operands, attrs,
+        lambda values, kinds, canonical, _: get_operator(op).evaluate_typed(values, kinds, canonical),
+    )  # fmt: skip
 
 
 def tensor_typed(dtype: str, shape: Sequence[int], numbers: Sequence[float | bool]) -> Typed:
@@ -76,6 +73,13 @@ def apply_typed(op: str, *operands: Typed, **attrs: AttrValue) -> Typed:
         ShapeError: it does not take these operands or attributes.
         UsageError: there is no such operator.
     """
+    return _apply(op, operands, attrs, partial(computed, op))
+
+
+def _apply(
+    op: str, operands: Sequence[Typed], attrs: Mapping[str, AttrValue], compute: Callable[..., Any]
+) -> Typed:
+    """Infer an operator's result and compute it, of values, their types, attributes and its own type."""
     operator = get_operator(op)
     kinds = tuple(operand.type for operand in operands)
     operator.check_arity(len(kinds))
@@ -83,4 +87,4 @@ def apply_typed(op: str, *operands: Typed, **attrs: AttrValue) -> Typed:
     kind = operator.infer(kinds, canonical)
     values = [operand.value for operand in operands]
     with np.errstate(all="ignore"):
-        return Typed(kind, computed(op, values, kinds, canonical, kind))
+        return Typed(kind, compute(values, kinds, canonical, kind))
