@@ -84,10 +84,19 @@ def check_database(db: Path | None, *, force: bool = False) -> None:
         )
 
 
-def default_output(model: str | Path) -> Path:
-    """Return where ``run`` writes by default: ``NAME.opt.SUFFIX`` beside the model."""
-    path = Path(model)
-    return path.with_name(f"{path.stem}.opt{path.suffix}")
+def default_output(model: str | Path, *, force: bool = False) -> Path:
+    """Return where ``run`` writes by default: ``NAME.opt.SUFFIX`` in the current folder.
+
+    Raises:
+        UsageError: something is there, and not ``force``: only a named file is replaced unasked.
+    """
+    source = Path(model)
+    path = Path(f"{source.stem}.opt{source.suffix}")
+    if not force and (path.exists() or path.is_symlink()):
+        raise UsageError(
+            f"{path}: exists already; -o names another file, --force replaces this one"
+        )
+    return path
 
 
 def is_database(path: Path) -> bool:

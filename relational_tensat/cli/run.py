@@ -34,8 +34,9 @@ def add_arguments(parser: Parser) -> None:
         help="a .json or .onnx model; with --resume, where the run's model is now if it was moved",
     )  # fmt: skip
     parser.add_argument(
-        "-o", "--output", type=Path, help="where to write [NAME.opt.SUFFIX beside the model]"
-    )
+        "-o", "--output", type=Path,
+        help="where to write [NAME.opt.SUFFIX in the current folder, if nothing is there]",
+    )  # fmt: skip
     parser.add_argument(
         "--resume", type=Path, metavar="DB",
         help="resume the killed run whose --db this is, after its last complete iteration and with its "
@@ -84,7 +85,7 @@ def _optimize(args: argparse.Namespace) -> Result:
     return optimize(
         args.model,
         options,
-        output=args.output or default_output(args.model),
+        output=args.output or default_output(args.model, force=options.output.force),
         progress=_progress(args),
     )
 

@@ -43,7 +43,10 @@ class OutputOptions(OptionGroup):
     db: Path | None = option(
         None, "keep the e-graph's database here", metavar="FILE", default_text="in memory"
     )
-    force: bool = option(False, "with --db, replace the database of another run that is there")
+    force: bool = option(
+        False,
+        "replace what is there: with --db another run's database, without -o the file NAME.opt.SUFFIX",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from tests.graphs import fan_of_matmuls, shared_matmuls
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "pair.json"
     save_model(shared_matmuls(with_data=True), path)
     return path
@@ -34,15 +35,37 @@ def shell(*argv: object, **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_run_prints_the_report_and_writes_beside_the_model(model: Path) -> None:
+def test_run_prints_the_report_and_writes_into_the_current_folder(model: Path) -> None:
     done = shell("run", model, "--cost", "tensat_t4")
     assert done.returncode == 0, done.stderr
     assert "cost under tensat_t4" in done.stdout
-    assert f"written to {model.with_name('pair.opt.json')}" in done.stdout
+    assert "written to pair.opt.json" in done.stdout
     assert "iteration 1:" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr  # a pipe is no terminal
     assert load_model(model.with_name("pair.opt.json")).output_types()
     assert not [path for path in model.parent.iterdir() if path.name.startswith(".")]
+
+
+def test_run_writes_into_no_other_folder_and_over_nothing(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = model.parent / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    argv = ["run", str(model), "--quiet", "--iterations", "1"]
+    assert main(argv) == 0
+    assert [path.name for path in model.parent.iterdir() if path.is_file()] == [model.name]
+    output = here / "pair.opt.json"
+    output.write_text("another's")
+    assert main(argv) == 2
+    assert capsys.readouterr().err == (
+        "relational-tensat: pair.opt.json: exists already; -o names another file, "
+        "--force replaces this one\n"
+    )
+    assert output.read_text() == "another's"
+    assert main([*argv, "-o", "other.json"]) == 0
+    assert main([*argv, "--force"]) == 0
+    assert output.read_bytes() == (here / "other.json").read_bytes()
 
 
 def test_json_is_one_object_on_stdout(model: Path, tmp_path: Path) -> None:
@@ -62,7 +85,7 @@ def test_quiet_is_one_line(model: Path, capsys: pytest.CaptureFixture[str]) -> N
     out, err = capsys.readouterr()
     assert err == ""
     assert out.count("\n") == 1
-    assert main(["run", str(model), "--quiet", "--json"]) == 0
+    assert main(["run", str(model), "--quiet", "--json", "--force"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     check_schema(json.loads(out))
@@ -127,8 +150,8 @@ def test_convert_there_and_back(model: Path, tmp_path: Path) -> None:
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("db")
     save_model(shared_matmuls(), folder / "m.json")
-    argv = ["run", str(folder / "m.json"), "--db", str(folder / "run.duckdb"), "--quiet"]
-    assert main(argv) == 0
+    flags = ["--db", str(folder / "run.duckdb"), "-o", str(folder / "o.json"), "--quiet"]
+    assert main(["run", str(folder / "m.json"), *flags]) == 0
     return folder / "run.duckdb"
 
 

@@ -73,7 +73,15 @@ def model(tmp_path: Path) -> Path:
 def database(model: Path) -> Path:
     rules, db = model.with_name("mine.rules"), model.with_name("run.duckdb")
     rules.write_text(RULES)
-    flags = ["--rules", str(rules), "--only", "twice", "--quiet"]
+    flags = [
+        "--rules",
+        str(rules),
+        "--only",
+        "twice",
+        "--quiet",
+        "-o",
+        str(model.with_name("o.json")),
+    ]
     assert main(["run", str(model), "--db", str(db), *flags]) == 0
     return db
 

@@ -25,7 +25,8 @@ def by_launches(each: Configuration) -> float:
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "pair.json"
     save_model(shared_matmuls(with_data=True), path)
     return path
@@ -38,8 +39,8 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
 
 def run(model: Path, *flags: object, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     cache = model.with_name("costs.duckdb")
-    argv = ["run", model, "--cost", "cpu", "--cost-cache", cache, "--json", *ONE_RULE, *flags]
-    assert main([str(each) for each in argv]) == 0
+    argv = ["run", model, "--force", "--cost", "cpu", "--cost-cache", cache, "--json", *ONE_RULE]
+    assert main([str(each) for each in (*argv, *flags)]) == 0
     return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
 
 

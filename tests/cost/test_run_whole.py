@@ -183,7 +183,8 @@ def model(tmp_path: Path) -> Path:
 def command(model: Path, *flags: str) -> int:
     cache = str(model.with_name("costs.duckdb"))
     only = ("--only", "sum-of-products-sharing-left", "--verify-runs", "1")
-    return main(["run", str(model), "--cost", "cpu", "--cost-cache", cache, *only, *flags])
+    costs = ("--cost", "cpu", "--cost-cache", cache)
+    return main(["run", str(model), "-o", str(model.with_name("o.json")), *costs, *only, *flags])
 
 
 def test_the_json_object_has_it(

@@ -145,7 +145,19 @@ def test_outputs_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder"):
         check_output(tmp_path / "folder.json", model)
     assert check_output(None, model) is None
-    assert check_output(default_output(model), model) == tmp_path / "m.opt.json"
+
+
+def test_the_default_output_is_in_the_current_folder_and_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = tmp_path / "models" / "m.onnx"
+    output = Path("m.opt.onnx")
+    assert check_output(default_output(model), model) == output
+    output.symlink_to("absent.onnx")  # a link to a file that is not there would be replaced, too
+    with pytest.raises(UsageError, match="exists already; -o names another file"):
+        default_output(model)
+    assert default_output(model, force=True) == output
 
 
 def test_only_databases_are_replaced(tmp_path: Path) -> None:

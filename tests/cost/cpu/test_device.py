@@ -95,7 +95,7 @@ def test_without_onnxruntime_the_command_says_what_to_install(tmp_path: Path) ->
             sys.executable, "-c", f"import sys; sys.modules['onnxruntime'] = None; {run}",
             "run", str(model), "--cost", "cpu",
         ],
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert found.returncode == MissingDependencyError.exit_code
     assert "needs onnxruntime: pip install" in found.stderr

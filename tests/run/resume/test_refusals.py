@@ -47,7 +47,8 @@ def test_a_file_that_was_not_finished_being_made(size: int, tmp_path: Path) -> N
     assert refusal(path) == NOT_BEGUN
     model = tmp_path / "pair.json"
     save_model(shared_matmuls(with_data=True), model)
-    assert main(["run", str(model), "--db", str(path), "--force", "--quiet"]) == 0
+    flags = ["--force", "--quiet", "-o", str(tmp_path / "o.json")]
+    assert main(["run", str(model), "--db", str(path), *flags]) == 0
 
 
 def test_a_database_before_the_first_commit(tmp_path: Path) -> None:

@@ -39,7 +39,9 @@ def run(model: Path, rule: str, *more: str) -> list[str]:
     rules = model.with_name("my.rules")
     sound = '(rule relus (law "relu(relu(a)) = relu(a)") (from (relu (relu ?a))) (to (relu ?a)))'
     rules.write_text(f"{sound}\n{rule}")
-    return ["run", str(model), "--rules", str(rules), "--allow-unsound", "--iterations", "3", *more]
+    output = str(model.with_name("m.opt.json"))
+    flags = ["--rules", str(rules), "--allow-unsound", "--iterations", "3", "-o", output]
+    return ["run", str(model), *flags, *more]
 
 
 def test_a_rule_that_unites_what_differs_is_left_out(
