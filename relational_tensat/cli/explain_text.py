@@ -79,8 +79,8 @@ def explanation_json(explanation: Explanation, check: NumericCheck | None) -> di
                 "law": step.law,
                 "backward": step.backward,
                 "at": [{"tensor": place.tensor, "near": place.near} for place in step.at],
-                "found": list(step.found),
-                "built": list(step.built),
+                "before": list(step.before),
+                "after": list(step.after),
                 "cost_us": step.cost_us,
                 "operators": step.operators,
             }
@@ -105,10 +105,10 @@ def _shared(explanation: Explanation) -> str:
 def _line(step: Step, count: int, cost_us: float) -> str:
     direction = ", read from right to left" if step.backward else ""
     places = " and ".join(_place(place) for place in step.at)
-    built = ", ".join(step.built) or "an operand"
+    after = ", ".join(step.after) or "an operand"
     return (
         f"step {step.number}/{count}  {step.rule}  ({step.law}{direction})  at {places}:"
-        f" {', '.join(step.found) or 'a value'} → {built}"
+        f" {', '.join(step.before) or 'a value'} → {after}"
         f"  cost {cost_us:.2f} → {step.cost_us:.2f} µs"
     )
 

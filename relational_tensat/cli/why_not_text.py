@@ -58,17 +58,19 @@ def _conclusion(trace: Trace) -> str:
     instead = ", ".join(last.instead)
     match last.stage:
         case "find":
-            return f"no match: no place where {last.asked}; there: {instead or 'nothing'}"
+            return f"no match: no place where {last.requirement}; there: {instead or 'nothing'}"
         case "pair":
-            return f"no match: no pair where {last.asked}"
+            return f"no match: no pair where {last.requirement}"
         case "attribute":
-            return f"the last were rejected: {last.asked} stands for two values: {instead}"
+            return f"the last were rejected: {last.requirement} stands for two values: {instead}"
         case "target":
-            return f"the last were rejected by shapes, at {last.asked} in the target: {instead}"
+            return (
+                f"the last were rejected by shapes, at {last.requirement} in the target: {instead}"
+            )
         case "type":
             return f"the last were rejected: the result would be another type: {instead}"
         case stage:
-            return f"the last were rejected by ({stage} {last.asked}): {instead}"
+            return f"the last were rejected by ({stage} {last.requirement}): {instead}"
 
 
 def _failed(trace: Trace) -> Step:
@@ -92,7 +94,7 @@ def _print_steps(answer: WhyNot, trace: Trace, console: Console) -> None:
         rows.add_row("", title)
         for step in steps:
             away = ", ".join(step.instead) if step.left else ""  # the last ones: see the conclusion
-            rows.add_row(f"{step.left:,}", f"  {step.asked}", away)
+            rows.add_row(f"{step.left:,}", f"  {step.requirement}", away)
     console.print(rows)
     if trace.is_cut:
         console.print(f"(only a part of the {trace.matches:,} pairs is judged, as in the run)")

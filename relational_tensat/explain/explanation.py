@@ -50,7 +50,7 @@ class Step:
         law: as the rule's file states it.
         backward: the law is read from right to left.
         at: what was replaced: one value, or two where the rule has two sources.
-        found, built: operators that the rule looked at, and those that it put in their place.
+        before, after: operators that the rule matched, and those that it put in their place.
         cost_us: modelled microseconds of the graph after the step.
         operators: how many of the graph's operators run at inference after the step.
     """
@@ -60,8 +60,8 @@ class Step:
     law: str
     backward: bool
     at: tuple[Place, ...]
-    found: tuple[str, ...]
-    built: tuple[str, ...]
+    before: tuple[str, ...]
+    after: tuple[str, ...]
     cost_us: float
     operators: int
 
@@ -251,7 +251,7 @@ class _Explainer:
     def _step(self, index: int, rewrite: Rewrite) -> Step:
         law = rewrite.law
         sides = [law.source, law.target] if rewrite.forward else [law.target, law.source]
-        found, built = (self._operators(side, rewrite) for side in sides)
+        before, after = (self._operators(side, rewrite) for side in sides)
         cost_us, operators = self._costs.graph(rewrite.after)
         return Step(
             number=index,
@@ -259,8 +259,8 @@ class _Explainer:
             law=law.rule.law,
             backward=not rewrite.forward,
             at=tuple(self._place(replaced) for replaced in rewrite.replaced),
-            found=found,
-            built=built,
+            before=before,
+            after=after,
             cost_us=cost_us,
             operators=operators,
         )

@@ -72,7 +72,7 @@ def find_fault(
     return Fault(
         explanation.steps[right],
         len(explanation.steps),
-        _built(explanation, rewrite),
+        _new_enodes(explanation, rewrite),
         reproduce(explanation, rewrite, original),
     )
 
@@ -83,7 +83,7 @@ def _with_weights_of(graph: Graph, original: Graph) -> Graph:
     return replace(graph, weights=weights, metadata=original.metadata)
 
 
-def _built(explanation: Explanation, rewrite: Rewrite) -> tuple[int, ...]:
+def _new_enodes(explanation: Explanation, rewrite: Rewrite) -> tuple[int, ...]:
     """Return the e-nodes that a step put in place of others; none if one was in the original."""
     nodes = {(node.signature, node.children): node for node in explanation.stored.nodes.values()}
     roots = [replaced.after for replaced in rewrite.replaced]

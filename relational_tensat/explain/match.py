@@ -34,13 +34,13 @@ class Match:
         return self.edge.law
 
     @property
-    def found(self) -> tuple[Side, tuple[int, ...]]:
-        """The side that is found, and its e-nodes."""
+    def old_side(self) -> tuple[Side, tuple[int, ...]]:
+        """The side that is replaced, and its e-nodes."""
         return self.edge.side(self.forward)
 
     @property
-    def built(self) -> tuple[Side, tuple[int, ...]]:
-        """The side that is built, and its e-nodes."""
+    def new_side(self) -> tuple[Side, tuple[int, ...]]:
+        """The side that replaces it, and its e-nodes."""
         return self.edge.side(not self.forward)
 
     def hold(self, node: Node) -> None:
@@ -54,13 +54,13 @@ class Match:
             node.pins -= 1
         self.pinned_nodes.clear()
 
-    def fits(self, node: Node, output: int, *, built: bool) -> dict[int, Node] | None:
+    def fits(self, node: Node, output: int, *, new: bool) -> dict[int, Node] | None:
         """Match a node with one root of a side, without changing anything.
 
         Returns:
             All variables that are bound then; None where the node, or an operand, has another form.
         """
-        side, enodes = self.built if built else self.found
+        side, enodes = self.new_side if new else self.old_side
         base = side.variables
         values = {
             value_id: variable.now() for value_id, variable in self.bound.items() if value_id < base

@@ -118,13 +118,13 @@ class Replay:
 
     def _find(self, node: Node, match: Match, output: int) -> None:
         """Make a node an instance of one root of the side that a rule looks at."""
-        value = match.found[0].roots[output]
+        value = match.old_side[0].roots[output]
         match.bound[value] = node
         match.local &= value >= match.law.variables
         self._find_operands(node, match, value)
 
     def _find_operands(self, node: Node, match: Match, value: int) -> None:
-        side, enodes = match.found
+        side, enodes = match.old_side
         for index, operand in enumerate(side.operands(value)):
             if operand in match.bound:
                 self._make_alike(node, index, match.bound[operand])
@@ -226,7 +226,7 @@ class Replay:
 
     def _build(self, match: Match) -> None:
         """Put what a rule builds into the places of what it found."""
-        side, enodes = match.built
+        side, enodes = match.new_side
         places: dict[int, list[Node]] = {}
         for output, node in match.places.items():
             places.setdefault(side.roots[output], []).append(node)

@@ -32,15 +32,12 @@ class Supply:
             return
         match.local = False
         nodes = self._state.nodes()
-        for built in (
-            True,
-            False,
-        ):  # the other root may be there in its new form, or in its old one
-            side, _ = match.built if built else match.found
+        for new in (True, False):  # the other root may be there in its new form, or in its old one
+            side, _ = match.new_side if new else match.old_side
             for output, root in enumerate(side.roots):
                 if output in match.places or root < match.law.variables:
                     continue
-                bindings = (match.fits(node, output, built=built) for node in nodes)
+                bindings = (match.fits(node, output, new=new) for node in nodes)
                 match.bound.update(
                     next((binding for binding in bindings if binding is not None), {})
                 )

@@ -103,10 +103,10 @@ class _Planner:
     def plan(self) -> Plan:
         read = {name for node in self.graph.nodes for name in node.inputs} | {*self.graph.outputs}
         for name, kind in self.graph.inputs.items():
-            self._given(name, kind)
+            self._external(name, kind)
         for name, weight in self.graph.weights.items():
             if name in read:
-                self.weights[name] = self._given(name, weight.type)
+                self.weights[name] = self._external(name, weight.type)
         for node in self.graph.nodes:
             self._add(node)
         outputs = tuple(tensor for name in self.graph.outputs for tensor in self.values[name])
@@ -120,7 +120,7 @@ class _Planner:
             placement.offsets, placement.total_bytes, least,
         )  # fmt: skip
 
-    def _given(self, name: str, kind: TensorType) -> Tensor:
+    def _external(self, name: str, kind: TensorType) -> Tensor:
         """Give an input or weight a buffer that lives as long as the plan."""
         if kind.dtype not in DTYPE_BYTES:
             raise InputError(f"{name!r} is {kind}, which no GPU kernel takes")
@@ -135,7 +135,7 @@ class _Planner:
         if node.op == "fill":
             (name,) = node.outputs
             kind = tensors_of(self.graph.types[name])[0]
-            self.weights[name] = self._given(name, kind)
+            self.weights[name] = self._external(name, kind)
             return
         inputs = tuple(tensor for name in node.inputs for tensor in self.values[name])
         try:

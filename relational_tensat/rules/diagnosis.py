@@ -39,11 +39,11 @@ class Check:
         stage: ``operator`` (the sources' operators and constants), ``attribute`` (a variable stands
             for one value), ``where``, ``worth``, ``target`` (its operands fit), or ``type`` (the
             target's type is its source's).
-        asked: the variable, the condition or the target's term, in the rule language.
+        requirement: the variable, the condition or the target's term, in the rule language.
     """
 
     stage: str
-    asked: str
+    requirement: str
 
 
 #: What the matcher has already checked of every match.
@@ -52,10 +52,10 @@ OPERATORS = Check("operator", "operators and constants")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The first check that a configuration does not pass, and what was found instead."""
+    """The first check that a configuration does not pass, and what there is instead."""
 
     check: Check
-    found: str
+    actual: str
 
 
 def checks(rule: Rule) -> tuple[Check, ...]:
@@ -72,7 +72,7 @@ def checks(rule: Rule) -> tuple[Check, ...]:
 def diagnose(
     rule: Rule, symbols: Symbols, var_types: Types, root_types: Types
 ) -> Instance | Refusal:
-    """Judge a rule on one configuration as ``instantiate`` does, and say what it fails for."""
+    """Judge a rule on one configuration as ``instantiate`` does, and report what it fails for."""
     try:
         instance = compiled_rule(rule).instantiate(symbols, var_types, root_types)
     except UnsoundRuleError:
@@ -107,7 +107,7 @@ class _Diagnosis:
                     return Refusal(Check(stage, expr_text(condition)), reason)
         types: dict[Term, ValueType] = {}
         for term in _target_terms(self._rule):
-            kind = self._built(term, types)
+            kind = self._target_type(term, types)
             if isinstance(kind, str):
                 return Refusal(Check("target", term_text(term)), kind)
             types[term] = kind
@@ -134,7 +134,7 @@ class _Diagnosis:
         raise ValueError(f"{self._rule.name}: these are its operators and constants")
 
     def _broken(self, condition: Expr) -> str | None:
-        """Return what a condition found where it does not hold, None where it holds."""
+        """Return what a condition was computed from where it does not hold, None where it holds."""
         try:
             holds = self._value(condition) is True
         except Inapplicable:
@@ -189,7 +189,7 @@ class _Diagnosis:
     def _value(self, expr: Expr) -> Any:
         return self._compiled.expression(expr)(self._types, self._values)
 
-    def _built(self, term: Apply, types: dict[Term, ValueType]) -> ValueType | str:
+    def _target_type(self, term: Apply, types: dict[Term, ValueType]) -> ValueType | str:
         """Return the type of a target's node, or why its operands do not fit."""
         operator = get_operator(term.op)
         operands = tuple(

@@ -37,8 +37,8 @@ STEP: dict[str, Any] = {
     "law": str,
     "backward": bool,
     "at": list,
-    "found": list,
-    "built": list,
+    "before": list,
+    "after": list,
     "cost_us": NUMBER,
     "operators": int,
 }

@@ -75,9 +75,9 @@ def test_a_chain_of_steps() -> None:
     assert explanation.model == "g"
     assert printed_steps(explanation) == [("negate", "d"), ("twice", "c"), ("same", "a")]
     negate, twice, same = explanation.steps
-    assert (negate.found, negate.built) == (("sub",), ("neg", "add"))
-    assert (twice.found, twice.built) == (("relu", "relu"), ("relu",))
-    assert (same.found, same.built) == (("identity",), ())
+    assert (negate.before, negate.after) == (("sub",), ("neg", "add"))
+    assert (twice.before, twice.after) == (("relu", "relu"), ("relu",))
+    assert (same.before, same.after) == (("identity",), ())
     assert [step.cost_us for step in explanation.steps] == [5.0, 4.0, 3.0]
     assert [step.operators for step in explanation.steps] == [5, 4, 3]
     assert (explanation.cost_original_us, explanation.cost_after_us) == (12.0, 3.0)
@@ -96,8 +96,8 @@ def test_two_sources_are_replaced_in_one_step() -> None:
     explanation = explained(shared_matmuls(), example_rules("join-products"), cost)
     assert printed_steps(explanation) == [("join-products", "a", "b")]
     (step,) = explanation.steps
-    assert step.found == ("matmul", "matmul")
-    assert step.built == ("concat", "matmul", "split")
+    assert step.before == ("matmul", "matmul")
+    assert step.after == ("concat", "matmul", "split")
 
 
 def test_values_that_the_model_does_not_have_are_found_by_what_needs_them() -> None:
@@ -140,7 +140,7 @@ def test_a_law_is_read_backward_where_the_log_has_it_the_other_way() -> None:
     (step,) = explanation.steps
     assert step.backward
     assert step.at == (Place("b"),)
-    assert (step.found, step.built) == (("neg", "add"), ("sub",))
+    assert (step.before, step.after) == (("neg", "add"), ("sub",))
     assert_replays(egraph, explanation)
 
 

@@ -67,7 +67,7 @@ def last_of_each_node(steps: Sequence[Step]) -> list[int]:
     """Return the rows left after each e-node and all comparisons that it makes possible."""
     counts: list[int] = []
     for step in steps:
-        if " is one e-class" in step.asked:
+        if " is one e-class" in step.requirement:
             counts[-1] = step.left
         else:
             counts.append(step.left)
@@ -98,7 +98,7 @@ def test_pairs_are_those_of_the_slow_matcher(ran: Ran, name: str) -> None:
 def test_an_operator_that_is_nowhere(ran: Ran) -> None:
     (step,) = ran.trace("tanh-of-tanh").steps
     assert step.left == 0
-    assert step.asked == "an e-node is tanh"
+    assert step.requirement == "an e-node is tanh"
     assert any(found.startswith("add (") for found in step.instead)
 
 
@@ -106,19 +106,19 @@ def test_an_operand_that_is_another_operator() -> None:
     trace = Ran(convolutions()).trace("conv-of-relu")
     first, second = trace.steps
     assert (first.left, second.left) == (2, 0)
-    assert second.asked == "operand 0 of conv is relu"
+    assert second.requirement == "operand 0 of conv is relu"
     assert second.instead == ("conv (1)", "input (1)")
 
 
 def test_an_attribute_that_has_another_value() -> None:
     (step,) = Ran(convolutions()).trace("active-conv").steps
     assert step.left == 0
-    assert step.asked == "an e-node is conv of 2 operands with act=tanh"
+    assert step.requirement == "an e-node is conv of 2 operands with act=tanh"
     assert step.instead == ("conv with act=none (1)", "conv with act=relu (1)")
 
 
 def test_leaves_that_are_not_one_class() -> None:
-    found = [(step.asked, step.left) for step in Ran(sums()).trace("same-twice").steps]
+    found = [(step.requirement, step.left) for step in Ran(sums()).trace("same-twice").steps]
     assert found == [
         ("an e-node is add", 3),
         ("operand 0 of add is relu", 2),
@@ -146,7 +146,7 @@ def test_filtered_e_nodes_are_reported() -> None:
 def test_a_condition_names_the_values_that_it_was_computed_from() -> None:
     trace = Ran(convolutions()).trace("one-group")
     where = [step for step in trace.steps if step.stage == "where"]
-    assert [(step.asked, step.left) for step in where] == [
+    assert [(step.requirement, step.left) for step in where] == [
         ("(= (rank ?x) 4)", 2),
         ("(= (groups ?x ?w) 1)", 0),
     ]
@@ -169,14 +169,14 @@ def test_what_is_not_worth_it(ran: Ran) -> None:
 
 def test_one_attribute_in_two_places() -> None:
     step = Ran(sums()).trace("same-axis").steps[-1]
-    assert (step.stage, step.asked, step.left) == ("attribute", "?i", 0)
+    assert (step.stage, step.requirement, step.left) == ("attribute", "?i", 0)
     assert step.instead == ("0 and 1 (1)",)
 
 
 def test_the_targets_shape_rule() -> None:
     step = Ran(sums()).trace("as-product").steps[-1]
     assert (step.stage, step.left) == ("target", 0)
-    assert step.asked == "(matmul ?a ?b)"
+    assert step.requirement == "(matmul ?a ?b)"
     assert step.instead[0] == "matmul: [3, 4] and [3, 4] differ in the summed dimension (2)"
 
 

@@ -40,7 +40,7 @@ def test_all_of_it_is_json(ran: Ran) -> None:
     assert (answer["rule"], answer["tensor"], answer["in_run"]) == ("swap", "s", True)
     assert trace["counts"] == {"chosen": 1, "not chosen": 1}
     assert trace["steps"][0] == {
-        "stage": "find", "asked": "an e-node is add", "left": 2, "source": 1, "instead": [],
+        "stage": "find", "requirement": "an e-node is add", "left": 2, "source": 1, "instead": [],
     }  # fmt: skip
 
 

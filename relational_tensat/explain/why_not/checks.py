@@ -44,7 +44,7 @@ def judge(
     for configuration, count in sorted(configurations.items()):
         outcome = judge_one(configuration)
         if isinstance(outcome, Refusal):
-            rejected.setdefault(outcome.check, Counter())[outcome.found] += count
+            rejected.setdefault(outcome.check, Counter())[outcome.actual] += count
         else:
             valid[configuration] = outcome
     steps = []
@@ -53,7 +53,9 @@ def judge(
         counts = rejected.get(check, Counter())
         remaining -= counts.total()
         if counts or (check.stage in _ALWAYS and check != OPERATORS):
-            steps.append(Step(check.stage, check.asked, remaining, 0, tuple(most_frequent(counts))))
+            steps.append(
+                Step(check.stage, check.requirement, remaining, 0, tuple(most_frequent(counts)))
+            )
         if not remaining:
             break
     return Judgement(tuple(steps), valid)

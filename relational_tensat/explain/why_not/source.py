@@ -28,14 +28,14 @@ class Step:
     Attributes:
         stage: ``find`` (join steps of one source), ``pair`` (of two), or that of a
             ``rules.diagnosis.Check``.
-        asked: in words, or a condition in the rule language.
+        requirement: in words, or a condition in the rule language.
         left: rows that are left after it.
         source: which source is searched, from 1; 0 where it is about all of them.
-        instead: what there was where it turned something away, most frequent first.
+        instead: what there was where it rejected something, most frequent first.
     """
 
     stage: str
-    asked: str
+    requirement: str
     left: int
     source: int = 0
     instead: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class _Join:
         node: the index of the pattern's node, -1 for a comparison.
     """
 
-    asked: str
+    requirement: str
     table: str
     condition: str
     operand: str = ""
@@ -116,9 +116,9 @@ class SourceSearch:
         for step, join in enumerate(self.joins, start=1):
             left = self._count(step)
             if left:
-                yield Step("find", join.asked, left, self.number)
+                yield Step("find", join.requirement, left, self.number)
                 continue
-            yield Step("find", join.asked, 0, self.number, self._instead(step))
+            yield Step("find", join.requirement, 0, self.number, self._instead(step))
             return
 
     def query(self, selected: str) -> str:

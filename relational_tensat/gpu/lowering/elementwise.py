@@ -102,10 +102,10 @@ def lower_cast(
 ) -> Tensor:
     """Lower a conversion; to the type that the operand has, it is the operand."""
     (x,) = inputs
-    wanted = str_of(attrs, "dtype")
-    if wanted == x.type.dtype:
+    dtype_to = str_of(attrs, "dtype")
+    if dtype_to == x.type.dtype:
         return x
-    for dtype in (wanted, x.type.dtype):
+    for dtype in (dtype_to, x.type.dtype):
         if dtype not in DTYPE_CODES:
             raise InputError(f"no GPU kernel for {op} of {dtype}")
     result = emitter.tensor(output)
@@ -114,7 +114,7 @@ def lower_cast(
         output.size,
         dst=result.ref,
         src=x.ref,
-        target=DTYPE_CODES[wanted],
+        target=DTYPE_CODES[dtype_to],
         source=DTYPE_CODES[x.type.dtype],
         n=output.size,
     )

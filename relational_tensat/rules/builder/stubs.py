@@ -1,6 +1,6 @@
 """The types of ``ops`` and ``fn``, from what operators and functions say of themselves.
 
-``python -m relational_tensat.rules.builder.stubs`` writes them anew.
+``python -m relational_tensat.rules.builder.stubs`` writes them.
 """
 
 from __future__ import annotations

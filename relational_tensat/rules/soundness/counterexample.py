@@ -58,7 +58,7 @@ class Counterexample:
         """Return operands, parameters and the difference in one line."""
         operands = [f"{name} {kind}" for name, kind in self.shapes.items()]
         operands += [f"{name} = {_text(value)}" for name, value in self.parameters.items()]
-        return f"{', '.join(operands)}: {self._found()}"
+        return f"{', '.join(operands)}: {self._difference_text()}"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as values of JSON."""
@@ -75,7 +75,7 @@ class Counterexample:
             "snippet": self.snippet,
         }
 
-    def _found(self) -> str:
+    def _difference_text(self) -> str:
         difference = self.difference
         if difference.undefined:
             return "the right side is undefined: an integer quotient or conversion has no result"

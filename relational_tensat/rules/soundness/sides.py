@@ -61,7 +61,7 @@ def source_instance(rule: Rule, configuration: Configuration) -> Instance:
     names = tensor_vars(rule)
     types: list[ValueType] = list(configuration.var_types)
     nodes: list[TargetNode] = []
-    symbols = _given_symbols(rule, configuration)
+    symbols = _symbols_by_term(rule, configuration)
 
     def visit(term: Term) -> int:
         if isinstance(term, Var):
@@ -80,7 +80,7 @@ def source_instance(rule: Rule, configuration: Configuration) -> Instance:
     return Instance(tuple(nodes), roots)
 
 
-def _given_symbols(rule: Rule, configuration: Configuration) -> dict[int, Any]:
+def _symbols_by_term(rule: Rule, configuration: Configuration) -> dict[int, Any]:
     terms: list[int] = []
 
     def visit(term: Term) -> None:

@@ -1,7 +1,7 @@
 """Verdicts that are kept: those that ship with the rules, and those of a user's own rules.
 
 Both are JSON files of verdicts by content hash. The user's is a cache: one that cannot be read, or
-that was made by other code, is as good as empty, and is written anew.
+that was made by other code, is as good as empty, and is overwritten.
 """
 
 from __future__ import annotations

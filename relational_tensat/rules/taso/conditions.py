@@ -2,7 +2,7 @@
 
 Of the conditions, and conjunctions of them, that reject every example on which the law fails, the one
 is taken that keeps most of those on which it holds. Then more examples are sought beside those that
-it keeps; while one of them refutes it, the search begins anew with them.
+it keeps; while one of them refutes it, the search is repeated with them.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def domain_conditions(rule: FileRule) -> tuple[Expr, ...]:
         for operand in node.operands:
             if node.op in IMAGES and isinstance(operand, Input):
                 equalities.join(rank(operand), Literal(4))  # which our operators require, too
-    requirements = list(_asked(rule))
+    requirements = list(_requirements(rule))
     of_inputs = [pair for pair in requirements if not any(map(_is_compound, pair))]
     conditions = [pair for pair in of_inputs if equalities.join(*pair)]
     for a, b in requirements:
@@ -40,7 +40,7 @@ def domain_conditions(rule: FileRule) -> tuple[Expr, ...]:
     return tuple(Call("=", pair) for pair in conditions)
 
 
-def _asked(rule: FileRule) -> Iterator[_Pair]:
+def _requirements(rule: FileRule) -> Iterator[_Pair]:
     for tree in (*rule.sources, *rule.targets):
         for node in nodes(tree):
             if node.op == "matmul":

@@ -92,7 +92,7 @@ class Samples:
         law fails is the last.
 
         Args:
-            attempts, asked: as in ``look_around``.
+            attempts, conditions: as in ``look_around``.
         """
         bases = self.fulfilling(conditions)
         if not bases:

@@ -18,11 +18,12 @@ def conditional_taso_rules() -> list[Rule]:
     """Return the rules in TENSAT's order; those that are unsound as they stand have one condition more."""
     facts = json.loads(REFERENCE.read_text())
     return [
-        _mended(rule, fact["sound_only_if"]) for rule, fact in zip(taso_rules(), facts, strict=True)
+        _repaired(rule, fact["sound_only_if"])
+        for rule, fact in zip(taso_rules(), facts, strict=True)
     ]
 
 
-def _mended(rule: Rule, words: str | None) -> Rule:
+def _repaired(rule: Rule, words: str | None) -> Rule:
     if not rule.unsound:
         return rule
     assert words is not None, rule.name

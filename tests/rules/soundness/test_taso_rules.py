@@ -1,4 +1,4 @@
-"""TASO's rules: the 37 that are wrong have counterexamples, mended they have none."""
+"""TASO's rules: the 37 that are wrong have counterexamples, repaired they have none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from relational_tensat.rules.library import taso_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness import verify_rule
-from tests.rules.soundness.mending import mended
+from tests.rules.soundness.repairing import repaired
 
 RULES = taso_rules()
 REFERENCE = Path(__file__).resolve().parents[4] / "shared" / "reference" / "taso_rules.json"
@@ -57,24 +57,24 @@ def test_unsound_rules_are_sound_under_their_conditions(subtests: pytest.Subtest
     for number, rule in enumerate(RULES):
         if rule.unsound:
             with subtests.test(rule.name):
-                check_mended(number)
+                check_repaired(number)
 
 
-def check_mended(number: int) -> None:
+def check_repaired(number: int) -> None:
     """With what the reference says that it lacks, a rule is sound."""
-    rule = mended(RULES[number], conditions()[number])
+    rule = repaired(RULES[number], conditions()[number])
     if number in OF_DIFFERENT_KERNELS:
         # TASO refuses kernels of even size under SAME; here, as in ONNX, they are allowed, and one
         # that is enlarged to an odd size does not keep its place.
         assert verify_rule(rule, trials=150, shrink=False).status == "unsound"
-        rule = mended(rule, "windows in place")
+        rule = repaired(rule, "windows in place")
     found = verify_rule(rule, trials=30, shrink=False)
     assert found.status == "sound", found.reason
 
 
 @needs_reference
 def test_kernels_of_even_size_are_the_smallest_counterexample() -> None:
-    rule = mended(RULES[137], conditions()[137])
+    rule = repaired(RULES[137], conditions()[137])
     found = verify_rule(rule).counterexample
     assert found is not None
     sizes = [kind.shape[2:] for kind in found.shapes.values()]

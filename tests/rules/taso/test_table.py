@@ -32,7 +32,7 @@ TRIALS = 24
 ONE_GROUP = "(= (groups ?a ?b) 1)"
 OUTPUTS_PER_GROUP = "(= (// (dim ?b 0) (groups ?a ?b)) (// (dim ?d 0) (groups ?c ?d)))"
 IN_PLACE = "(enlargeable (spatial ?a) (spatial ?b) (spatial ?c) [1 1] same same [])"
-#: The conditions that are found, and the rules that they mend.
+#: The conditions that are found, and the rules that they repair.
 FOUND: dict[tuple[str, ...], tuple[int, ...]] = {
     ("(same-except ?b ?c 0)",): (58, 60),
     ("(= (spatial ?a) (spatial ?b))",): (59, 61),
@@ -77,7 +77,7 @@ def examples(number: int) -> Samples:
     return samples
 
 
-def mended(number: int) -> Rule:
+def repaired(number: int) -> Rule:
     rule = rules()[number]
     return replace(rule, conditions=(*rule.conditions, *conditions(number)))
 
@@ -109,7 +109,7 @@ def test_rules_are_sound_with_their_conditions_and_unsound_without(
     for number in sorted(CONDITIONAL):
         with subtests.test(number=number):
             assert examples(number).refuting
-            assert verify_rule(mended(number), trials=TRIALS).status == "sound"
+            assert verify_rule(repaired(number), trials=TRIALS).status == "sound"
 
 
 def test_conditions_follow_from_those_of_the_reference(subtests: pytest.Subtests) -> None:

@@ -1,4 +1,4 @@
-"""TASO's unsound rules with the conditions that mend them, as the reference words them."""
+"""TASO's unsound rules with the conditions that repair them, as the reference words them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from relational_tensat.rules.instance import source_nodes
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Var
 
 
-def mended(rule: Rule, wording: str) -> Rule:
+def repaired(rule: Rule, wording: str) -> Rule:
     """Return a rule with the condition that the reference words so."""
     added = tuple(_conditions(rule, wording))
     assert added, wording
@@ -37,7 +37,7 @@ def _conditions(rule: Rule, wording: str) -> Iterator[Expr]:
         case "windows in place":
             (x, small), (_, large) = (conv.children for conv in _nodes(rule, "conv"))
             attrs = dict(_nodes(rule, "conv")[0].attrs)
-            sizes = [Call("spatial", (each,)) for each in (x, small, large)]
+            sizes = [Call("spatial", (operand,)) for operand in (x, small, large)]
             window = [attrs["stride"], attrs["pad"], attrs["pad"], Literal(())]
             yield Call("enlargeable", (*sizes, *window))  # type: ignore[arg-type]
         case _:
