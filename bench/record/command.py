@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from relational_tensat.base.errors import UsageError, nearest
+from relational_tensat.base.errors import UsageError, unknown
 from relational_tensat.cost.device import Device
 from relational_tensat.cost.opening import DEVICES, open_device
 
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     names = options.models.split(",") if options.models else list(models)
     for name in names:
         if name not in models:
-            raise UsageError(f"unknown model {name!r}{nearest(name, models)}")
+            raise unknown("model", name, models)
     device = _device(options.device, options.patience)
     cache = CostCache(options.cost_cache or default_cache())
     source = MeasuredSource(options.device, device, cache)

@@ -75,3 +75,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
     close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def unknown(noun: str, name: str, names: Iterable[str]) -> UsageError:
+    """Return the error that no such thing has that name, with the nearest that one has."""
+    return UsageError(f"unknown {noun} {name!r}{nearest(name, names)}")

@@ -18,7 +18,7 @@ from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from relational_tensat.base.checks import check_at_least, check_choice
-from relational_tensat.base.errors import UsageError, nearest
+from relational_tensat.base.errors import UsageError, unknown
 
 _Tree = TypeVar("_Tree", bound="OptionTree")
 _ABOUT = "option"
@@ -229,7 +229,7 @@ def _current_name(name: str, options: Mapping[str, tuple[str, Option]]) -> str:
                 f"the option {name!r} is called {item.name!r} now", DeprecationWarning, stacklevel=4
             )
             return item.name
-    raise UsageError(f"unknown option {name!r}{nearest(name, options)}")
+    raise unknown("option", name, options)
 
 
 def _read(field: dataclasses.Field[Any], hint: Any) -> Option:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relational_tensat.base.errors import UsageError, nearest
+from relational_tensat.base.errors import UsageError, unknown
 from relational_tensat.cli.parser import Parser, one_of
 from relational_tensat.cli.rules_frame import add_rule_files
 
@@ -82,7 +82,7 @@ def _show(name: str, paths: list[Path], *, sql: bool, database: Path | None) -> 
 
     rules = {rule.name: rule for rule in _load(paths)}
     if name not in rules:
-        raise UsageError(f"unknown rule {name!r}{nearest(name, rules)}")
+        raise unknown("rule", name, rules)
     # as it is: a console would break lines of what is to be run
     sys.stdout.write((rule_sql(rules[name], database) if sql else rule_text(rules[name])) + "\n")
 

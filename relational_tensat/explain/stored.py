@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from relational_tensat.base.errors import InputError, UsageError, first_line, nearest
+from relational_tensat.base.errors import InputError, first_line, unknown
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.decoding import parse_symbol, parse_type
@@ -88,10 +88,10 @@ class StoredEGraph:
     @cached_property
     def names(self) -> dict[int, tuple[str, ...]]:
         """The original graph's values by the class that they are in now."""
-        found: dict[int, list[str]] = {}
+        names_by_owner: dict[int, list[str]] = {}
         for owner, name, _, _ in self.connection.execute(sql("egraph/value_names")).fetchall():
-            found.setdefault(int(owner), []).append(str(name))
-        return {owner: tuple(names) for owner, names in found.items()}
+            names_by_owner.setdefault(int(owner), []).append(str(name))
+        return {owner: tuple(names) for owner, names in names_by_owner.items()}
 
     def class_of(self, tensor: str) -> int:
         """Return the class of a value of the original graph.
@@ -103,7 +103,7 @@ class StoredEGraph:
             if tensor in names:
                 return owner
         all_names = [name for names in self.names.values() for name in names]
-        raise UsageError(f"unknown tensor {tensor!r}{nearest(tensor, all_names)}")
+        raise unknown("tensor", tensor, all_names)
 
     def class_text(self, owner: int) -> str:
         """Return what people call a class: the name of a value that it has, or its id."""

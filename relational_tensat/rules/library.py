@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from relational_tensat.base.errors import RuleError, UsageError, nearest
+from relational_tensat.base.errors import RuleError, unknown
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
@@ -95,6 +95,6 @@ def named_rules(names: Iterable[str], rules: dict[str, Rule]) -> set[str]:
     for name in names:
         matches = {rule for rule in rules if rule == name or rule.partition("[")[0] == name}
         if not matches:
-            raise UsageError(f"unknown rule {name!r}{nearest(name, rules)}")
+            raise unknown("rule", name, rules)
         selection |= matches
     return selection

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from relational_tensat.base.errors import InputError, UsageError, first_line, nearest
+from relational_tensat.base.errors import InputError, first_line, unknown
 from relational_tensat.base.notebook import Table, html_fields
 from relational_tensat.base.option import OptionGroup, options_of
 from relational_tensat.cost import CostModel, as_source, graph_cost_us, open_source
@@ -281,7 +281,7 @@ def _replaced(group: _Group, values: Mapping[str, Any]) -> _Group:
     }
     for name in values:
         if name not in fields:
-            raise UsageError(f"unknown option {name!r}{nearest(name, fields)}")
+            raise unknown("option", name, fields)
     return replace(group, **{fields[name]: value for name, value in values.items()})
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from relational_tensat.base.errors import UsageError, nearest
+from relational_tensat.base.errors import unknown
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.checks import judge
@@ -119,9 +119,7 @@ def why_not(
         known_rules += load_rules()
         candidates = _rules_of_name(name, known_rules)
     if not candidates:
-        raise UsageError(
-            f"unknown rule {name!r}{nearest(name, [rule.name for rule in known_rules])}"
-        )
+        raise unknown("rule", name, [rule.name for rule in known_rules])
     return [_explain(stored, rule, tensor, at, run_rules.get(rule.name)) for rule in candidates]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from relational_tensat.base.errors import UsageError, nearest
+from relational_tensat.base.errors import unknown
 from relational_tensat.tensor.types import TensorType
 
 
@@ -101,5 +101,4 @@ def get_function(name: str) -> Function:
     try:
         return _FUNCTIONS[name]
     except KeyError:
-        hint = nearest(name, _FUNCTIONS)
-        raise UsageError(f"unknown function {name!r}{hint}") from None
+        raise unknown("function", name, _FUNCTIONS) from None

@@ -17,6 +17,7 @@ from relational_tensat.rules.instance import Instance
 from relational_tensat.rules.soundness.drawing import Configuration
 from relational_tensat.rules.soundness.requirements import Plan
 from relational_tensat.rules.soundness.sides import (
+    Compute,
     Sides,
     evaluate,
     exact,
@@ -32,7 +33,7 @@ from relational_tensat.tensor.operators import get_operator
 #: How far two float64 results may be apart, relative to the largest number met on the way: a chain
 #: of a thousand roundings (1e-13) stays below it, a constant that is off by 1e-9 does not.
 TOLERANCE = 1e-11
-#: Operands that lead to larger numbers than that say nothing: rounding would hide differences.
+#: Operands that lead to larger numbers than that prove nothing: rounding would hide differences.
 _LARGEST = 1e6
 #: Smaller ones are compared as if they had that size: nothing relates to less than rounding.
 _SMALLEST = 1e-3
@@ -98,17 +99,29 @@ def judge_exactly(sides: Sides, values: Values, field: Field) -> Outcome:
 
 
 def _compare_exactly(sides: Sides, operands: Sequence[Any], field: Field) -> Outcome:
-    compute = exact(field)
+    results = evaluate_both(sides, operands, exact(field))
+    if isinstance(results, Outcome):
+        return results
+    left, right = results
+    same = _identical(_roots(sides.left, left), _roots(sides.right, right))
+    return Outcome.HOLDS if same else Outcome.FAILS
+
+
+def evaluate_both(
+    sides: Sides, operands: Sequence[Any], compute: Compute
+) -> tuple[list[Any], list[Any]] | Outcome:
+    """Return what ``sides.evaluate`` returns for the left and the right side.
+
+    UNDEFINED where the left side has no value, FAILS where only the right side has none.
+    """
     try:
         left = evaluate(sides.left, operands, compute)
     except Undefined:
         return Outcome.UNDEFINED
     try:
-        right = evaluate(sides.right, operands, compute)
+        return left, evaluate(sides.right, operands, compute)
     except Undefined:
         return Outcome.FAILS
-    same = _identical(_roots(sides.left, left), _roots(sides.right, right))
-    return Outcome.HOLDS if same else Outcome.FAILS
 
 
 def judge_in_floats(sides: Sides, values: Values) -> Outcome:
@@ -155,14 +168,10 @@ def first_difference(sides: Sides, operands: Sequence[Any]) -> Element | None:
 
 def _compared(sides: Sides, operands: Sequence[Any]) -> tuple[Outcome, Element | None]:
     with np.errstate(all="ignore"):
-        try:
-            left = evaluate(sides.left, operands, real)
-        except Undefined:
-            return Outcome.UNDEFINED, None
-        try:
-            right = evaluate(sides.right, operands, real)
-        except Undefined:
-            return Outcome.FAILS, None
+        results = evaluate_both(sides, operands, real)
+        if isinstance(results, Outcome):
+            return results, None
+        left, right = results
         scale = max(_magnitude(left), _magnitude(right))
         if scale > _LARGEST:
             return Outcome.UNDEFINED, None

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.rules.instance import Instance, TargetNode
-from relational_tensat.rules.soundness.judging import Element, Outcome
-from relational_tensat.rules.soundness.sides import Sides, evaluate, has_floats, parts
+from relational_tensat.rules.soundness.judging import Element, Outcome, evaluate_both
+from relational_tensat.rules.soundness.sides import Sides, has_floats, parts
 from relational_tensat.tensor.field import Undefined
 from relational_tensat.tensor.floats import FLOAT_FORMATS, integer_range
 from relational_tensat.tensor.machine import computed
@@ -68,14 +68,10 @@ def compared(
         What came out, and the first element that differs.
     """
     with np.errstate(all="ignore"):
-        try:
-            left = evaluate(sides.left, operands, on_machine)
-        except Undefined:
-            return Outcome.UNDEFINED, None
-        try:
-            right = evaluate(sides.right, operands, on_machine)
-        except Undefined:
-            return Outcome.FAILS, None
+        results = evaluate_both(sides, operands, on_machine)
+        if isinstance(results, Outcome):
+            return results, None
+        left, right = results
         scale = 0.0 if everywhere else max(_largest(left), _largest(right))
         outcome, element = _compared(sides, left, right, scale, everywhere)
         if outcome is Outcome.FAILS and not everywhere:

@@ -13,7 +13,7 @@ from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.base import Operator, Types, Values
-from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
+from relational_tensat.tensor.operators.onnx_form import Mapped, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import attr_int, input_type
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.sampling import PartialApplication
@@ -25,7 +25,7 @@ from relational_tensat.tensor.operators.shapes import (
     operands,
 )
 from relational_tensat.tensor.operators.traits import Use
-from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, TensorType, ValueType
+from relational_tensat.tensor.types import FLOAT_DTYPES, Attrs, TensorType
 
 
 class _Binary(Operator):
@@ -63,11 +63,6 @@ class _Binary(Operator):
 
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         return Mapped(self.name, (node.inputs[0], _second_operand(node)))
-
-    def to_onnx(
-        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
-    ) -> list[str]:
-        return emitter.emit(self.onnx[0], list(inputs))
 
 
 @register

@@ -104,11 +104,6 @@ class _Same(Operator):
         check_one_output(node)
         return Mapped(self.name, (node.inputs[0],))
 
-    def to_onnx(
-        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
-    ) -> list[str]:
-        return emitter.emit(self.onnx[0], list(inputs))
-
 
 @register
 class Identity(_Same):

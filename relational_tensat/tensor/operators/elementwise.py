@@ -50,11 +50,6 @@ class _Unary(Operator):
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         return Mapped(self.name, (node.inputs[0],))
 
-    def to_onnx(
-        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
-    ) -> list[str]:
-        return emitter.emit(self.onnx[0], list(inputs))
-
 
 @register
 class Relu(_Unary):

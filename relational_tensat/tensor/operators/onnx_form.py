@@ -112,9 +112,12 @@ class OnnxForm:
             types: one per operand.
             attrs: normalized.
 
-        Valid for ``emitter.opset`` from 13 on.
+        Valid for ``emitter.opset`` from 13 on. Without attributes, one node of the first of ``self.onnx``
+        unless an operator writes itself otherwise.
         """
-        raise NotImplementedError(f"{self.name} has no ONNX form")
+        if not self.onnx or attrs:
+            raise NotImplementedError(f"{self.name} has no ONNX form")
+        return emitter.emit(self.onnx[0], list(inputs))
 
     def adds_bias_apart(self, types: tuple[ValueType, ...]) -> bool:
         """Whether ``to_onnx`` adds the last of three operands by an ONNX node of its own."""

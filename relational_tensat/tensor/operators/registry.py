@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from relational_tensat.base.errors import ShapeError, UsageError, nearest
+from relational_tensat.base.errors import ShapeError, UsageError, unknown
 from relational_tensat.tensor.operators.base import Operator
 from relational_tensat.tensor.operators.onnx_form import Mapped, OnnxNode
 from relational_tensat.tensor.types import TensorType, ValueType
@@ -36,8 +36,7 @@ def get_operator(name: str) -> Operator:
     try:
         return _REGISTRY[name]
     except KeyError:
-        hint = nearest(name, _REGISTRY)
-        raise UsageError(f"unknown operator {name!r}{hint}") from None
+        raise unknown("operator", name, _REGISTRY) from None
 
 
 def operators() -> dict[str, Operator]:
