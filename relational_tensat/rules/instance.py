@@ -286,22 +286,41 @@ class CompiledRule:
         args = [self.expression(arg) for arg in expr.args]
         call = function.call
         if function.lazy:
-            return lambda types, values: call(*(partial(arg, types, values) for arg in args))
-        checked = [(arg, function.check(index)) for index, arg in enumerate(args)]
-
-        def evaluate(types: Types, values: list[Any]) -> Any:
-            arguments = []
-            for arg, check in checked:
-                value = arg(types, values)
-                if not check(value):
-                    raise Inapplicable
-                arguments.append(value)
-            return call(*arguments)
-
-        return evaluate
+            return lambda types, values: call(*[partial(arg, types, values) for arg in args])
+        return _checked_call(call, [(arg, function.check(i)) for i, arg in enumerate(args)])
 
 
 _UNBOUND = object()
+
+
+def _checked_call(
+    call: Callable[..., Any], args: Sequence[tuple[Evaluate, Callable[[object], bool]]]
+) -> Evaluate:
+    """Return what calls a function of expressions, each checked; written out for two, as most have."""
+    if len(args) == 2:
+        (first, check_first), (second, check_second) = args
+
+        def of_two(types: Types, values: list[Any]) -> Any:
+            a = first(types, values)
+            if not check_first(a):
+                raise Inapplicable
+            b = second(types, values)
+            if not check_second(b):
+                raise Inapplicable
+            return call(a, b)
+
+        return of_two
+
+    def of_any(types: Types, values: list[Any]) -> Any:
+        arguments = []
+        for arg, check in args:
+            value = arg(types, values)
+            if not check(value):
+                raise Inapplicable
+            arguments.append(value)
+        return call(*arguments)
+
+    return of_any
 
 
 def holds_constant(attrs: AttrItems, result: ValueType) -> bool:

@@ -62,7 +62,7 @@ class SeededChoices(Choices):
     """
 
     def __init__(self, seed: int | str) -> None:
-        self._random = Random(seed)
+        self._fraction = Random(seed).random
         self.taken: list[int] = []
 
     def restart(self) -> None:
@@ -73,6 +73,6 @@ class SeededChoices(Choices):
         """Return a number in 0..bound-1."""
         if bound == 1:
             return 0
-        number = int(self._random.random() * bound)
+        number = int(self._fraction() * bound)
         self.taken.append(number)
         return number

@@ -98,9 +98,11 @@ class Field:
         flat = np.transpose(x, (*kept_axes, *axes)).reshape(
             *(x.shape[axis] for axis in kept_axes), -1
         )
-        result = np.ones(flat.shape[:-1], np.int64)
-        for index in range(flat.shape[-1]):
-            result = self.multiply(result, flat[..., index])
+        while flat.shape[-1] > 1:  # multiplied in pairs: the order does not matter here
+            half = flat.shape[-1] // 2
+            pairs = self.multiply(flat[..., :half], flat[..., half : 2 * half])
+            flat = np.concatenate((pairs, flat[..., 2 * half :]), axis=-1)
+        result = flat[..., 0] if flat.shape[-1] else np.ones(flat.shape[:-1], np.int64)
         return result.reshape(shape) if keepdims else result
 
     def inverse(self, x: Residues) -> Residues:

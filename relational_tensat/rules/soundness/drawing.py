@@ -6,17 +6,17 @@ is wanted of it and from operands already drawn; what does not fit in the end is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from relational_tensat.rules.instance import Instance, instantiate, source_nodes, typed_application
-from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
+from relational_tensat.rules.instance import Instance, instantiate, typed_application
+from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.far import FarHints, further
-from relational_tensat.rules.soundness.requirements import Bindings, Plan
+from relational_tensat.rules.soundness.requirements import Bindings, Plan, SourceTerm
 from relational_tensat.tensor.choices import Choices
 from relational_tensat.tensor.hints import Hints
-from relational_tensat.tensor.operators import Attr, get_operator
+from relational_tensat.tensor.operators import Attr, Operator
 from relational_tensat.tensor.operators.sampling import PartialApplication
 from relational_tensat.tensor.types import (
     AttrItems,
@@ -76,74 +76,66 @@ class _Drawer:
         self.symbols: dict[int, tuple[str, Attrs]] = {}
 
     def draw(self) -> Configuration:
-        rule = self.plan.rule
-        roots = tuple(self._applied(source, None) for source in rule.sources)
-        symbols = tuple(self.symbols[id(node)] for node in source_nodes(rule))
-        types = tuple(kind for kind in self.bindings.types if kind is not None)
+        roots = tuple([self._applied(source, None) for source in self.plan.sources])
+        symbols = tuple([self.symbols[id(term)] for term in self.plan.terms])
+        types = tuple([kind for kind in self.bindings.types if kind is not None])
         return Configuration(symbols, types, roots)
 
-    def _applied(self, term: Apply, result: ValueType | None) -> ValueType:
+    def _applied(self, term: SourceTerm, result: ValueType | None) -> ValueType:
         attr_values = self._known_attrs(term)
         kinds: list[ValueType | None] = [
-            self.bindings.tensor(child.name) if isinstance(child, Var) else None
+            self.bindings.tensor(child) if isinstance(child, str) else None
             for child in term.children
         ]
         for index in sorted(range(len(kinds)), key=lambda i: self._priority(term.children[i])):
             child = term.children[index]
-            if isinstance(child, Apply):
+            if not isinstance(child, str):
                 partial = PartialApplication(result, kinds, attr_values)
-                guess = get_operator(term.op).suggest_operand(index, partial, self.hints)
+                guess = term.operator.suggest_operand(index, partial, self.hints)
                 kinds[index] = self._applied(child, guess)
             elif kinds[index] is None:
                 partial = PartialApplication(result, kinds, attr_values)
-                kinds[index] = self._variable(child.name, term.op, index, partial)
-        operands = tuple(kind for kind in kinds if kind is not None)
+                kinds[index] = self._variable(child, term.operator, index, partial)
+        operands = tuple([kind for kind in kinds if kind is not None])
         return self._finish(term, operands, attr_values, result)
 
-    def _variable(self, name: str, op: str, index: int, partial: PartialApplication) -> TensorType:
+    def _variable(
+        self, name: str, operator: Operator, index: int, partial: PartialApplication
+    ) -> TensorType:
         """Draw the type of a variable, again where a condition that it completes does not hold."""
         tensor_type = self.bindings.tensor(name)  # the same variable twice in one term
         if tensor_type is not None:
             return tensor_type
         for _ in range(_TENSOR_TRIES):
-            guess = get_operator(op).suggest_operand(index, partial, self.hints)
+            guess = operator.suggest_operand(index, partial, self.hints)
             kind = self.hints.tensor_type() if guess is None else guess
             if self.bindings.bind_tensor(name, kind):
                 return kind
         raise _MisfitError
 
-    def _priority(self, child: Term) -> int:
+    def _priority(self, child: str | SourceTerm) -> int:
         """Operands that are bound, or have something bound inside, come first."""
-        if isinstance(child, Var):
-            return 0 if child.name in self.bindings.bound else 3
-        return 1 if any(name in self.bindings.bound for name in _variables(child)) else 2
+        if isinstance(child, str):
+            return 0 if child in self.bindings.bound else 3
+        return 2 if self.bindings.bound.isdisjoint(child.tensors) else 1
 
-    def _known_attrs(self, term: Apply) -> dict[str, AttrValue]:
-        exprs, attr_values = dict(term.attrs), {}
-        for attr in get_operator(term.op).attrs:
-            match exprs.get(attr.name, Literal(attr.default)):
-                case Literal(value):
-                    attr_values[attr.name] = value
-                case Var(name) if name in self.attrs:
-                    attr_values[attr.name] = self.attrs[name]
-        return attr_values
+    def _known_attrs(self, term: SourceTerm) -> dict[str, AttrValue]:
+        known = {attr: self.attrs[name] for attr, name in term.variables if name in self.attrs}
+        return {**term.constants, **known}
 
     def _finish(
         self,
-        term: Apply,
+        term: SourceTerm,
         operands: tuple[ValueType, ...],
         attr_values: Mapping[str, AttrValue],
         result: ValueType | None,
     ) -> ValueType:
         """Draw the attributes that are still open, for operands that are drawn."""
         best: tuple[AttrItems, ValueType] | None = None
-        open_attrs = {
-            a: v.name for a, v in term.attrs if isinstance(v, Var) and a not in attr_values
-        }
+        open_attrs = {attr: name for attr, name in term.variables if attr not in attr_values}
         for _ in range(_ATTRIBUTE_TRIES):
-            typed = typed_application(
-                term.op, self._sampled(term.op, operands, attr_values, open_attrs, result), operands
-            )
+            sample = self._sampled(term.operator, operands, attr_values, open_attrs, result)
+            typed = typed_application(term.op, sample, operands)
             if typed is not None and self._accepted(typed, attr_values, open_attrs):
                 best = typed
                 if result is None or typed[1] == result:
@@ -152,25 +144,25 @@ class _Drawer:
                 break
         if best is None:
             raise _MisfitError
-        if sum(part.size for part in tensors_of(best[1])) > _MOST_ELEMENTS:
+        if sum([part.size for part in tensors_of(best[1])]) > _MOST_ELEMENTS:
             raise _MisfitError
         attrs = dict(best[0])
         variable_values = {name: attrs[attr] for attr, name in open_attrs.items()}
-        self.bindings.bind_attrs(variable_values)
+        self.bindings.bind_attrs(variable_values)  # which were accepted
         self.attrs.update(variable_values)
         self.symbols[id(term)] = (term.op, attrs)
         return best[1]
 
     def _sampled(
         self,
-        op: str,
+        operator: Operator,
         operands: tuple[ValueType, ...],
         attr_values: Mapping[str, AttrValue],
         open_attrs: Mapping[str, str],
         result: ValueType | None,
     ) -> AttrItems:
         sample = dict(attr_values)
-        for attr in get_operator(op).attrs:
+        for attr in operator.attrs if open_attrs else ():
             if attr.name in sample:
                 continue
             solutions = self.bindings.solved(open_attrs[attr.name])
@@ -178,15 +170,15 @@ class _Drawer:
                 sample[attr.name] = self.choices.choice(solutions)
             else:
                 partial = PartialApplication(result, operands, sample)
-                sample[attr.name] = self._suggested(op, attr, partial)
+                sample[attr.name] = self._suggested(operator, attr, partial)
                 if self.far is not None:
                     sample[attr.name] = further(attr, sample[attr.name], self.far)
         return tuple(sample.items())
 
-    def _suggested(self, op: str, attr: Attr, partial: PartialApplication) -> AttrValue:
+    def _suggested(self, operator: Operator, attr: Attr, partial: PartialApplication) -> AttrValue:
         if attr.choices:  # the first, mostly the plainest, twice as often as the others
             return self.choices.choice([attr.choices[0], *attr.choices])
-        return get_operator(op).suggest_attribute(attr, partial, self.hints)
+        return operator.suggest_attribute(attr, partial, self.hints)
 
     def _accepted(
         self,
@@ -196,20 +188,10 @@ class _Drawer:
     ) -> bool:
         """Whether what was known stays as it is, and the conditions hold as far as they can."""
         attrs: dict[str, Any] = dict(typed[0])
-        if any(attrs[key] != value for key, value in attr_values.items()):
-            return False
-        variable_values = {name: attrs[attr] for attr, name in open_attrs.items()}
-        fine = self.bindings.bind_attrs(variable_values)
-        self.bindings.bound.difference_update(variable_values)
-        return fine
-
-
-def _variables(term: Term) -> Iterator[str]:
-    if isinstance(term, Var):
-        yield term.name
-    else:
-        for child in term.children:
-            yield from _variables(child)
+        for name, value in attr_values.items():
+            if attrs[name] != value:
+                return False
+        return self.bindings.are_fine({name: attrs[attr] for attr, name in open_attrs.items()})
 
 
 def draw_configuration(

@@ -12,9 +12,10 @@ from typing import Any
 
 from relational_tensat.rules.functions import Inapplicable
 from relational_tensat.rules.instance import CompiledRule, Evaluate, attr_vars, tensor_vars
-from relational_tensat.rules.model import Call, Expr, Rule, Var
+from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Var
 from relational_tensat.rules.soundness.far import Landmarks
-from relational_tensat.tensor.types import TensorType
+from relational_tensat.tensor.operators import Operator, get_operator
+from relational_tensat.tensor.types import Attrs, TensorType
 
 
 class Bindings:
@@ -34,17 +35,22 @@ class Bindings:
         """Bind a tensor variable; return whether every condition that is complete now holds."""
         self.types[self._plan.tensors[name]] = kind
         self.bound.add(name)
-        return self._fine(name)
+        return self._fine((name,))
 
-    def bind_attrs(self, values: dict[str, Any]) -> bool:
-        """Bind attribute variables; undone where a condition that is complete now fails."""
+    def bind_attrs(self, values: dict[str, Any]) -> None:
+        """Bind attribute variables to what was found to be fine."""
         for name, value in values.items():
             self.values[self._plan.attrs[name]] = value
-            self.bound.add(name)
-        if all(self._fine(name) for name in values):
+        self.bound.update(values)
+
+    def are_fine(self, values: dict[str, Any]) -> bool:
+        """Whether every condition that is complete with these attribute variables holds."""
+        if not values:
             return True
+        self.bind_attrs(values)
+        fine = self._fine(tuple(values))
         self.bound.difference_update(values)
-        return False
+        return fine
 
     def solved(self, name: str) -> list[Any]:
         """Return the values that equations give an attribute variable."""
@@ -58,8 +64,8 @@ class Bindings:
                     continue
         return solutions
 
-    def _fine(self, name: str) -> bool:
-        for condition in self._plan.conditions.get(name, ()):
+    def _fine(self, names: tuple[str, ...]) -> bool:
+        for condition in self._plan.conditions_on(names):
             if condition.variables <= self.bound and not self._holds(condition):
                 return False
         return True
@@ -80,10 +86,55 @@ class _Expression:
     evaluate: Evaluate
 
 
+@dataclass(frozen=True, slots=True)
+class SourceTerm:
+    """An application in the sources, prepared for drawing.
+
+    Attributes:
+        constants: attributes that the rule gives a value, or leaves at their default.
+        variables: the attributes that are variables, and their names.
+        children: its operands: the names of variables, and applications.
+        tensors: the names of the tensor variables in it.
+    """
+
+    op: str
+    operator: Operator
+    constants: Attrs
+    variables: tuple[tuple[str, str], ...]
+    children: tuple[str | SourceTerm, ...]
+    tensors: frozenset[str]
+
+    def preorder(self) -> Iterator[SourceTerm]:
+        """Yield it and the applications below it."""
+        yield self
+        for child in self.children:
+            if not isinstance(child, str):
+                yield from child.preorder()
+
+
+def source_term(term: Apply) -> SourceTerm:
+    """Prepare an application in the sources for drawing."""
+    operator, exprs = get_operator(term.op), dict(term.attrs)
+    values = [(a.name, exprs.get(a.name, Literal(a.default))) for a in operator.attrs]
+    children = tuple(
+        child.name if isinstance(child, Var) else source_term(child) for child in term.children
+    )
+    names = [{child} if isinstance(child, str) else child.tensors for child in children]
+    return SourceTerm(
+        term.op,
+        operator,
+        {name: value.value for name, value in values if isinstance(value, Literal)},
+        tuple((attr, value.name) for attr, value in term.attrs if isinstance(value, Var)),
+        children,
+        frozenset[str]().union(*names),
+    )
+
+
 class Plan:
     """A rule, prepared for drawing.
 
     Attributes:
+        sources, terms: its sources, and all applications in them as ``source_nodes`` lists them.
         compiled: judges what was drawn.
         landmarks: the numbers and element types in it.
         tensors, attrs: the places of the variables.
@@ -93,6 +144,8 @@ class Plan:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
+        self.sources = tuple(map(source_term, rule.sources))
+        self.terms = tuple(term for source in self.sources for term in source.preorder())
         self.compiled = CompiledRule(rule)
         self.tensors = {name: i for i, name in enumerate(tensor_vars(rule))}
         self.attrs = {name: i for i, name in enumerate(attr_vars(rule))}
@@ -101,6 +154,15 @@ class Plan:
         self.equations: dict[str, list[_Expression]] = {}
         for condition in rule.conditions:
             self._add(condition)
+        self._conditions_on: dict[tuple[str, ...], tuple[_Expression, ...]] = {}
+
+    def conditions_on(self, names: tuple[str, ...]) -> tuple[_Expression, ...]:
+        """Return the conditions that one of some variables occurs in, each once."""
+        conditions = self._conditions_on.get(names)
+        if conditions is None:
+            by_id = {id(c): c for name in names for c in self.conditions.get(name, ())}
+            conditions = self._conditions_on[names] = tuple(by_id.values())
+        return conditions
 
     def _add(self, condition: Expr) -> None:
         prepared = self._prepared(condition)

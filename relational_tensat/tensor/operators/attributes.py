@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -35,20 +35,20 @@ class Attr:
     timed_as: AttrValue | None = None
 
 
-def normalized(op: str, declared: Iterable[Attr], attrs: Attrs) -> dict[str, AttrValue]:
+def normalized(op: str, declared: Mapping[str, Attr], attrs: Attrs) -> dict[str, AttrValue]:
     """Return the attributes complete with defaults, in declared order.
 
     Args:
         op: the operator's name, for messages.
+        declared: its attributes by name.
 
     Raises:
         ShapeError: one is unknown, missing, or of the wrong kind.
     """
-    by_name = {attr.name: attr for attr in declared}
     for key in attrs:
-        if key not in by_name:
-            raise ShapeError(f"{op} has no attribute {key!r}{nearest(key, by_name)}")
-    return {name: _checked(op, attr, attrs) for name, attr in by_name.items()}
+        if key not in declared:
+            raise ShapeError(f"{op} has no attribute {key!r}{nearest(key, declared)}")
+    return {name: _checked(op, attr, attrs) for name, attr in declared.items()}
 
 
 def int_of(attrs: Attrs, name: str) -> int:
@@ -85,7 +85,8 @@ def _checked(op: str, attr: Attr, attrs: Attrs) -> AttrValue:
     value: Any = attrs.get(attr.name, attr.default)
     if value is REQUIRED:
         raise ShapeError(f"{op} needs the attribute {attr.name!r}")
-    if not _fits(value, attr.kind):
+    fits = _FITS.get(attr.kind)
+    if fits is not None and not fits(value):
         raise ShapeError(f"{op}: {attr.name} = {value!r}, expected {attr.kind}")
     if attr.choices and value not in attr.choices:
         choices = ", ".join(map(str, attr.choices))
@@ -94,21 +95,30 @@ def _checked(op: str, attr: Attr, attrs: Attrs) -> AttrValue:
     return cast(AttrValue, value)
 
 
-def _fits(value: Any, kind: str) -> bool:
-    match kind:
-        case "int":
-            return isinstance(value, int) and not isinstance(value, bool)
-        case "float":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "bool":
-            return isinstance(value, bool)
-        case "str" | "dtype":
-            return isinstance(value, str)
-        case "ints":
-            return isinstance(value, tuple) and all(_fits(item, "int") for item in value)
-        case "floats":
-            return isinstance(value, tuple) and all(_fits(item, "float") for item in value)
-        case "padding":
-            return value in ("same", "valid") or _fits(value, "ints")
-        case _:
-            return True
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_ints(value: Any) -> bool:
+    return isinstance(value, tuple) and all(map(_is_int, value))
+
+
+#: What says whether a value is of a kind; of ``any`` all are.
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "int": _is_int,
+    "float": _is_number,
+    "bool": lambda value: isinstance(value, bool),
+    "str": _is_text,
+    "dtype": _is_text,
+    "ints": _are_ints,
+    "floats": lambda value: isinstance(value, tuple) and all(map(_is_number, value)),
+    "padding": lambda value: value in ("same", "valid") or _are_ints(value),
+}

@@ -157,7 +157,7 @@ class Operator(OnnxForm, Sampling, ABC):
         Raises:
             ShapeError: one is unknown, missing, or of the wrong kind.
         """
-        return normalized(self.name, self.attrs, attrs)
+        return normalized(self.name, self.declared, attrs)
 
     def canonical(self, inputs: Types, attrs: Attrs) -> dict[str, AttrValue]:
         """Return the normalized attributes in the form that is unique for these operands.

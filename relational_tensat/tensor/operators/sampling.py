@@ -6,8 +6,7 @@ Nothing suggested here has to be right, only often right: the operator's own sha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from relational_tensat.tensor.hints import Hints, Shape
 from relational_tensat.tensor.operators.attributes import Attr
@@ -20,8 +19,7 @@ ADDED_SCALE = 0.1
 NUMBERS = (1.0, 0.0, 2.0, -1.5, -0.5, 0.25)
 
 
-@dataclass(frozen=True, slots=True)
-class PartialApplication:
+class PartialApplication(NamedTuple):
     """An application of an operator while it is drawn.
 
     Attributes:

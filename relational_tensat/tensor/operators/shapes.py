@@ -97,5 +97,5 @@ def check_length(op: str, label: str, values: Sequence[int], count: int) -> None
     Raises:
         ShapeError: it is neither.
     """
-    if len(values) != count or any(value < 1 for value in values):
+    if len(values) != count or (values and min(values) < 1):
         raise ShapeError(f"{op}: {label} {list(values)}, expected {count} positive numbers")
