@@ -162,6 +162,7 @@ class Catalogue:
                 "attrs": [attrs_text(s.attrs) for s in symbols],
                 "arity": [s.arity for s in symbols],
                 "foldable": [_is_foldable(s) for s in symbols],
+                "unpacks": [get_operator(s.op).unpacks(dict(s.attrs)) for s in symbols],
             },
         )
         database.insert(
@@ -214,7 +215,7 @@ def _new_ids(written: int, interned: Sequence[object]) -> list[int]:
 
 def _is_foldable(symbol: Symbol) -> bool:
     """Whether the result is known before inference once the operands are."""
-    return symbol.op != "input" and not get_operator(symbol.op).is_random(dict(symbol.attrs))
+    return symbol.op != "input" and get_operator(symbol.op).is_foldable(dict(symbol.attrs))
 
 
 def attrs_text(items: AttrItems) -> str:

@@ -11,7 +11,9 @@ from relational_tensat.tensor.operators import get_operator
 
 
 class TermCosts:
-    """Costs of terms: values that depend on weights only are free, they are computed before inference."""
+    """Costs of terms: values that depend on weights only are free, they are computed before inference.
+
+    So is what unpacks quantized weights, which their kernels do."""
 
     def __init__(self, terms: Terms, stored: StoredEGraph) -> None:
         self._terms = terms
@@ -29,7 +31,7 @@ class TermCosts:
         """
         total, operators = 0.0, 0
         for term in self._terms.of(outputs):
-            if not self.is_constant(term):
+            if not self._is_free(term):
                 total += self.term_us(term)
                 operators += not get_operator(self._op(term)).is_structure
         return total, operators
@@ -41,7 +43,7 @@ class TermCosts:
             InputError: its signature has no cost.
         """
         signature = self._terms[term].signature
-        if self.is_constant(term):
+        if self._is_free(term):
             return 0.0
         if signature not in self._cost_us:
             raise InputError(f"the database has no cost for an e-node of {self._op(term)}")
@@ -54,11 +56,20 @@ class TermCosts:
             symbol = self._signatures[signature].symbol
             operator = get_operator(symbol.op)
             is_constant = bool(children) or operator.is_constant
-            random = operator.is_random(dict(symbol.attrs))
+            foldable = operator.is_foldable(dict(symbol.attrs))
             self._constant.append(
-                is_constant and not random and all(self._constant[child] for child in children)
+                is_constant and foldable and all(self._constant[child] for child in children)
             )
         return self._constant[term]
+
+    def _is_free(self, term: int) -> bool:
+        """Whether a term is known before inference, or unpacks what is."""
+        if self.is_constant(term):
+            return True
+        signature, children = self._terms[term]
+        symbol = self._signatures[signature].symbol
+        unpacks = get_operator(symbol.op).unpacks(dict(symbol.attrs))
+        return unpacks and all(self._constant[child] for child in children)
 
     def _op(self, term: int) -> str:
         return self._signatures[self._terms[term].signature].symbol.op

@@ -3,7 +3,8 @@
 Folded are constants in all spellings, shapes (``Shape`` and ``Size`` of any tensor), uniform
 tensors (``ConstantOfShape``, ``Expand`` of one number; kept as broadcast views), and nodes of the
 default operator set whose operands are all known, as long as they are cheap: the arithmetic around
-shapes and small tables. Large computations on weights stay nodes, for the optimizer to see.
+shapes and small tables. Large computations on weights stay nodes, for the optimizer to see, and
+quantized weights stay quantized, however small: runtimes look for DequantizeLinear beside their kernels.
 """
 
 from __future__ import annotations
@@ -124,6 +125,8 @@ def _computed(
     """Return what a cheap node of known operands computes."""
     operands = [name for name in node.input if name]
     if any(_data(weights, name) is None or not _is_cheap(types[name]) for name in operands):
+        return None
+    if node.op_type == "DequantizeLinear":
         return None
     if not is_deterministic(node) or any(True for _ in subgraphs(node)):
         return None

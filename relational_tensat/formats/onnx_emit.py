@@ -61,9 +61,13 @@ class Emitter:
             self.initializers.append(tensor)
         return self._constants[key]
 
-    def weight(self, name: str, value: Array, dtype: str) -> None:
-        """Add a constant of this name: an initializer, or ConstantOfShape when it is uniform."""
-        element = uniform_element(value)
+    def weight(self, name: str, value: Array, dtype: str, *, may_be_node: bool = True) -> None:
+        """Add a constant of this name: an initializer, or ConstantOfShape when it is uniform.
+
+        Args:
+            may_be_node: whether a node may stand for an initializer.
+        """
+        element = uniform_element(value) if may_be_node else None
         if element is None or dtype not in _UNIFORM_DTYPES or self.opset < _UNIFORM_SINCE:
             self.initializers.append(to_tensor(name, value, dtype))
             return

@@ -21,7 +21,7 @@ from relational_tensat.formats.onnx_opset import (
     opset_imports,
 )
 from relational_tensat.formats.onnx_plan import NamePlan, plan_names
-from relational_tensat.formats.onnx_types import UNKNOWN, to_value_info
+from relational_tensat.formats.onnx_types import UNKNOWN, is_numeric, to_value_info, type_of
 from relational_tensat.tensor import Graph, Node, TensorType, ValueType, numpy_dtype, tensors_of
 from relational_tensat.tensor.graph import describe
 from relational_tensat.tensor.operators import get_operator
@@ -65,12 +65,15 @@ class _Writer:
     def write(self) -> onnx.ModelProto:
         graph, names = self._graph, self._plan.names
         typeless = {}
+        stored = _quantized_operands(graph)
         for value in self._plan.used_weights:
             weight = graph.weights[value]
             if weight.data is None:
                 typeless[names[value]] = weight.type
             else:
-                self._emitter.weight(names[value], weight.data, weight.type.dtype)
+                self._emitter.weight(
+                    names[value], weight.data, weight.type.dtype, may_be_node=value not in stored
+                )
         for node in graph.nodes:
             if node.op == "opaque":
                 self._write_opaque(node)
@@ -126,6 +129,10 @@ class _Writer:
         if nodes is None:
             raise _unwritable(node, self._imports[""])
         outputs = [self._plan.names[value] for value in node.outputs]
+        if (tensor := _exotic_tensor(nodes)) is not None:
+            tensor.name = outputs[0]
+            self._emitter.initializers.append(tensor)
+            return
         restore(nodes, self._inputs(node), outputs, self._plan.reserved, self._plan.fresh)
         if node.name:
             nodes[-1].name = node.name
@@ -142,6 +149,29 @@ class _Writer:
         """Return the names of a node's operands; a tuple has as many as it has parts."""
         parts = self._plan.parts
         return [self._plan.names[part] for value in node.inputs for part in parts[value]]
+
+
+def _quantized_operands(graph: Graph) -> set[str]:
+    """Return what is quantized or dequantized, and by what: runtimes look for initializers there."""
+    quantizing = (
+        node
+        for node in graph.nodes
+        if node.op == "quantize" or get_operator(node.op).unpacks(node.attrs)
+    )
+    return {name for node in quantizing for name in node.inputs}
+
+
+def _exotic_tensor(nodes: Sequence[onnx.NodeProto]) -> onnx.TensorProto | None:
+    """Return the tensor of a constant that no weight can hold (4-bit integers, strings), if it is one."""
+    node = nodes[0]
+    if node.op_type != "Constant" or node.domain or len(node.attribute) != 1:
+        return None
+    attribute = node.attribute[0]
+    if attribute.type != onnx.AttributeProto.TENSOR or is_numeric(type_of(attribute.t)):
+        return None
+    tensor = onnx.TensorProto()
+    tensor.CopyFrom(attribute.t)
+    return tensor
 
 
 def opaque_nodes(graph: Graph, node: Node, imports: dict[str, int]) -> list[onnx.NodeProto] | None:

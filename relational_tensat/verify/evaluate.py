@@ -66,8 +66,8 @@ def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
 
     Of a whole sub-graph of such values, only those that other nodes or the outputs use are
     returned. Constants (``fill``) count as known but are small as they are; what is random, no
-    tensor of numbers, or without a kernel in onnxruntime stays a node; so do all where the machine has
-    not the memory to compute them.
+    tensor of numbers, or without a kernel in onnxruntime stays a node, as does what unpacks quantized
+    weights; so do all where the machine has not the memory to compute them.
 
     Returns:
         Values by name, in their declared element types (bfloat16 as float32).
@@ -116,7 +116,8 @@ def _is_foldable(graph: Graph, node: Node) -> bool:
     if any(not isinstance(kind, TensorType) or kind.dtype not in DTYPE_BYTES for kind in kinds):
         return False
     operands = tuple(graph.types[name] for name in node.inputs)
-    return get_operator(node.op).can_evaluate(operands, node.attrs)
+    operator = get_operator(node.op)
+    return operator.is_foldable(node.attrs) and operator.can_evaluate(operands, node.attrs)
 
 
 def _needed(nodes: list[Node], values: Iterable[str]) -> list[Node]:

@@ -5,7 +5,7 @@
 -- An operator with its attributes and its number of operands: what an e-node applies, whatever the types.
 CREATE TABLE symbol (
     id INTEGER NOT NULL, op VARCHAR NOT NULL, attrs VARCHAR NOT NULL, arity INTEGER NOT NULL,
-    foldable BOOLEAN NOT NULL
+    foldable BOOLEAN NOT NULL, unpacks BOOLEAN NOT NULL
 );
 COMMENT ON TABLE symbol IS 'Operators with their attributes, each once.';
 COMMENT ON COLUMN symbol.id IS 'Key, from 1 on.';
@@ -13,7 +13,9 @@ COMMENT ON COLUMN symbol.op IS 'Operator, as in the rule language.';
 COMMENT ON COLUMN symbol.attrs IS 'All attributes of the operator, as a JSON object.';
 COMMENT ON COLUMN symbol.arity IS 'Number of operands.';
 COMMENT ON COLUMN symbol.foldable IS
-'Whether the result is known before inference once the operands are (not so for an input or for random numbers).';
+'Whether the result is known before inference once the operands are (not so for an input, for random numbers, or where quantized weights are unpacked).';
+COMMENT ON COLUMN symbol.unpacks IS
+'Whether it makes quantized constants large again where they are used: of constants, it costs nothing.';
 
 CREATE TABLE value_type (id INTEGER NOT NULL, type VARCHAR NOT NULL);
 COMMENT ON TABLE value_type IS 'Types of values, each once.';

@@ -304,3 +304,18 @@ def test_what_no_later_version_has_stays_as_it_was() -> None:
     written = to_onnx_model(from_onnx_model(original))
     assert [(item.domain, item.version) for item in written.opset_import] == [("", 8)]
     assert [node.op_type for node in written.graph.node] == ["Scan", "Relu"]
+
+
+def test_initializers_that_no_weight_can_hold_stay_initializers(tmp_path: Path) -> None:
+    """4-bit weights: a runtime that looks for constants beside DequantizeLinear finds no node there."""
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s"], ["dw"], axis=0, block_size=2),
+        helper.make_node("Add", ["x", "dw"], ["y"]),
+    ]
+    weights = helper.make_tensor("w", onnx.TensorProto.INT4, [4, 2], [1, -2, 3, 4, 5, 6, 7, -8])
+    scales = constant("s", [[0.5, 0.25], [1.0, 2.0]], np.float32)
+    original = model(nodes, [tensor("x", [4, 2])], [tensor("y", [4, 2])], [weights, scales], 21)
+    original.ir_version = 10
+    _, written = round_trip(original, tmp_path)
+    assert [node.op_type for node in written.graph.node] == ["DequantizeLinear", "Add"]
+    assert_same_results(original, written)

@@ -12,6 +12,7 @@ from relational_tensat.tensor.operators import (
     opaque,
     pieces,
     pool,
+    quantize,
     reduce,
     rms_norm,
 )
@@ -39,6 +40,7 @@ CATALOGUE = (
     norm,
     rms_norm,
     reduce,
+    quantize,
     layout,
     pieces,
     opaque,

@@ -143,6 +143,18 @@ class Operator(OnnxForm, Sampling, ABC):
         """Whether results differ from run to run (random numbers, state)."""
         return False
 
+    def unpacks(self, attrs: Attrs) -> bool:
+        """Whether it makes integers that were stored to be small large again, where they are used.
+
+        Constants stay as they are stored: the result is never computed before inference, and costs
+        nothing where the operands are constants, since kernels unpack them as they read them.
+        """
+        return False
+
+    def is_foldable(self, attrs: Attrs) -> bool:
+        """Whether the result is known before inference once the operands are."""
+        return not (self.is_random(attrs) or self.unpacks(attrs))
+
     def can_evaluate(self, inputs: Types, attrs: Attrs) -> bool:
         """Whether ``evaluate_typed`` has all it needs on this machine, and always gives the same."""
         return True

@@ -102,6 +102,10 @@ class Opaque(Operator):
     def is_random(self, attrs: Attrs) -> bool:
         return attrs.get("key", "") != ""
 
+    def unpacks(self, attrs: Attrs) -> bool:
+        """Whether it is ONNX's DequantizeLinear, of whatever types and domain."""
+        return attrs.get("op_type") == "DequantizeLinear"
+
     def can_evaluate(self, inputs: Types, attrs: Attrs) -> bool:
         """Whether it is not random, and onnxruntime is installed and has a kernel for it."""
         if self.is_random(attrs):
