@@ -18,6 +18,7 @@ EXCUSED = 32.0
 
 #: The kinds of NumPy element types that hold numbers: bool, int, unsigned, float.
 _NUMBERS = "biuf"
+_WHOLE_NUMBERS = "biu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,15 @@ def relative_error(reference: Array, candidate: Array) -> float:
     """Return ``max |a - b| / max |a|``, both taken over the finite elements of the reference.
 
     NaN and infinity must be at the same places in both; infinite otherwise, and where the shapes
-    differ. Arrays of integers and bools are compared as float64; what are no numbers must be equal.
+    differ. Integers and bools have an error above 0 wherever they differ at all; what are no numbers
+    must be equal.
     """
     if reference.shape != candidate.shape:
         return float("inf")
     if reference.dtype.kind not in _NUMBERS or candidate.dtype.kind not in _NUMBERS:
         return 0.0 if np.array_equal(reference, candidate) else float("inf")
+    if reference.dtype.kind != "f" and np.array_equal(reference, candidate):
+        return 0.0
     a, b = reference.astype(np.float64), candidate.astype(np.float64)
     finite = np.isfinite(a)
     if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
@@ -68,7 +72,8 @@ def relative_error(reference: Array, candidate: Array) -> float:
         return 0.0
     if not np.isfinite(b).all():
         return float("inf")
-    return float(np.abs(a - b).max() / max(float(np.abs(a).max()), TINY))
+    error = float(np.abs(a - b).max() / max(float(np.abs(a).max()), TINY))
+    return error if reference.dtype.kind == "f" else max(error, TINY)  # int64 that float64 lacks
 
 
 class Comparison:
@@ -77,7 +82,7 @@ class Comparison:
     Args:
         check: what is compared with what, for reports.
         names, types: of the original's outputs, in order.
-        tolerance: the largest relative error that passes.
+        tolerance: the largest relative error that passes where outputs are floats; others are equal.
         random: positions of outputs that depend on an operator that draws random numbers; these
             are not compared.
         varies: whether the inputs differ from run to run.
@@ -103,6 +108,7 @@ class Comparison:
         self._worst = [0.0] * len(types)
         self._not_finite = [0.0] * len(types)
         self._excused: dict[int, float] = {}
+        self._is_whole = [False] * len(types)
         self._first: list[Array] = []
         self._changed = [False] * len(types)
 
@@ -114,6 +120,7 @@ class Comparison:
             self._worst[index] = max(self._worst[index], relative_error(a, b))
             self._not_finite[index] = max(self._not_finite[index], _share_not_finite(a))
             if self.runs == 0:
+                self._is_whole[index] = a.dtype.kind in _WHOLE_NUMBERS
                 self._changed[index] = a.size > 1 and bool((a != a.flat[0]).any())
             elif self._varies:
                 changed = not np.array_equal(a, self._first[index], equal_nan=a.dtype.kind == "f")
@@ -130,7 +137,7 @@ class Comparison:
                 name,
                 kind,
                 self._worst[index],
-                max(self._tolerance, EXCUSED * self._excused.get(index, 0.0)),
+                self._limit(index),
                 *self._verdict(index),
             )
             for index, (name, kind) in enumerate(zip(self._names, self._types, strict=True))
@@ -144,17 +151,28 @@ class Comparison:
                 passes, but proves nothing.
         """
         for index, error in enumerate(explained):
-            if self._tolerance < self._worst[index] <= EXCUSED * error:
+            may_round = not self._is_whole[index]
+            if may_round and self._tolerance < self._worst[index] <= EXCUSED * error:
                 self._excused[index] = error
 
     def sentence(self, is_random: bool, smaller: str) -> str:
         """Return what was compared, in words; ``smaller`` says how inputs were made smaller."""
         times = "run" if self.runs == 1 else "runs"
         source = "random inputs" if is_random else "the given inputs"
-        return (
-            f"{self.check}: {self.runs} {times} on {source}{smaller}, "
-            f"tolerance {self._tolerance:g} of the largest element"
-        )
+        return f"{self.check}: {self.runs} {times} on {source}{smaller}, {self._demand()}"
+
+    def _demand(self) -> str:
+        """Return how close outputs have to be, in words."""
+        tolerance = f"tolerance {self._tolerance:g} of the largest element"
+        if not any(self._is_whole):
+            return tolerance
+        return "integers equal" if all(self._is_whole) else f"{tolerance}, integers equal"
+
+    def _limit(self, index: int) -> float:
+        """Return the largest error of an output that passes: none where it has whole numbers."""
+        if self._is_whole[index]:
+            return 0.0
+        return max(self._tolerance, EXCUSED * self._excused.get(index, 0.0))
 
     def _verdict(self, index: int) -> tuple[bool, str]:
         """Return whether an output's figure proves something, and a remark about it."""

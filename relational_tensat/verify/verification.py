@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relational_tensat.verify.comparison import OutputCheck
+from relational_tensat.verify.comparison import TINY, OutputCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class Verification:
         failed = [check for check in self.outputs if not check.ok]
         if not failed:
             return ""
-        worst = max(failed, key=lambda check: check.max_relative_error / check.tolerance)
+        worst = max(failed, key=lambda check: check.max_relative_error / (check.tolerance or TINY))
+        limit = f"at most {worst.tolerance:g}" if worst.tolerance else "none: integers are equal"
         return (
             f"the optimized graph computes something else: output {worst.output!r} ({worst.type}) "
-            f"has a relative error of {worst.max_relative_error:.3g}, expected at most "
-            f"{worst.tolerance:g} ({worst.check})"
+            f"has a relative error of {worst.max_relative_error:.3g}, expected {limit} ({worst.check})"
         )
 
 

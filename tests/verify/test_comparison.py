@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from relational_tensat.tensor import TensorType
 from relational_tensat.verify.comparison import Comparison, as_array, relative_error
 from tests.graphs import f32
 
@@ -114,3 +115,18 @@ def test_errors_that_rounding_explains_pass_but_prove_nothing() -> None:
     assert not wrong.ok
     assert right.ok
     assert right.proves_something
+
+
+def test_integers_are_equal_or_wrong() -> None:
+    """One off in a thousand is within a float's tolerance; what rounding explains is no excuse."""
+    kinds = [TensorType("int8", (2,)), f32(2)]
+    comparison = Comparison("test", ["q", "y"], kinds, 0.1)
+    reference = [np.array([100, -100], np.int8), np.array([1.0, -1.0])]
+    comparison.add(reference, [np.array([100, -99], np.int8), np.array([1.0, -1.01])])
+    comparison.excuse([1.0, 1.0])
+    assert [check.ok for check in comparison.results()] == [False, True]
+    assert comparison.sentence(True, "").endswith("of the largest element, integers equal")
+
+
+def test_integers_that_no_float_holds_differ() -> None:
+    assert relative_error(np.array([2**60]), np.array([2**60 + 1])) > 0.0
