@@ -79,7 +79,10 @@ def attribute_values(attr: Attr) -> st.SearchStrategy[AttrValue]:
 def applicable_configurations(draw: st.DrawFn, plan: Plan) -> Configuration | None:
     """Configurations that a rule applies to; None where some attempts found none."""
     for _ in range(_ATTEMPTS):
-        found = drawing.draw_configuration(plan, DrawnChoices(draw))
-        if found and plan.compiled.targets(found.symbols, found.var_types) is not None:
-            return found
+        configuration = drawing.draw_configuration(plan, DrawnChoices(draw))
+        if (
+            configuration
+            and plan.compiled.targets(configuration.symbols, configuration.var_types) is not None
+        ):
+            return configuration
     return None

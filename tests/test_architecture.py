@@ -15,11 +15,11 @@ PACKAGE = ROOT / "relational_tensat"
 
 def modules() -> dict[str, Path]:
     """Return the files of the package by module name."""
-    found = {}
+    imports = {}
     for path in PACKAGE.rglob("*.py"):
         parts = path.relative_to(ROOT).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+        imports[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return imports
 
 
 def import_graph() -> nx.DiGraph:

@@ -31,11 +31,11 @@ SUM = rule_of("(add (matmul ?a ?b) (matmul ?a ?c))", "?a")
 
 @settings(max_examples=100, deadline=None)
 @given(configurations(CONV))
-def test_a_configuration_is_valid(found: Configuration | None) -> None:
-    assume(found is not None)
-    assert found is not None
-    (op, attrs), types = found.symbols[0], found.var_types
-    assert get_operator(op).check(types, attrs) == found.root_types[0]
+def test_a_configuration_is_valid(configuration: Configuration | None) -> None:
+    assume(configuration is not None)
+    assert configuration is not None
+    (op, attrs), types = configuration.symbols[0], configuration.var_types
+    assert get_operator(op).check(types, attrs) == configuration.root_types[0]
     assert get_operator(op).canonical(types, attrs) == attrs
 
 
@@ -47,18 +47,23 @@ def test_a_configuration_shrinks(rule: Rule) -> None:
 
 
 def _size_of_shrunk(rule: Rule, random: Random) -> int:
-    wanted = _is_grouped if rule is CONV else _is_valid
-    found = find(configurations(rule), wanted, random=random, settings=settings(max_examples=1000))
-    assert found is not None
-    return sum(kind.size for kind in found.var_types)
+    condition = _is_grouped if rule is CONV else _is_valid
+    configuration = find(
+        configurations(rule), condition, random=random, settings=settings(max_examples=1000)
+    )
+    assert configuration is not None
+    return sum(kind.size for kind in configuration.var_types)
 
 
-def _is_valid(found: Configuration | None) -> bool:
-    return found is not None
+def _is_valid(configuration: Configuration | None) -> bool:
+    return configuration is not None
 
 
-def _is_grouped(found: Configuration | None) -> bool:
-    return found is not None and found.var_types[0].shape[1] > found.var_types[1].shape[1]
+def _is_grouped(configuration: Configuration | None) -> bool:
+    return (
+        configuration is not None
+        and configuration.var_types[0].shape[1] > configuration.var_types[1].shape[1]
+    )
 
 
 def test_the_same_random_numbers_draw_the_same() -> None:

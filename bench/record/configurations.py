@@ -90,7 +90,7 @@ def egraph_configurations(
             limits or ExplorationOptions(time_limit_s=None),
         )
         extraction_problem(egraph, collector)
-    return collector.asked
+    return collector.configurations
 
 
 def record(
@@ -134,27 +134,27 @@ def export(device: Device, cache: CostCache, path: Path) -> int:
 
 
 class _Collector(CostSource):
-    """Writes down what it is asked; its answers are the profile's."""
+    """Records the configurations that costs are asked for; its answers are the profile's."""
 
     def __init__(self) -> None:
         self._profile = load_profile("cpu")
         super().__init__(self._profile.name)
-        self.asked: list[Configuration] = []
+        self.configurations: list[Configuration] = []
 
     def is_free(self, configuration: Configuration) -> bool:
-        """Say no: which kernels are free is the device's to say."""
+        """Return False: which kernels are free depends on the device."""
         return False
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Answer, and remember."""
-        self.asked += configurations
+        self.configurations += configurations
         return {
             configuration: Answer(self.estimate_us(configuration), "estimated")
             for configuration in configurations
         }
 
     def estimate_us(self, configuration: Configuration) -> float:
-        """Return what the profile says."""
+        """Return the cost that the profile models."""
         return self._profile.cost_us(
             configuration.op, configuration.inputs, configuration.output, dict(configuration.attrs)
         )

@@ -30,9 +30,9 @@ def test_every_variant_ends_with_the_same_optimum(
 def test_first_answers_come_before_the_best(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["anytime", "vgg19", "--first", "--k", "1"]) == 0
     header, row = (line.split() for line in capsys.readouterr().out.splitlines())
-    found = dict(zip(header, row, strict=True))
-    assert float(found["first_s"]) <= float(found["best_s"]) <= float(found["total_s"])
-    assert float(found["first_us"]) >= float(found["early_us"]) >= float(found["best_us"])
+    cells = dict(zip(header, row, strict=True))
+    assert float(cells["first_s"]) <= float(cells["best_s"]) <= float(cells["total_s"])
+    assert float(cells["first_us"]) >= float(cells["early_us"]) >= float(cells["best_us"])
 
 
 def test_an_unknown_model_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

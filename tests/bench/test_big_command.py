@@ -72,5 +72,5 @@ def test_the_command(
 
 def test_a_process_of_its_own(tmp_path: Path) -> None:
     write_egraph(tmp_path / "egraph.json", "wide", 100)
-    found = big_command._in_a_process(tmp_path / "egraph.json", "greedy", 10.0)
-    assert found["cost"] > 0 and found["peak_mib"] > 1
+    answer = big_command._in_a_process(tmp_path / "egraph.json", "greedy", 10.0)
+    assert answer["cost"] > 0 and answer["peak_mib"] > 1

@@ -21,13 +21,13 @@ RUN = BlocksRun("m", 1, 9, "never", 8, 7, 6, "saturated", 0.1, 0.2, 0.3, 0.4, 5.
 
 def test_both_ways_end_with_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["blocks", "transformer_5:1:5000"]) == 0
-    _, plain, reused, said = capsys.readouterr().out.splitlines()
+    _, plain, reused, sentence = capsys.readouterr().out.splitlines()
     plain_cells, reused_cells = plain.split(), reused.split()
     assert plain_cells[2] == "never"
     assert reused_cells[2] == "always"
     assert plain_cells[3:6] == reused_cells[3:6]
     assert plain_cells[-2:] == reused_cells[-2:]
-    assert said.strip().startswith("blocks: explored 1 distinct of ")
+    assert sentence.strip().startswith("blocks: explored 1 distinct of ")
 
 
 def test_cases_are_read() -> None:
@@ -61,7 +61,7 @@ def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
     options = argparse.Namespace(cost="t4", time_limit=60.0, extract_time_limit=20.0, repeat=1)
     report = BlocksReport(5, 1, 4, 2, 100, 0.5, 0.25)
     path = blocks_command.save([RUN, replace(RUN, reused=report)], options, tmp_path)
-    found = json.loads(path.read_text())
-    assert found["runs"][1]["reused"]["copied"] == 100
-    assert found["runs"][0]["reused"] is None
-    assert found["machine"]["cores"]
+    stored = json.loads(path.read_text())
+    assert stored["runs"][1]["reused"]["copied"] == 100
+    assert stored["runs"][0]["reused"] is None
+    assert stored["machine"]["cores"]

@@ -56,7 +56,7 @@ def test_the_sum_of_single_operators_is_held_against_the_whole() -> None:
 
 def test_points_of_the_plot(tmp_path: Path) -> None:
     runs = [_run(off=_FAST, all=_TIE)]
-    assert [each[1] for each in points(runs)] == ["off", "all"]
+    assert [point[1] for point in points(runs)] == ["off", "all"]
     write_points(runs, tmp_path / "points.csv")
     with (tmp_path / "points.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -96,8 +96,8 @@ def test_both_graphs_are_run_in_both_modes_with_weights_of_their_own(
     options = cpu_options(tmp_path / "costs.duckdb", 10.0).replace(only=only)
     run = measure_model("tiny", _model(tmp_path), options, rounds=2, seconds=5.0)
     assert set(run.timings) == {"off", "all"}
-    assert all(each.rounds >= 1 for each in run.timings.values())
-    assert run.costs["measured"] == sum(map(len, device.asked)) > 0
+    assert all(timing.rounds >= 1 for timing in run.timings.values())
+    assert run.costs["measured"] == sum(map(len, device.requests)) > 0
     assert run.modelled_before_us >= run.modelled_after_us > 0
     assert run.call_us > 0
     assert run.additivity.rounds >= 5
@@ -149,10 +149,12 @@ def test_the_plot_is_drawn(tmp_path: Path) -> None:
 def test_operators_are_counted_as_the_nodes_that_run() -> None:
     builder = GraphBuilder("counted")
     x, weight = builder.input("x", 2, 4), builder.weight("w", 4, 4)
-    twice = [builder.op("matmul", each, weight, act="relu") for each in (x, builder.op("tanh", x))]
+    twice = [
+        builder.op("matmul", operand, weight, act="relu") for operand in (x, builder.op("tanh", x))
+    ]
     folded = builder.op("tanh", weight)  # depends on weights only: it does not run
     graph = builder.build(*twice, builder.op("matmul", x, folded))
-    found = {
-        (each.op, dict(each.attrs).get("act")): n for each, n in operator_counts(graph).items()
+    counts = {
+        (node.op, dict(node.attrs).get("act")): n for node, n in operator_counts(graph).items()
     }
-    assert found == {("tanh", None): 1, ("matmul", "none"): 3, ("relu", None): 2}
+    assert counts == {("tanh", None): 1, ("matmul", "none"): 3, ("relu", None): 2}

@@ -99,11 +99,11 @@ def test_an_e_graph_is_explored_once(folder: Path, monkeypatch: pytest.MonkeyPat
         raise AssertionError("explored again")
 
     monkeypatch.setattr("bench.extract.egraphs.explore", fail)
-    found = explored(Exploration("vgg19", 1), folder)
-    assert found.notes["stop_reason"] == "saturated"
-    assert found.notes["settings"]["k_multi"] == 1
+    egraph = explored(Exploration("vgg19", 1), folder)
+    assert egraph.notes["stop_reason"] == "saturated"
+    assert egraph.notes["settings"]["k_multi"] == 1
     cost_us = graph_cost_us(MODELS["vgg19"](), load_profile("tensat_t4"))
-    assert dag_cost_us(found.problem, found.problem.original) == pytest.approx(cost_us)
+    assert dag_cost_us(egraph.problem, egraph.problem.original) == pytest.approx(cost_us)
     with pytest.raises(AssertionError, match="explored again"):
         explored(Exploration("vgg19", 1, node_limit=10), folder)
 
@@ -123,8 +123,8 @@ def test_ablation(
     (path,) = tmp_path.iterdir()
     assert path.name == f"extract-ablation-{date.today().isoformat()}-shipped.json"
     (ablation,) = json.loads(path.read_text())["ablations"]
-    assert [each["method"] for each in ablation["answers"]] == ["all", *TECHNIQUES]
-    costs = [each["cost"] for each in ablation["answers"]]
+    assert [answer["method"] for answer in ablation["answers"]] == ["all", *TECHNIQUES]
+    costs = [answer["cost"] for answer in ablation["answers"]]
     assert max(costs) == pytest.approx(min(costs))
 
 

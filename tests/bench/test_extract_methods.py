@@ -20,12 +20,12 @@ def test_the_papers_programs_find_the_optimum_or_a_circle(form: str) -> None:
     cyclic = 0
     for seed in range(60):
         problem = small_problem(seed)
-        found = solve_paper_form(problem, form, 60.0)
-        assert found.proven and found.choice is not None, seed
+        extraction = solve_paper_form(problem, form, 60.0)
+        assert extraction.proven and extraction.choice is not None, seed
         best = brute_force_us(problem)
-        cost = chosen_cost(problem, found.choice)
+        cost = chosen_cost(problem, extraction.choice)
         cyclic += cost is None
-        assert found.bound <= best + 1e-6, seed
+        assert extraction.bound <= best + 1e-6, seed
         if cost is not None:
             assert cost == pytest.approx(best), seed
     assert (cyclic > 0) is (form == "none")
@@ -35,9 +35,9 @@ def test_algorithm_2_is_a_heuristic() -> None:
     worse = 0
     for seed in range(100):
         problem = small_problem(seed)
-        found = algorithm_2(problem, 60.0)
-        assert found.finished
-        cost = chosen_cost(problem, found.choice)
+        extraction = algorithm_2(problem, 60.0)
+        assert extraction.finished
+        cost = chosen_cost(problem, extraction.choice)
         if cost is not None:  # nothing in it forbids circles
             assert cost >= brute_force_us(problem) - 1e-9
             worse += cost > brute_force_us(problem) + 1e-9

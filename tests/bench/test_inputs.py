@@ -47,11 +47,11 @@ def test_it_runs() -> None:
 
 
 def test_the_shipped_nasrnn_is_what_its_builder_makes() -> None:
-    shipped, built = load_model(INPUTS / "nasrnn.json"), MODELS["nasrnn"]()
-    assert shipped.name == built.name
-    assert shipped.nodes == built.nodes
-    assert shipped.types == built.types
-    assert shipped.outputs == built.outputs
+    shipped, model = load_model(INPUTS / "nasrnn.json"), MODELS["nasrnn"]()
+    assert shipped.name == model.name
+    assert shipped.nodes == model.nodes
+    assert shipped.types == model.types
+    assert shipped.outputs == model.outputs
 
 
 @pytest.mark.parametrize(

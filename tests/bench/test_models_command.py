@@ -19,10 +19,10 @@ def test_it_writes_all_models_small_and_readable(
     for name, build in MODELS.items():
         path = folder / f"{name}.json"
         assert 5_000 < path.stat().st_size < 500_000
-        loaded, built = load_model(path), build()
-        assert loaded.nodes == built.nodes
-        assert loaded.types == built.types
-        assert loaded.outputs == built.outputs
+        loaded, model = load_model(path), build()
+        assert loaded.nodes == model.nodes
+        assert loaded.types == model.types
+        assert loaded.outputs == model.outputs
 
 
 def test_a_folder_that_cannot_be_made_is_a_usage_error(

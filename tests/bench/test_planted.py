@@ -24,13 +24,13 @@ def test_brute_force_finds_the_planted_optimum(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_solver_finds_the_planted_optimum(kind: str) -> None:
-    found = [(extract(made.problem), made) for made in (planted(90, s, kind) for s in range(4))]
-    assert all(each.optimal for each, _ in found)
-    for each, made in found:
-        assert each.cost_us == pytest.approx(made.optimum)
+    solved = [(extract(made.problem), made) for made in (planted(90, s, kind) for s in range(4))]
+    assert all(extraction.optimal for extraction, _ in solved)
+    for extraction, made in solved:
+        assert extraction.cost_us == pytest.approx(made.optimum)
     greedy = [
         extract(made.problem, ExtractionOptions("greedy")).cost_us > made.optimum
-        for _, made in found
+        for _, made in solved
     ]
     assert any(greedy)
 

@@ -28,10 +28,10 @@ def _two_products() -> Graph:
 def test_a_graph_asks_for_each_configuration_once_and_its_e_graph_for_more() -> None:
     graph = _two_products()
     own = record.graph_configurations(graph)
-    assert [each.op for each in own] == ["matmul"]
+    assert [configuration.op for configuration in own] == ["matmul"]
     more = record.egraph_configurations(graph)
     assert set(own) < set(more)
-    assert "split" in {each.op for each in more}  # the products merged
+    assert "split" in {configuration.op for configuration in more}  # the products merged
 
 
 def test_all_thirteen_graphs_and_all_files_are_recorded() -> None:
@@ -43,11 +43,11 @@ def test_all_thirteen_graphs_and_all_files_are_recorded() -> None:
 def test_recording_ends_with_its_time_and_says_what_is_in(tmp_path: Path) -> None:
     device, cache = FakeDevice(), CostCache(tmp_path / "costs.duckdb")
     source = MeasuredSource("cpu", device, cache)
-    wanted = products(20)
-    assert list(record.record(source, wanted, time.perf_counter() - 1)) == []
-    assert list(record.record(source, wanted[:10], time.perf_counter() + 60)) == [8, 10]
-    (found,) = record.coverage(device, cache, {"products": wanted})
-    assert (found.measured, found.total) == (10, 20)
+    configurations = products(20)
+    assert list(record.record(source, configurations, time.perf_counter() - 1)) == []
+    assert list(record.record(source, configurations[:10], time.perf_counter() + 60)) == [8, 10]
+    (line,) = record.coverage(device, cache, {"products": configurations})
+    assert (line.measured, line.total) == (10, 20)
 
 
 def test_the_table_has_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,9 +55,9 @@ def test_the_table_has_what_was_measured(tmp_path: Path, monkeypatch: pytest.Mon
     table, cache = tmp_path / "fake.parquet", tmp_path / "costs.duckdb"
     arguments = ["record", "cpu", str(table), "--models", "nasrnn", "--cost-cache", str(cache)]
     assert main(arguments) == 0
-    asked = {each for batch in device.asked for each in batch}
-    assert set(read_table(table).samples) == asked
-    assert len(asked) == len(record.graph_configurations(record.load("nasrnn", None)))
+    requests = {configuration for batch in device.requests for configuration in batch}
+    assert set(read_table(table).samples) == requests
+    assert len(requests) == len(record.graph_configurations(record.load("nasrnn", None)))
 
 
 def test_unknown_models_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,7 +79,7 @@ def test_limits_are_held_against_what_they_promise(links: Row) -> None:
         return replace(whole, ended="memory") if task.memory_limit != "2GB" else whole
 
     seen = list(look_at_limits(Task("chain", 100, 60.0, "2GB"), measure))
-    assert [each.holds for each in seen] == [False, True, True, True, True, False, True, True]
+    assert [limit.holds for limit in seen] == [False, True, True, True, True, False, True, True]
     assert "ended 2.50 s later" in limits_table(seen)
     assert "106 e-nodes (+6.0%)" in limits_table(seen)
 

@@ -75,29 +75,29 @@ RULE: dict[str, Any] = {"matches": int, "applied": int, "seconds": NUMBER}
 STOP_REASONS = {"saturated", "iterations", "nodes", "time", "memory", "interrupted", "patience"}
 
 
-def check_schema(found: dict[str, Any]) -> None:
+def check_schema(report: dict[str, Any]) -> None:
     """Fail unless the object has exactly the documented keys, of the documented types."""
-    _check(found, SCHEMA, "")
-    assert isinstance(found["rules"], dict)
-    for name, stats in found["rules"].items():
+    _check(report, SCHEMA, "")
+    assert isinstance(report["rules"], dict)
+    for name, stats in report["rules"].items():
         _check(stats, RULE, f"rules.{name}")
-    for each in found["extractions"]:
-        _check(each, EXTRACTION, "extractions")
-    for each in found["time_spent"]["statements"]:
-        _check(each, STATEMENT, "time_spent")
-    if found["whole"] is not None:
-        _check(found["whole"], WHOLE, "whole")
-    assert found["stop_reason"] in STOP_REASONS
-    assert found["saturated"] == (found["stop_reason"] == "saturated")
-    assert 0.0 <= found["gap"] <= 1.0
-    assert found["cost_after_us"] <= found["cost_before_us"]
+    for statement in report["extractions"]:
+        _check(statement, EXTRACTION, "extractions")
+    for statement in report["time_spent"]["statements"]:
+        _check(statement, STATEMENT, "time_spent")
+    if report["whole"] is not None:
+        _check(report["whole"], WHOLE, "whole")
+    assert report["stop_reason"] in STOP_REASONS
+    assert report["saturated"] == (report["stop_reason"] == "saturated")
+    assert 0.0 <= report["gap"] <= 1.0
+    assert report["cost_after_us"] <= report["cost_before_us"]
 
 
-def _check(found: Any, schema: dict[str, Any], where: str) -> None:
-    assert isinstance(found, dict), where
-    assert list(found) == list(schema), where
+def _check(item: Any, schema: dict[str, Any], where: str) -> None:
+    assert isinstance(item, dict), where
+    assert list(item) == list(schema), where
     for key, kind in schema.items():
-        value, place = found[key], f"{where}.{key}"
+        value, place = item[key], f"{where}.{key}"
         if isinstance(kind, dict):
             _check(value, kind, place)
         elif kind is not None:

@@ -122,8 +122,8 @@ def test_shapes_too_large_to_compute_are_not_allocated(tmp_path: Path) -> None:
     source.write_bytes(huge.SerializeToString())
     result = optimize(source, Options.of(iterations=1), output=tmp_path / "o.onnx")
     assert result.verification.runs == 0
-    said = " ".join((*result.verification.warnings, *result.notes))
-    assert "GiB, the machine has" in said, said
+    sentence = " ".join((*result.verification.warnings, *result.notes))
+    assert "GiB, the machine has" in sentence, sentence
 
 
 def test_a_scalar_input_stays_a_scalar(tmp_path: Path) -> None:

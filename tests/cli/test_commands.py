@@ -72,11 +72,11 @@ def test_json_is_one_object_on_stdout(model: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.json"
     done = shell("run", model, "--json", "-o", output, "--verify-runs", 1)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    check_schema(found)
-    assert found["model"] == str(model)
-    assert found["output"] == str(output)
-    assert found["verified"]["ok"] is True
+    report = json.loads(done.stdout)
+    check_schema(report)
+    assert report["model"] == str(model)
+    assert report["output"] == str(output)
+    assert report["verified"]["ok"] is True
     assert "iteration 1:" in done.stderr
 
 
@@ -161,13 +161,13 @@ def test_inspect(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "biggest e-classes (showing 3 of" in text
     assert "growth per iteration" in text
     assert main(["inspect", str(database), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert set(found) == {"sizes", "classes", "rules", "growth"}
-    assert found["sizes"]["e-nodes"] >= found["growth"][0]["e_nodes"] > 0
-    assert found["rules"][0]["matches"] > 0
-    matches = [rule["matches"] for rule in found["rules"]]
+    report = json.loads(capsys.readouterr().out)
+    assert set(report) == {"sizes", "classes", "rules", "growth"}
+    assert report["sizes"]["e-nodes"] >= report["growth"][0]["e_nodes"] > 0
+    assert report["rules"][0]["matches"] > 0
+    matches = [rule["matches"] for rule in report["rules"]]
     assert matches == sorted(matches, reverse=True)
-    sizes = [entry["e_nodes"] for entry in found["classes"]]
+    sizes = [entry["e_nodes"] for entry in report["classes"]]
     assert sizes == sorted(sizes, reverse=True)
 
 
@@ -273,8 +273,8 @@ def test_ctrl_c_ends_the_exploration_and_extracts_from_what_is_there(tmp_path: P
         while "iteration 1:" not in process.stderr.readline():
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        found = json.loads(process.stdout.read())
+        report = json.loads(process.stdout.read())
         assert process.wait() == 0
-    check_schema(found)
-    assert found["stop_reason"] == "interrupted"
-    assert found["verified"]["ok"] is True
+    check_schema(report)
+    assert report["stop_reason"] == "interrupted"
+    assert report["verified"]["ok"] is True

@@ -58,7 +58,7 @@ def test_times_of_a_mode_are_this_machines_too(
     CostCache(path).keep(mode, configuration("relu", f32(4)), Sample(2.0, 1.0, 3.0, 30))
     assert costs(path, "show") == 0
     lines = capsys.readouterr().out.splitlines()
-    (line,) = (each for each in lines if each.startswith(device_id(mode)))
+    (line,) = (text for text in lines if text.startswith(device_id(mode)))
     assert line.rstrip().endswith("current")
 
 
@@ -76,18 +76,18 @@ def test_show_one_device_with_its_rows_and_the_fit(
 
 def test_show_one_operator(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert costs(path, "show", "--op", "relu", "--device", "fake 9000", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [device["status"] for device in found["devices"]] == ["current", "stale"]
-    assert [len(device["rows"]) for device in found["devices"]] == [1, 0]
-    assert found["devices"][0]["rows"][0]["reason"] == "no kernel"
-    assert found["devices"][1]["why"] == ["onnxruntime: 1.20.0 → 1.31.1"]
+    report = json.loads(capsys.readouterr().out)
+    assert [device["status"] for device in report["devices"]] == ["current", "stale"]
+    assert [len(device["rows"]) for device in report["devices"]] == [1, 0]
+    assert report["devices"][0]["rows"][0]["reason"] == "no kernel"
+    assert report["devices"][1]["why"] == ["onnxruntime: 1.20.0 → 1.31.1"]
 
 
 def test_show_everything_as_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert costs(path, "show", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [device["configurations"] for device in found["devices"]] == [12, 2, 3]
-    row = found["devices"][0]["rows"][0]
+    report = json.loads(capsys.readouterr().out)
+    assert [device["configurations"] for device in report["devices"]] == [12, 2, 3]
+    row = report["devices"][0]["rows"][0]
     assert set(row) == {"configuration", "median_us", "p10_us", "p90_us", "samples", "date"}
 
 

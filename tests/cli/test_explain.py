@@ -55,10 +55,10 @@ RULES = """
 """
 
 
-def fits(found: dict[str, Any], schema: dict[str, Any]) -> bool:
+def fits(report: dict[str, Any], schema: dict[str, Any]) -> bool:
     """Whether an object has exactly the documented keys, of the documented types."""
-    return list(found) == list(schema) and all(
-        isinstance(found[key], kind) for key, kind in schema.items()
+    return list(report) == list(schema) and all(
+        isinstance(report[key], kind) for key, kind in schema.items()
     )
 
 
@@ -106,15 +106,15 @@ def test_json(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["explain", str(database), "--json", "--check"]) == 0
     out, _ = capsys.readouterr()
-    found = json.loads(out)
-    assert fits(found, SCHEMA)
-    (step,) = found["steps"]
+    report = json.loads(out)
+    assert fits(report, SCHEMA)
+    (step,) = report["steps"]
     assert fits(step, STEP)
     assert (step["rule"], step["at"]) == ("twice", [{"tensor": "y", "near": ""}])
-    assert found["cost_after_us"] == step["cost_us"] < found["cost_original_us"]
-    assert fits(found["checked"], CHECKED)
-    assert found["checked"]["ok"] is True
-    assert math.isfinite(found["checked"]["max_relative_error"])
+    assert report["cost_after_us"] == step["cost_us"] < report["cost_original_us"]
+    assert fits(report["checked"], CHECKED)
+    assert report["checked"]["ok"] is True
+    assert math.isfinite(report["checked"]["max_relative_error"])
     assert main(["explain", str(database), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["checked"] is None
 

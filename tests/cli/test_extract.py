@@ -35,18 +35,18 @@ def extracted(*argv: object) -> dict[str, object]:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    found = json.loads(done.stdout)
-    assert isinstance(found, dict)
-    return found
+    report = json.loads(done.stdout)
+    assert isinstance(report, dict)
+    return report
 
 
 def test_json_says_what_was_found(egraph: Path) -> None:
-    found = extracted(egraph, "--extract-time-limit", 30)
-    assert {"cost", "bound", "gap", "optimal", "seconds", "reductions", "method"} <= set(found)
-    assert found["cost"] == found["bound"] == 6.0
-    assert (found["gap"], found["optimal"], found["method"]) == (0.0, True, "ilp")
-    assert isinstance(found["seconds"], float) and 0 < found["seconds"] < 30
-    reductions = found["reductions"]
+    report = extracted(egraph, "--extract-time-limit", 30)
+    assert {"cost", "bound", "gap", "optimal", "seconds", "reductions", "method"} <= set(report)
+    assert report["cost"] == report["bound"] == 6.0
+    assert (report["gap"], report["optimal"], report["method"]) == (0.0, True, "ilp")
+    assert isinstance(report["seconds"], float) and 0 < report["seconds"] < 30
+    reductions = report["reductions"]
     assert isinstance(reductions, dict)
     assert reductions["before"] == {"e_nodes": 7, "e_classes": 4, "edges": 5}
     assert reductions["after"]["e_nodes"] < 7
@@ -54,7 +54,7 @@ def test_json_says_what_was_found(egraph: Path) -> None:
 
 
 def test_a_greedy_answer_is_no_proof(egraph: Path) -> None:
-    found = extracted(egraph, "--extractor", "greedy")
-    assert (found["cost"], found["optimal"], found["method"]) == (8.5, False, "greedy")
-    assert found["bound"] == 0.0
-    assert found["gap"] == 1.0
+    report = extracted(egraph, "--extractor", "greedy")
+    assert (report["cost"], report["optimal"], report["method"]) == (8.5, False, "greedy")
+    assert report["bound"] == 0.0
+    assert report["gap"] == 1.0

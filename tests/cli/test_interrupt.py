@@ -34,9 +34,9 @@ class Process:
         """Read events until there is one with these values; return it."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            found: dict[str, Any] = json.loads(line)
-            if found["event"] == event and values.items() <= found.items():
-                return found
+            report: dict[str, Any] = json.loads(line)
+            if report["event"] == event and values.items() <= report.items():
+                return report
         pytest.fail(f"no event {event} {values}")
 
     def press(self) -> None:
@@ -46,12 +46,12 @@ class Process:
     def result(self) -> dict[str, Any]:
         """Return what ``--json`` prints in the end."""
         assert self.process.stdout is not None
-        found: dict[str, Any] = json.loads(self.process.stdout.read())
+        report: dict[str, Any] = json.loads(self.process.stdout.read())
         assert self.process.wait() == 0
-        check_schema(found)
-        assert found["verified"]["ok"] or found["unchanged"]
+        check_schema(report)
+        assert report["verified"]["ok"] or report["unchanged"]
         assert self.output.is_file()
-        return found
+        return report
 
 
 @contextmanager
@@ -72,32 +72,32 @@ def test_during_extraction_the_best_so_far_is_verified_and_written(tmp_path: Pat
     with running(tmp_path) as run:
         best = run.wait_for("bound", phase="extract")
         run.press()
-        found = run.result()
-    assert found["extraction"]["interrupted"]
-    assert found["stop_reason"] == "iterations"
-    assert found["cost_after_us"] <= best["incumbent"] * (1 + 1e-9)
-    assert not found["optimal"]
-    assert 0 < found["gap"] <= 1 - best["bound"] / best["incumbent"] + 1e-9
+        report = run.result()
+    assert report["extraction"]["interrupted"]
+    assert report["stop_reason"] == "iterations"
+    assert report["cost_after_us"] <= best["incumbent"] * (1 + 1e-9)
+    assert not report["optimal"]
+    assert 0 < report["gap"] <= 1 - best["bound"] / best["incumbent"] + 1e-9
 
 
 def test_before_the_first_graph_is_found_the_original_is_there(tmp_path: Path) -> None:
     with running(tmp_path) as run:
         run.wait_for("phase", phase="extract")
         run.press()
-        found = run.result()
-    assert found["extraction"]["interrupted"]
-    assert found["cost_after_us"] <= found["cost_before_us"]
+        report = run.result()
+    assert report["extraction"]["interrupted"]
+    assert report["cost_after_us"] <= report["cost_before_us"]
 
 
 def test_between_iterations_it_ends_exploration_too(tmp_path: Path) -> None:
     with running(tmp_path, "--extract-every", 1, "--iterations", 2, "--time-limit", 600) as run:
         run.wait_for("incumbent", phase="explore", iteration=1)
         run.press()
-        found = run.result()
-    assert found["stop_reason"] == "interrupted"
-    assert found["extraction"]["interrupted"]
-    assert [each["final"] for each in found["extractions"]] == [False, True]
-    assert found["extractions"][-1]["best_us"] < found["cost_before_us"]
+        report = run.result()
+    assert report["stop_reason"] == "interrupted"
+    assert report["extraction"]["interrupted"]
+    assert [extraction["final"] for extraction in report["extractions"]] == [False, True]
+    assert report["extractions"][-1]["best_us"] < report["cost_before_us"]
 
 
 def test_the_second_one_ends_the_run_without_output(tmp_path: Path) -> None:
@@ -128,10 +128,10 @@ def test_extract_answers_it_too(tmp_path: Path) -> None:
         while not bound:
             bound = json.loads(process.stderr.readline())["bound"]
         process.send_signal(signal.SIGINT)
-        found = json.loads(process.stdout.read())
+        report = json.loads(process.stdout.read())
         assert process.wait() == 0
-    assert "interrupted" in found["note"]
-    assert 0 < found["gap"] < 1
+    assert "interrupted" in report["note"]
+    assert 0 < report["gap"] < 1
 
 
 def serialized(problem: ExtractionProblem) -> dict[str, Any]:

@@ -28,16 +28,16 @@ def printed(result: Result, *, terminal: bool | None = None) -> str:
 
 
 def test_the_json_object_has_the_documented_schema() -> None:
-    found = json.loads(json_report(example_result()))
-    check_schema(found)
-    assert found["rules"]["merge-matmuls"] == {"matches": 3, "applied": 1, "seconds": 0.25}
-    assert found["verified"] == {
+    report = json.loads(json_report(example_result()))
+    check_schema(report)
+    assert report["rules"]["merge-matmuls"] == {"matches": 3, "applied": 1, "seconds": 0.25}
+    assert report["verified"] == {
         "ok": True,
         "max_relative_error": 1.5e-15,
         "runs": 2,
         "stand_ins": [],
     }
-    assert found["output"] == "models/pair.opt.json"
+    assert report["output"] == "models/pair.opt.json"
     check_schema(json.loads(json_report(replace(example_result(), output=None))))
 
 
@@ -108,13 +108,13 @@ def test_a_rejected_graph_is_the_first_that_is_said() -> None:
     assert printed(result).count(rejection.why) == 1
     assert "note: more" in lines
     assert rejection.why in summary_line(result)
-    found = json.loads(json_report(result))
-    check_schema(found)
-    assert found["rejections"] == [
+    report = json.loads(json_report(result))
+    check_schema(report)
+    assert report["rejections"] == [
         {"why": rejection.why, "rule": "some-rule", "reproduction": ["a = b"]}
     ]
-    assert found["notes"] == [rejection.why, "more"]
-    assert found["cautions"] == list(result.verification.warnings)
+    assert report["notes"] == [rejection.why, "more"]
+    assert report["cautions"] == list(result.verification.warnings)
 
 
 def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,11 +178,11 @@ def test_the_report_shows_reductions_and_extractions_in_between() -> None:
 
 
 def test_the_json_object_has_reductions_and_extractions() -> None:
-    found = json.loads(json_report(with_extractions()))
-    check_schema(found)
-    assert found["extraction"]["reduced_e_nodes"] == 210
-    assert found["extraction"]["reductions"]["must"] == 10
-    assert [each["best_us"] for each in found["extractions"]] == [34.5, 30.0, 30.0]
+    report = json.loads(json_report(with_extractions()))
+    check_schema(report)
+    assert report["extraction"]["reduced_e_nodes"] == 210
+    assert report["extraction"]["reductions"]["must"] == 10
+    assert [extraction["best_us"] for extraction in report["extractions"]] == [34.5, 30.0, 30.0]
 
 
 def test_progress_tells_of_extractions_in_between() -> None:

@@ -59,7 +59,7 @@ def test_on_a_runs_database_it_runs_as_printed_and_gives_the_matches(tmp_path: P
     for rule in rules:
         text = rule_sql(rule, path)
         assert matches_of(text, path, rule) == Counter(
-            (found.roots, found.bindings) for found in expected[rule.name].elements()
+            (match.roots, match.bindings) for match in expected[rule.name].elements()
         ), rule.name
     assert path.read_bytes() == before
 
@@ -67,16 +67,16 @@ def test_on_a_runs_database_it_runs_as_printed_and_gives_the_matches(tmp_path: P
 def matches_of(text: str, path: Path, rule: Rule) -> Counter[tuple[tuple[int, ...], ...]]:
     """Run what is printed where nothing can be changed; return roots and bindings of all matches."""
     slots = CompiledRules([rule]).rules[0].slots
-    found: Counter[tuple[tuple[int, ...], ...]] = Counter()
+    matches: Counter[tuple[tuple[int, ...], ...]] = Counter()
     with duckdb.connect(str(path), read_only=True) as connection:
         for statement in connection.extract_statements(text):
             rows = connection.execute(statement).fetchall()
             if "SELECT id, root0, root1, b" in statement.query:
-                found += Counter(
+                matches += Counter(
                     ((root0, root1) if rule.is_multi else (root0,), tuple(b[s] for s in slots))
                     for _, root0, root1, b in rows
                 )
-    return found
+    return matches
 
 
 def test_what_it_cannot_run_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

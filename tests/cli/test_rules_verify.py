@@ -25,8 +25,8 @@ MINE = """
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> str:
-    path = tmp_path / "mine.rules"
+def rule_file(tmp_path: Path) -> str:
+    path = tmp_path / "rule_file.rules"
     path.write_text(MINE, encoding="utf-8")
     return str(path)
 
@@ -47,9 +47,9 @@ def test_shipped_rules_pass(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_failures_are_shown_and_are_exit_code_4(
-    mine: str, capsys: pytest.CaptureFixture[str]
+    rule_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert verify("--file", mine) == 4
+    assert verify("--file", rule_file) == 4
     printed = capsys.readouterr().out
     assert "4 rules in" in printed and "2 sound, 1 unsound, 1 untested" in printed
     assert "1 of them about real numbers, so compared in float64: rounded" in printed
@@ -64,13 +64,13 @@ def test_failures_are_shown_and_are_exit_code_4(
     assert left.split()[-1] != right.split()[-1]
 
 
-def test_nothing_is_left_behind(mine: str, tmp_path: Path) -> None:
+def test_nothing_is_left_behind(rule_file: str, tmp_path: Path) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
     command = [sys.executable, "-m", "relational_tensat", "rules", "verify", "false"]
     root = str(Path(relational_tensat.__file__).parents[1])
     done = subprocess.run(
-        [*command, "--file", mine],
+        [*command, "--file", rule_file],
         cwd=folder,
         capture_output=True,
         check=False,
@@ -80,13 +80,18 @@ def test_nothing_is_left_behind(mine: str, tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_json_is_one_object(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert verify("--file", mine, "--json", "--seed", "3") == 4
-    found = json.loads(capsys.readouterr().out)
-    assert found["failed"] == ["false", "never"] and found["only_float64"] == ["rounded"]
-    assert [each["verdict"] for each in found["rules"]] == ["sound", "unsound", "untested", "sound"]
-    assert found["rules"][0]["instances"] == 40 and found["rules"][0]["counterexample"] is None
-    example = found["rules"][1]["counterexample"]
+def test_json_is_one_object(rule_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verify("--file", rule_file, "--json", "--seed", "3") == 4
+    report = json.loads(capsys.readouterr().out)
+    assert report["failed"] == ["false", "never"] and report["only_float64"] == ["rounded"]
+    assert [rule["verdict"] for rule in report["rules"]] == [
+        "sound",
+        "unsound",
+        "untested",
+        "sound",
+    ]
+    assert report["rules"][0]["instances"] == 40 and report["rules"][0]["counterexample"] is None
+    example = report["rules"][1]["counterexample"]
     assert example["left"] != example["right"] and "apply('sub'" in example["snippet"]
 
 
@@ -96,10 +101,10 @@ def test_rules_of_taso_fail_where_they_are_wrong(capsys: pytest.CaptureFixture[s
     assert "1 sound, 1 unsound" in printed and "taso-137 is unsound" in printed
 
 
-def test_unknown_names_and_files(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert verify("flase", "--file", mine) == 2
+def test_unknown_names_and_files(rule_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verify("flase", "--file", rule_file) == 2
     assert "did you mean 'false'" in capsys.readouterr().err
-    assert verify("--file", mine + ".gone") == 3
+    assert verify("--file", rule_file + ".gone") == 3
 
 
 def test_help_says_how_many_configurations_are_tried(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""A device that is made up: its times are a formula, and it writes down what it was asked."""
+"""A device that is made up: its times are a formula, and it records its requests."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def products(count: int) -> list[Configuration]:
     return [configuration("matmul", f32(8, 16), f32(16, n)) for n in range(1, count + 1)]
 
 
-def flat_us(each: Configuration) -> float:
+def flat_us(configuration: Configuration) -> float:
     """One microsecond, and one more per million bytes of the operands."""
-    return 1.0 + sum(part.nbytes for kind in each.inputs for part in _parts(kind)) / 1e6
+    return 1.0 + sum(part.nbytes for kind in configuration.inputs for part in _parts(kind)) / 1e6
 
 
 #: What whole graphs take on a device that is not told otherwise.
@@ -56,11 +56,11 @@ class FakeDevice:
     """Takes ``time_us`` for a configuration's p10, and cannot run the operators in ``unable``.
 
     Attributes:
-        asked: every batch.
+        requests: every batch that it was asked for.
         whole: what timing two graphs whole gives, or raises.
         timed: all that was timed whole: the graphs and the inputs.
         small_bytes: a graph with fewer bytes of weights finds it in another state.
-        suited_to: the bytes of all graphs that it was asked about.
+        suited_to: the bytes of all graphs that it was asked for.
         interrupt_after: so many results are handed over before Ctrl-C; None for all.
     """
 
@@ -71,7 +71,7 @@ class FakeDevice:
     interrupt_after: int | None = None
     small_bytes: int = 0
     suited_to: list[int] = field(default_factory=list)
-    asked: list[list[Configuration]] = field(default_factory=list)
+    requests: list[list[Configuration]] = field(default_factory=list)
     whole: WholeTiming | Unmeasurable | type[KeyboardInterrupt] = GAIN
     timed: list[tuple[tuple[Graph, Graph], Mapping[str, Array]]] = field(default_factory=list)
 
@@ -86,15 +86,15 @@ class FakeDevice:
         self, configurations: Sequence[Configuration]
     ) -> Iterator[tuple[Configuration, Sample | Unmeasurable]]:
         """Hand over the formula's times."""
-        self.asked.append(list(configurations))
-        for count, each in enumerate(configurations):
+        self.requests.append(list(configurations))
+        for count, configuration in enumerate(configurations):
             if count == self.interrupt_after:
                 raise KeyboardInterrupt
-            if each.op in self.unable:
-                yield each, Unmeasurable(f"no kernel for {each.op}")
+            if configuration.op in self.unable:
+                yield configuration, Unmeasurable(f"no kernel for {configuration.op}")
                 continue
-            time_us = self.time_us(each)
-            yield each, Sample(time_us * 1.1, time_us, time_us * 1.5, 30)
+            time_us = self.time_us(configuration)
+            yield configuration, Sample(time_us * 1.1, time_us, time_us * 1.5, 30)
 
     def time_whole(
         self, graphs: tuple[Graph, Graph], inputs: Mapping[str, Array], seconds: float

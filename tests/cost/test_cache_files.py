@@ -50,7 +50,7 @@ def test_two_processes_share_a_file(tmp_path: Path) -> None:
         assert 10 <= int(out.split()[-1]) <= 20  # what the other has kept already is not measured
     device = FakeDevice()
     MeasuredSource("cpu", device, CostCache(path)).ask(products(30))
-    assert device.asked == []
+    assert device.requests == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
@@ -66,10 +66,10 @@ def test_killing_loses_at_most_the_measurement_in_flight(tmp_path: Path) -> None
             process.send_signal(signal.SIGKILL)
             kept = max([kept, *map(int, process.stdout.read().split())])
         known += kept
-        found = CostCache(path).find(CPU, products(40))
+        costs = CostCache(path).find(CPU, products(40))
         # what was said to be kept is there; of the next it is not known whether it was
-        assert known <= len(found) <= known + 1
-        known = len(found)
+        assert known <= len(costs) <= known + 1
+        known = len(costs)
 
 
 def test_a_file_that_is_held_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

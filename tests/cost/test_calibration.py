@@ -22,21 +22,27 @@ COPIES = Factors(0.5, 1.0, 4.0)
 SIZES = (4, 16, 48, 128, 300, 512)
 
 
-def sides(each: Configuration) -> tuple[float, float]:
-    return roofline_us(PROFILE, each.op, each.inputs, each.output, dict(each.attrs))
+def sides(configuration: Configuration) -> tuple[float, float]:
+    return roofline_us(
+        PROFILE,
+        configuration.op,
+        configuration.inputs,
+        configuration.output,
+        dict(configuration.attrs),
+    )
 
 
 def table(noise: float = 0.0, seed: int = 0) -> dict[Configuration, float]:
     """Return times of products and transposes, each family by factors of its own."""
     rng = np.random.default_rng(seed)
-    found = {}
+    times = {}
     for m in SIZES:
         for n in SIZES:
             product = configuration("matmul", f32(m, 64), f32(64, n))
             copy = configuration("transpose", f32(m, n), perm=(1, 0))
-            for each, factors in ((product, PRODUCTS), (copy, COPIES)):
-                found[each] = factors.time_us(*sides(each)) * (1 + noise * rng.uniform(-1, 1))
-    return found
+            for subject, factors in ((product, PRODUCTS), (copy, COPIES)):
+                times[subject] = factors.time_us(*sides(subject)) * (1 + noise * rng.uniform(-1, 1))
+    return times
 
 
 def test_the_factors_that_made_a_table_are_found() -> None:
@@ -55,8 +61,8 @@ def test_the_factors_that_made_a_table_are_found() -> None:
 
 def test_a_few_wild_times_do_not_decide() -> None:
     times = table(noise=0.02)
-    for each in list(times)[::9]:
-        times[each] *= 10
+    for wild in list(times)[::9]:
+        times[wild] *= 10
     factors = calibrate(PROFILE, times).families["copy"].factors
     assert factors.memory == pytest.approx(COPIES.memory, rel=0.1)
     assert factors.launch_us == pytest.approx(COPIES.launch_us, rel=0.1)
@@ -71,7 +77,11 @@ def test_the_error_that_is_stated_is_that_of_times_not_seen() -> None:
 
 
 def test_few_times_of_a_family_take_the_fit_over_all() -> None:
-    times = {each: time for each, time in table().items() if each.op == "transpose"}
+    times = {
+        configuration: time
+        for configuration, time in table().items()
+        if configuration.op == "transpose"
+    }
     relu = configuration("relu", f32(64, 64))
     times[relu] = COPIES.time_us(*sides(relu))
     calibration = calibrate(PROFILE, times)
@@ -138,8 +148,8 @@ def test_the_fit_is_no_worse_than_a_search_on_a_grid(seed: int) -> None:
     sides_us = rng.uniform(1, 50, (15, 2))
     truth = Factors(2.0, *rng.uniform(0.5, 2, 2))
     times_us = np.array([truth.time_us(*row) for row in sides_us]) * rng.uniform(0.7, 1.3, 15)
-    found = fit(sides_us, times_us)
-    larger = np.maximum(found.compute * sides_us[:, 0], found.memory * sides_us[:, 1])
-    error = float(np.abs((found.launch_us + larger) / times_us - 1).sum())
+    factors = fit(sides_us, times_us)
+    larger = np.maximum(factors.compute * sides_us[:, 0], factors.memory * sides_us[:, 1])
+    error = float(np.abs((factors.launch_us + larger) / times_us - 1).sum())
     assert error <= slow_fit(sides_us, times_us) * 1.02
-    assert min(found.launch_us, found.compute, found.memory) >= 0
+    assert min(factors.launch_us, factors.compute, factors.memory) >= 0

@@ -36,10 +36,10 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("each", EXAMPLES, ids=lambda each: each.op)
-def test_a_text_is_read_back(each) -> None:  # type: ignore[no-untyped-def]
-    text = configuration_text(each)
-    assert parse_configuration(text) == each
+@pytest.mark.parametrize("configuration", EXAMPLES, ids=lambda configuration: configuration.op)
+def test_a_text_is_read_back(configuration) -> None:  # type: ignore[no-untyped-def]
+    text = configuration_text(configuration)
+    assert parse_configuration(text) == configuration
     assert configuration_text(parse_configuration(text)) == text
 
 
@@ -82,13 +82,13 @@ def test_a_number_that_a_kernel_computes_with_changes_no_time() -> None:
 
 def test_the_configurations_of_a_model_are_read_back() -> None:
     graph = MODELS["bert"]()
-    found = {
+    configurations = {
         configuration_of(node.op, inputs, output, node.attrs)
         for node, inputs, output in inference_nodes(graph)
     }
-    texts = {configuration_text(each): each for each in found}
-    assert len(texts) == len(found)
-    assert all(parse_configuration(text) == each for text, each in texts.items())
+    texts = {configuration_text(configuration): configuration for configuration in configurations}
+    assert len(texts) == len(configurations)
+    assert all(parse_configuration(text) == configuration for text, configuration in texts.items())
 
 
 GOOD = json.loads(configuration_text(EXAMPLES[0]))

@@ -26,11 +26,13 @@ def test_a_batch_is_measured_once(cache: CostCache) -> None:
     source = MeasuredSource("cpu", device, cache)
     some = products(3)
     answers = source.ask([*some, *some])
-    assert device.asked == [some]
-    assert [answers[each].cost_us for each in some] == [flat_us(each) for each in some]
+    assert device.requests == [some]
+    assert [answers[configuration].cost_us for configuration in some] == [
+        flat_us(configuration) for configuration in some
+    ]
     source.ask(some)
     source.ask(products(4))
-    assert device.asked == [some, products(4)[3:]]
+    assert device.requests == [some, products(4)[3:]]
     assert source.counts == CostCounts(measured=4)
 
 
@@ -48,7 +50,7 @@ def test_a_small_graph_has_times_of_its_own(cache: CostCache) -> None:
     assert source.notes == ()
     source.suit(_with_weight(9))
     source.ask(products(1))
-    assert device.asked == [products(2), products(1)]  # what was known is of larger graphs
+    assert device.requests == [products(2), products(1)]  # what was known is of larger graphs
     assert source.counts == CostCounts(measured=1)
     assert source.notes == ("the model is small enough for costs of Fake 9000, small",)
     source.suit(_with_weight(11))
@@ -64,7 +66,7 @@ def test_a_second_run_measures_nothing(cache: CostCache) -> None:
     device = FakeDevice()
     source = MeasuredSource("cpu", device, cache)
     source.ask([*products(3), configuration("relu", f32(4))])
-    assert device.asked == []
+    assert device.requests == []
     assert source.counts == CostCounts(cached=3, estimated=1)
     assert source.measuring_s == 0
 
@@ -79,25 +81,25 @@ def test_what_runs_no_kernel_is_not_asked_for(cache: CostCache) -> None:
         configuration("fill", value=1.0, dtype="float32", shape=(2,)),
     ]
     assert [answer.cost_us for answer in source.ask(views).values()] == [0, 0, 0]
-    assert device.asked == []
+    assert device.requests == []
     assert source.counts == CostCounts()
     assert not cache.path.exists()
     source.ask([configuration("transpose", x, perm=(1, 0))])  # a copy
-    assert len(device.asked) == 1
+    assert len(device.requests) == 1
 
 
 def test_a_view_is_a_call_like_any_other_on_a_processor(cache: CostCache) -> None:
     device = FakeDevice()
     source = MeasuredSource("cpu", device, cache)
-    given = [
+    configurations = [
         configuration("reshape", f32(4, 6), shape=(24,)),
         configuration("identity", f32(4)),
         configuration("dropout", f32(4)),
     ]
-    assert all(answer.cost_us > 0 for answer in source.ask(given).values())
-    assert device.asked == [given]
+    assert all(answer.cost_us > 0 for answer in source.ask(configurations).values())
+    assert device.requests == [configurations]
     source.ask([configuration("fill", value=1.0, dtype="float32", shape=(2,))])
-    assert len(device.asked) == 1
+    assert len(device.requests) == 1
 
 
 def test_peeking_measures_nothing_and_counts_nothing(cache: CostCache) -> None:
@@ -108,14 +110,14 @@ def test_peeking_measures_nothing_and_counts_nothing(cache: CostCache) -> None:
     assert source.peek_us(one) == flat_us(one)
     assert source.peek_us(other) > 0
     assert source.peek_us(configuration("reshape", f32(4), shape=(2, 2))) == 0
-    assert device.asked == [[one]]
+    assert device.requests == [[one]]
     assert source.counts == CostCounts(measured=1)
 
 
 def test_the_devices_statistic_is_the_cost(cache: CostCache) -> None:
-    (one,) = products(1)
+    (product,) = products(1)
     by_median = MeasuredSource("cpu", FakeDevice(statistic="median_us"), cache)
-    assert by_median.ask([one])[one].cost_us == pytest.approx(flat_us(one) * 1.1)
+    assert by_median.ask([product])[product].cost_us == pytest.approx(flat_us(product) * 1.1)
 
 
 def test_it_is_a_cost_model(cache: CostCache) -> None:
@@ -142,7 +144,7 @@ def test_times_under_another_key_are_not_used(cache: CostCache, other: object) -
     device = FakeDevice(key=other)  # type: ignore[arg-type]
     source = MeasuredSource("cpu", device, cache)
     source.ask(products(3))
-    assert device.asked == [products(3)]
+    assert device.requests == [products(3)]
     assert source.counts == CostCounts(measured=3)
     same_device = device.key.name == CPU.name and device.key.kind == CPU.kind
     assert bool(source.notes) == same_device
@@ -159,12 +161,12 @@ def test_interrupting_keeps_what_was_measured(cache: CostCache) -> None:
     assert len(cache.rows()) == 2
     device = FakeDevice()
     MeasuredSource("cpu", device, cache).ask(products(5))
-    assert device.asked == [products(5)[2:]]
+    assert device.requests == [products(5)[2:]]
 
 
 def test_measuring_is_watched(cache: CostCache) -> None:
     seen = []
-    source = MeasuredSource("cpu", FakeDevice(), cache, lambda *told: seen.append(told))
+    source = MeasuredSource("cpu", FakeDevice(), cache, lambda *counts: seen.append(counts))
     source.ask(products(3))
     assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
     source.ask(products(3))
@@ -187,17 +189,17 @@ def test_what_cannot_be_measured_is_estimated_and_said(cache: CostCache) -> None
 
 @pytest.mark.parametrize("time_us", [-1.0, float("nan"), float("inf")])
 def test_a_time_that_is_none_is_not_kept(cache: CostCache, time_us: float) -> None:
-    source = MeasuredSource("cpu", FakeDevice(time_us=lambda each: time_us), cache)
+    source = MeasuredSource("cpu", FakeDevice(time_us=lambda configuration: time_us), cache)
     with pytest.raises(InputError, match=r"Fake 9000: measured median_us = .*matmul"):
         source.ask(products(1))
     assert cache.rows() == []
 
 
 def test_rows_are_what_was_kept(cache: CostCache) -> None:
-    (one,) = products(1)
-    cache.keep(CPU, one, Sample(2.0, 1.0, 3.0, 30))
-    cache.keep(CPU, one, Sample(9.0, 9.0, 9.0, 30))  # by another process, too late
-    cache.keep(replace(CPU, protocol=99), one, Unmeasurable("no kernel"))
+    (product,) = products(1)
+    cache.keep(CPU, product, Sample(2.0, 1.0, 3.0, 30))
+    cache.keep(CPU, product, Sample(9.0, 9.0, 9.0, 30))  # by another process, too late
+    cache.keep(replace(CPU, protocol=99), product, Unmeasurable("no kernel"))
     first, second = cache.rows()
     assert first.key == CPU
     assert first.result == Sample(2.0, 1.0, 3.0, 30)

@@ -33,9 +33,11 @@ def test_a_profile(text: str) -> None:
     source = open_source(text)
     assert isinstance(source, AnalyticSource)
     assert source.name == "t4"
-    (one,) = products(1)
+    (product,) = products(1)
     profile = load_profile("t4")
-    assert source.ask([one])[one].cost_us == profile.cost_us(one.op, one.inputs, one.output, {})
+    assert source.ask([product])[product].cost_us == profile.cost_us(
+        product.op, product.inputs, product.output, {}
+    )
     source.ask([configuration("reshape", f32(4), shape=(2, 2))])
     assert source.counts == CostCounts(estimated=1)
 

@@ -19,7 +19,7 @@ from tests.graphs import shared_matmuls
 ONE_RULE = ("--only", "merge-products-sharing-left", "--verify-runs", "1")
 
 
-def by_launches(each: Configuration) -> float:
+def by_launches(configuration: Configuration) -> float:
     """Two microseconds whatever runs: fewer kernels are better."""
     return 2.0
 
@@ -40,7 +40,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
 def run(model: Path, *flags: object, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     cache = model.with_name("costs.duckdb")
     argv = ["run", model, "--force", "--cost", "cpu", "--cost-cache", cache, "--json", *ONE_RULE]
-    assert main([str(each) for each in (*argv, *flags)]) == 0
+    assert main([str(arg) for arg in (*argv, *flags)]) == 0
     return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
 
 
@@ -48,12 +48,12 @@ def test_a_second_run_measures_nothing(
     model: Path, device: FakeDevice, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = run(model, capsys=capsys)
-    asked = [each for batch in device.asked for each in batch]
-    assert len(asked) == len(set(asked))
-    counts = {"measured": len(asked), "cached": 0, "recorded": 0, "estimated": 0}
+    requests = [configuration for batch in device.requests for configuration in batch]
+    assert len(requests) == len(set(requests))
+    counts = {"measured": len(requests), "cached": 0, "recorded": 0, "estimated": 0}
     assert first["costs"] == counts
     second = run(model, capsys=capsys)
-    assert second["costs"] == {**counts, "measured": 0, "cached": len(asked)}
+    assert second["costs"] == {**counts, "measured": 0, "cached": len(requests)}
     assert second["seconds"]["measure"] == 0  # type: ignore[index]
     for key in ("cost_before_us", "cost_after_us", "e_nodes", "stop_reason"):
         assert first[key] == second[key]
@@ -66,12 +66,12 @@ def test_small_models_have_times_of_their_own(model: Path, monkeypatch: pytest.M
     only = ("merge-products-sharing-left",)
     options = Options.of(cost="cpu", cost_cache=model.with_name("costs.duckdb"), only=only)
     plug_in(monkeypatch, FakeDevice(time_us=by_launches, small_bytes=weights + 1))
-    said = "the model is small enough for costs of Fake 9000, small"
-    assert said in optimize(model, options).notes
+    sentence = "the model is small enough for costs of Fake 9000, small"
+    assert sentence in optimize(model, options).notes
     device = plug_in(monkeypatch, FakeDevice(time_us=by_launches, small_bytes=weights))
-    found = optimize(model, options)
-    assert said not in found.notes
-    assert found.costs.cached == 0
+    result = optimize(model, options)
+    assert sentence not in result.notes
+    assert result.costs.cached == 0
     assert device.suited_to == [weights]
 
 
@@ -82,10 +82,10 @@ def test_measuring_is_shown_and_counted(
     argv = ["run", str(model), "--cost", "cpu", "--cost-cache", str(cache), *ONE_RULE]
     assert main(argv) == 0
     out, err = capsys.readouterr()
-    count = sum(len(batch) for batch in device.asked)
+    count = sum(len(batch) for batch in device.requests)
     assert f"costs of operator configurations: {count} measured, 0 cached" in out
     assert "measuring was" in out
-    assert f"measured {len(device.asked[0])} of {len(device.asked[0])} configurations" in err
+    assert f"measured {len(device.requests[0])} of {len(device.requests[0])} configurations" in err
 
 
 def test_ctrl_c_while_measuring_is_one_line(
@@ -122,8 +122,8 @@ def test_a_model_is_optimized_for_a_device_that_is_not_here(
 
 
 def test_analytic_costs_are_estimates(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = run(model, "--cost", "analytic:t4", capsys=capsys)
-    costs = found["costs"]
+    out = run(model, "--cost", "analytic:t4", capsys=capsys)
+    costs = out["costs"]
     assert isinstance(costs, dict)
     assert costs["estimated"] > 0
     assert costs == {"measured": 0, "cached": 0, "recorded": 0, "estimated": costs["estimated"]}
@@ -134,5 +134,5 @@ def test_from_python(model: Path, device: FakeDevice, tmp_path: Path) -> None:
         cost="cpu", cost_cache=tmp_path / "mine.duckdb", only=("merge-products-sharing-left",)
     )
     result = optimize(shared_matmuls(), options)
-    assert result.costs.measured == sum(len(batch) for batch in device.asked)
+    assert result.costs.measured == sum(len(batch) for batch in device.requests)
     assert {record.key.name for record in CostCache(tmp_path / "mine.duckdb").rows()} == {CPU.name}

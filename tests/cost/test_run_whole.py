@@ -26,7 +26,7 @@ NOISE = WholeTiming(100.0, 105.0, 0.95, 0.85, 1.01, 40)
 
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
-    return plug_in(monkeypatch, FakeDevice(time_us=lambda each: 2.0))
+    return plug_in(monkeypatch, FakeDevice(time_us=lambda configuration: 2.0))
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_loss_keeps_the_original(device: FakeDevice, options: Options, tmp_pat
     assert (result.bound_us, result.gap) == (6.0, pytest.approx(0.4))
     assert result.rules_used == {}
     assert result.unchanged and result.verification.ok and result.verification.runs > 0
-    (note,) = [each for each in result.notes if "run whole" in each]
+    (note,) = [text for text in result.notes if "run whole" in text]
     assert note == (
         "the extracted graph should take 6.00 µs under cpu, the original 10.00, but run whole it takes "
         "110.00, the original 100.00 (0.910x): the original is kept"
@@ -118,20 +118,20 @@ def test_costs_from_elsewhere_time_nothing(device: FakeDevice, options: Options)
 
 
 @pytest.mark.parametrize(
-    ("whole", "said"),
+    ("whole", "sentence"),
     [
         (Unmeasurable("no kernel for foo"), "not run whole on cpu: no kernel for foo"),
         (KeyboardInterrupt, "not run whole on cpu: interrupted"),
     ],
 )
 def test_what_cannot_be_timed_is_returned_untimed_and_said(
-    device: FakeDevice, options: Options, whole: Any, said: str
+    device: FakeDevice, options: Options, whole: Any, sentence: str
 ) -> None:
     device.whole = whole
     result = run(options)
     assert result.whole is None
     assert result.cost_after_us == 6.0
-    assert said in result.notes
+    assert sentence in result.notes
 
 
 def test_explain_says_that_the_original_was_kept(
@@ -144,11 +144,11 @@ def test_explain_says_that_the_original_was_kept(
 
     def explained() -> str | None:
         assert main(["explain", str(db), "--json"]) == 0
-        found: str | None = json.loads(capsys.readouterr().out)["kept_original"]
-        return found
+        reason: str | None = json.loads(capsys.readouterr().out)["kept_original"]
+        return reason
 
     device.whole = LOSS
-    (note,) = [each for each in run(options.replace(db=db)).notes if "run whole" in each]
+    (note,) = [text for text in run(options.replace(db=db)).notes if "run whole" in text]
     assert explained() == note
     assert main(["explain", str(db)]) == 0
     assert f"note: {note}" in capsys.readouterr().out.replace("\n", " ").replace("  ", " ")
@@ -192,9 +192,9 @@ def test_the_json_object_has_it(
 ) -> None:
     device.whole = LOSS
     assert command(model, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    check_schema(found)
-    assert found["whole"] == {
+    report = json.loads(capsys.readouterr().out)
+    check_schema(report)
+    assert report["whole"] == {
         "before_us": 100.0,
         "after_us": 110.0,
         "speedup": 0.91,
@@ -205,13 +205,13 @@ def test_the_json_object_has_it(
         "modelled_after_us": 6.0,
         "kept": "original",
     }
-    assert found["cost_after_us"] == found["cost_before_us"] == 10.0
-    assert found["optimal"] is False
-    assert not was_merged(Path(found["output"]))
+    assert report["cost_after_us"] == report["cost_before_us"] == 10.0
+    assert report["optimal"] is False
+    assert not was_merged(Path(report["output"]))
     assert command(model, "--json", "--no-end-to-end") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["whole"] is None
-    assert was_merged(Path(found["output"]))
+    report = json.loads(capsys.readouterr().out)
+    assert report["whole"] is None
+    assert was_merged(Path(report["output"]))
 
 
 def test_the_report_has_a_line_of_it(

@@ -27,12 +27,17 @@ def records(count: int, key: DeviceKey = CPU) -> list[Record]:
     """Return rows of matrix products."""
     return [
         Record(
-            configuration_text(each),
+            configuration_text(configuration),
             key,
-            Sample(flat_us(each) * 1.1, flat_us(each), flat_us(each) * 1.5, 30),
+            Sample(
+                flat_us(configuration) * 1.1,
+                flat_us(configuration),
+                flat_us(configuration) * 1.5,
+                30,
+            ),
             DATE,
         )
-        for each in products(count)
+        for configuration in products(count)
     ]
 
 
@@ -60,17 +65,21 @@ def test_a_table_is_read_back(tmp_path: Path) -> None:
     assert table.name == "fake"
     assert table.key == CPU
     assert list(table.samples) == products(4)
-    assert sorted(table.records, key=lambda each: each.configuration) == sorted(
-        records(4), key=lambda each: each.configuration
+    assert sorted(table.records, key=lambda record: record.configuration) == sorted(
+        records(4), key=lambda record: record.configuration
     )
-    assert table.times_us() == {each: flat_us(each) for each in products(4)}  # a CPU's is p10
+    assert table.times_us() == {
+        configuration: flat_us(configuration) for configuration in products(4)
+    }  # a CPU's is p10
 
 
 def test_a_gpus_cost_is_the_median(tmp_path: Path) -> None:
     path = tmp_path / "gpu.parquet"
     write_table(path, records(2, replace(CPU, kind="cuda", protocol=PROTOCOLS["cuda"].version)))
     times = read_table(path).times_us()
-    assert times == {each: pytest.approx(flat_us(each) * 1.1) for each in products(2)}
+    assert times == {
+        configuration: pytest.approx(flat_us(configuration) * 1.1) for configuration in products(2)
+    }
 
 
 SECOND = configuration_text(products(2)[1])
@@ -138,7 +147,7 @@ def test_what_a_table_lacks_is_estimated_and_counted_as_such(tmp_path: Path) -> 
     known = products(20)
     assert source.notes == ()
     answers = source.ask([*known, configuration("fill", value=1.0, dtype="float32", shape=(2,))])
-    assert {answers[each].origin for each in known} == {"recorded"}
+    assert {answers[configuration].origin for configuration in known} == {"recorded"}
     other = products(21)[-1]
     assert source.ask([other])[other].origin == "estimated"
     assert source.cost_us("matmul", other.inputs, other.output, {}) == pytest.approx(1.0, rel=0.01)

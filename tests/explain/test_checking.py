@@ -28,9 +28,9 @@ def explanation() -> Explanation:
     ]
     graph = build_graph("g", {"x": f32(2, 2), "y": f32(2, 2)}, {}, nodes, ["e"])
     cost = FlatCost(by_operator={"sub": 9.0})
-    found = explained(graph, example_rules("negate", "twice"), cost)
-    assert sorted(step.rule for step in found.steps) == ["negate", "negate", "twice"]
-    return found
+    explanation = explained(graph, example_rules("negate", "twice"), cost)
+    assert sorted(step.rule for step in explanation.steps) == ["negate", "negate", "twice"]
+    return explanation
 
 
 def check(explanation: Explanation, rewrite: Rewrite) -> None:
@@ -38,7 +38,7 @@ def check(explanation: Explanation, rewrite: Rewrite) -> None:
 
 
 def by_rule(explanation: Explanation, name: str) -> Rewrite:
-    return next(each for each in explanation.rewrites if each.law.rule.name == name)
+    return next(rewrite for rewrite in explanation.rewrites if rewrite.law.rule.name == name)
 
 
 def test_right_steps_pass(explanation: Explanation) -> None:

@@ -87,10 +87,10 @@ def test_weights_that_are_no_parameters_are_the_models_own(tmp_path: Path) -> No
         explanation.original, explanation.terms, explanation.stored, explanation.names
     )
     assert isinstance(restored, Graph)
-    found = {name: weight.data for name, weight in restored.weights.items()}
-    np.testing.assert_array_equal(found["i"], indices)
-    np.testing.assert_array_equal(found["flags"], flags)
-    assert found["w"] is None
+    data = {name: weight.data for name, weight in restored.weights.items()}
+    np.testing.assert_array_equal(data["i"], indices)
+    np.testing.assert_array_equal(data["flags"], flags)
+    assert data["w"] is None
     assert check_numerically(explanation).ok
 
 

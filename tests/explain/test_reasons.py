@@ -32,8 +32,8 @@ def test_edges_connect_every_class(seed: int) -> None:
     graph = ProofGraph(StoredEGraph(egraph.connection))
     for members in graph.members.values():
         for enode in members:
-            for wanted in members[:3]:
-                assert enode == wanted or graph.next_walk(enode, wanted) is not None
+            for member in members[:3]:
+                assert enode == member or graph.next_walk(enode, member) is not None
 
 
 @pytest.mark.parametrize("seed", range(4))

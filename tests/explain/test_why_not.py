@@ -99,7 +99,7 @@ def test_an_operator_that_is_nowhere(ran: Ran) -> None:
     (step,) = ran.trace("tanh-of-tanh").steps
     assert step.left == 0
     assert step.requirement == "an e-node is tanh"
-    assert any(found.startswith("add (") for found in step.instead)
+    assert any(node_text.startswith("add (") for node_text in step.instead)
 
 
 def test_an_operand_that_is_another_operator() -> None:
@@ -118,8 +118,8 @@ def test_an_attribute_that_has_another_value() -> None:
 
 
 def test_leaves_that_are_not_one_class() -> None:
-    found = [(step.requirement, step.left) for step in Ran(sums()).trace("same-twice").steps]
-    assert found == [
+    steps = [(step.requirement, step.left) for step in Ran(sums()).trace("same-twice").steps]
+    assert steps == [
         ("an e-node is add", 3),
         ("operand 0 of add is relu", 2),
         ("?x is one e-class (operand 1 of add)", 1),
@@ -277,10 +277,10 @@ def test_at_a_tensor_only_its_class_counts(ran: Ran) -> None:
 def test_both_sources_can_stand_at_a_tensor(ran: Ran) -> None:
     answer = ran.ask("join-sums", "s")
     owner = StoredEGraph(ran.egraph.connection).class_of("s")
-    found = list(PythonMatcher(ran.egraph).applications(RULES["join-sums"]))
+    matches = list(PythonMatcher(ran.egraph).applications(RULES["join-sums"]))
     assert [trace.at for trace in answer.traces] == [1, 2]
     for index, trace in enumerate(answer.traces):
-        assert trace.matches == sum(each.roots[index] == owner for each in found)
+        assert trace.matches == sum(match.roots[index] == owner for match in matches)
 
 
 def test_unknown_names_get_the_nearest(ran: Ran) -> None:

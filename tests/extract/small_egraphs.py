@@ -59,28 +59,28 @@ def _suppliers(rng: np.random.Generator, *, cycles: bool) -> ExtractionProblem:
 
 def features(problem: ExtractionProblem) -> set[str]:
     """Return what is in an e-graph, among ``FEATURES``."""
-    found = set()
+    kinds = set()
     edges = [
         (int(problem.node_class[node]), child)
         for node in range(problem.n_nodes)
         for child in problem.children(node).tolist()
     ]
     if not nx.is_directed_acyclic_graph(nx.DiGraph(edges)):
-        found.add("cyclic")
+        kinds.add("cyclic")
     users = np.bincount(problem.child_idx, minlength=problem.n_classes)
     if users.max(initial=0) > 1:
-        found.add("shared")
+        kinds.add("shared")
     if np.any(problem.cost_us == 0):
-        found.add("zero costs")
+        kinds.add("zero costs")
     pairs = set(zip(problem.node_class.tolist(), problem.cost_us.tolist(), strict=True))
     if len(pairs) < problem.n_nodes:
-        found.add("ties")
+        kinds.add("ties")
     (above, *others) = np.flatnonzero(problem.node_class == problem.root)
     if not others and problem.cost_us[above] == 0 and len(problem.children(above)) > 1:
-        found.add("several roots")
+        kinds.add("several roots")
     if problem.has_original:
-        found.add("original")
-    return found
+        kinds.add("original")
+    return kinds
 
 
 FEATURES = ("cyclic", "shared", "zero costs", "ties", "several roots", "original")
@@ -103,7 +103,7 @@ def cheapest_choice(problem: ExtractionProblem) -> tuple[float, dict[int, int]]:
             continue
         if nx.is_directed_acyclic_graph(nx.DiGraph(edges)):
             cost = sum(problem.cost_us[node] for node in choice.values())
-            best = min(best, (float(cost), choice), key=lambda found: found[0])
+            best = min(best, (float(cost), choice), key=lambda candidate: candidate[0])
     return best
 
 

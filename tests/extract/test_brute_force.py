@@ -28,28 +28,28 @@ COUNT = 1_000
 BLOCKS = 4
 
 
-def assert_checked(problem: ExtractionProblem, found: Extraction) -> None:
+def assert_checked(problem: ExtractionProblem, extraction: Extraction) -> None:
     """Cost and acyclicity, re-computed from the choice by other code."""
-    assert chosen_cost(problem, found.choice) == pytest.approx(found.cost_us)
+    assert chosen_cost(problem, extraction.choice) == pytest.approx(extraction.cost_us)
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_the_optimum_is_found_and_proven(block: int) -> None:
     for seed in range(block, COUNT, BLOCKS):
         problem = small_problem(seed)
-        found = extract(problem)
-        assert found.cost_us == pytest.approx(brute_force_us(problem)), seed
-        assert found.optimal and found.gap == 0.0, seed
-        assert found.bound_us == found.cost_us, seed
-        assert_checked(problem, found)
+        extraction = extract(problem)
+        assert extraction.cost_us == pytest.approx(brute_force_us(problem)), seed
+        assert extraction.optimal and extraction.gap == 0.0, seed
+        assert extraction.bound_us == extraction.cost_us, seed
+        assert_checked(problem, extraction)
 
 
 def test_the_e_graphs_are_of_every_kind() -> None:
     seeds = range(0, COUNT, 5)
-    counted = Counter(each for seed in seeds for each in features(small_problem(seed)))
+    counted = Counter(feature for seed in seeds for feature in features(small_problem(seed)))
     assert set(counted) == set(FEATURES)
     assert min(counted.values()) > len(seeds) / 5
-    assert max(counted[each] for each in ("cyclic", "several roots", "original")) < len(seeds)
+    assert max(counted[feature] for feature in ("cyclic", "several roots", "original")) < len(seeds)
 
 
 @pytest.mark.parametrize("cycles", ["real", "int", "none"])
@@ -57,11 +57,11 @@ def test_the_papers_forms_find_it(cycles: str) -> None:
     solved = 0
     for seed in range(100):
         problem = small_problem(seed)
-        found = extract(problem, ExtractionOptions(ilp_cycles=cycles))
-        solved += "HiGHS" in found.note
-        assert found.cost_us == pytest.approx(brute_force_us(problem)), seed
-        assert found.optimal, seed
-        assert_checked(problem, found)
+        extraction = extract(problem, ExtractionOptions(ilp_cycles=cycles))
+        solved += "HiGHS" in extraction.note
+        assert extraction.cost_us == pytest.approx(brute_force_us(problem)), seed
+        assert extraction.optimal, seed
+        assert_checked(problem, extraction)
     assert solved > 30
 
 
@@ -74,10 +74,10 @@ def test_greedy_choices_are_graphs_and_not_below_the_optimum() -> None:
             extract(problem, ExtractionOptions("greedy")),
             extract(problem, ExtractionOptions("greedy-dag")),
         )
-        for found in (tree, dag):
-            assert_checked(problem, found)
-            assert found.cost_us >= optimum - 1e-9, seed
-            above[found.method] += found.cost_us > optimum + 1e-9
+        for extraction in (tree, dag):
+            assert_checked(problem, extraction)
+            assert extraction.cost_us >= optimum - 1e-9, seed
+            above[extraction.method] += extraction.cost_us > optimum + 1e-9
         assert dag.cost_us <= tree.cost_us, seed
         if problem.has_original:
             assert dag.cost_us <= dag_cost_us(problem, problem.original), seed

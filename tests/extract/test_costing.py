@@ -24,7 +24,7 @@ class Recorder(CostSource):
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Say 2 µs."""
         self.batches.append(list(configurations))
-        return {each: Answer(2.0, MEASURED) for each in configurations}
+        return {configuration: Answer(2.0, MEASURED) for configuration in configurations}
 
     def estimate_us(self, configuration: Configuration) -> float:
         """Guess 5 µs."""
@@ -54,7 +54,7 @@ def test_what_depends_on_weights_only_is_not_asked_for() -> None:
     egraph, source = EGraph.create(weighted()), Recorder()
     extraction_problem(egraph, source)
     (batch,) = source.batches
-    assert [each.op for each in batch] == ["matmul"]
+    assert [configuration.op for configuration in batch] == ["matmul"]
     assert sources(egraph) == {
         "add recorder: estimated, not asked for": 1,
         "input recorder: free": 1,
@@ -84,7 +84,7 @@ def test_what_comes_to_matter_is_asked_for_then() -> None:
     # as if an operator that is not foldable had the sum's signature, too
     egraph.connection.execute("UPDATE symbol SET foldable = false WHERE op = 'add'")
     extraction_problem(egraph, source)
-    assert [each.op for each in source.batches[1]] == ["add"]
+    assert [configuration.op for configuration in source.batches[1]] == ["add"]
     costs = egraph.connection.execute(
         "SELECT c.cost_us FROM cost AS c JOIN signature AS s ON s.id = c.signature "
         "JOIN symbol AS y ON y.id = s.symbol WHERE y.op = 'add'"
@@ -99,5 +99,5 @@ def test_rows_that_are_there_hold_and_are_not_asked_for() -> None:
         "JOIN symbol AS y ON y.id = s.symbol WHERE y.op = 'matmul'"
     )
     problem = extraction_problem(egraph, source).problem
-    assert [each.op for each in source.batches[0]] == ["add"]
+    assert [configuration.op for configuration in source.batches[0]] == ["add"]
     assert sorted(cost for cost in problem.cost_us.tolist() if cost) == [1.5] * 3 + [2.0] * 2

@@ -53,26 +53,26 @@ def in_series(problems: list[ExtractionProblem]) -> ExtractionProblem:
 def test_the_optimum_of_a_chain_is_that_of_its_links(seeds: list[int]) -> None:
     links = [random_problem(seed) for seed in seeds]
     chain = in_series(links)
-    found = extract(chain)
-    assert found.optimal
-    assert found.cost_us == pytest.approx(sum(brute_force_us(link) for link in links))
-    assert dag_cost_us(chain, found.choice) == pytest.approx(found.cost_us)
+    extraction = extract(chain)
+    assert extraction.optimal
+    assert extraction.cost_us == pytest.approx(sum(brute_force_us(link) for link in links))
+    assert dag_cost_us(chain, extraction.choice) == pytest.approx(extraction.cost_us)
 
 
 @settings(max_examples=150, deadline=None)
 @given(seed=SEEDS, without=st.sets(st.sampled_from(sorted(TECHNIQUES))))
 def test_the_optimum_of_anything_decomposed_stays(seed: int, without: set[str]) -> None:
     problem = small_problem(seed)
-    found = extract(problem, ExtractionOptions(disable=tuple(without)))
-    assert found.optimal
-    assert found.cost_us == pytest.approx(brute_force_us(problem))
+    extraction = extract(problem, ExtractionOptions(disable=tuple(without)))
+    assert extraction.optimal
+    assert extraction.cost_us == pytest.approx(brute_force_us(problem))
 
 
 def test_what_the_components_begin_with_is_taken_though_none_of_them_finds_better() -> None:
     chain = in_series([small_problem(seed) for seed in (707104, 637273, 523957, 218763)])
-    found = extract(chain)
-    assert found.optimal
-    assert found.cost_us == 13.0
+    extraction = extract(chain)
+    assert extraction.optimal
+    assert extraction.cost_us == 13.0
 
 
 def counting(function: Callable[..., Any], sizes: list[int]) -> Callable[..., Any]:
@@ -96,10 +96,10 @@ def test_what_reductions_see_does_not_grow_with_the_count_of_isomorphic_layers(
     totals = []
     for layers in (5, 50):
         seen.clear()
-        found = extract(in_series([layered_problem(1, 4, seed=3)] * layers))
-        assert found.optimal
-        assert f"{layers - 1} of them isomorphic to others" in found.note
-        totals.append((sum(seen), found.cost_us / layers))
+        extraction = extract(in_series([layered_problem(1, 4, seed=3)] * layers))
+        assert extraction.optimal
+        assert f"{layers - 1} of them isomorphic to others" in extraction.note
+        totals.append((sum(seen), extraction.cost_us / layers))
     assert totals[0] == pytest.approx(totals[1])
     assert totals[0][0] > 0
 
@@ -112,9 +112,9 @@ def test_large_e_graphs_are_decomposed_before_all_greedy_methods_are_through(
     chain = in_series([random_problem(seed)] * count)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ilp, "LARGEST_UNLIMITED", smallest)
-        found = extract(chain)
-    assert found.optimal
-    assert found.cost_us == pytest.approx(count * brute_force_us(random_problem(seed)))
+        extraction = extract(chain)
+    assert extraction.optimal
+    assert extraction.cost_us == pytest.approx(count * brute_force_us(random_problem(seed)))
 
 
 def test_what_is_solved_in_components_needs_no_other_greedy_method(

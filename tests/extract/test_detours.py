@@ -41,7 +41,7 @@ def two_steps(seed: int) -> ExtractionProblem:
         return rng.choice(classes, size=min(count, len(classes)), replace=False).tolist()
 
     def below(classes: list[int], klass: int) -> list[int]:
-        return [each for each in classes if each < klass]
+        return [child for child in classes if child < klass]
 
     nodes: list[NodeSpec] = [(1, cost(), some(early, int(rng.integers(1, 3))))]
     if rng.random() < 0.6:
@@ -133,7 +133,7 @@ def test_what_is_still_needed_is_no_detour() -> None:
 
 
 def test_what_is_cheaper_together_is_no_detour() -> None:
-    cheap = [(*each[:1], 4.0, each[2]) if each[0] == 4 else each for each in TOGETHER]
+    cheap = [(*row[:1], 4.0, row[2]) if row[0] == 4 else row for row in TOGETHER]
     assert dropped(cheap) == []
 
 

@@ -24,7 +24,7 @@ def plainly_dominated(problem: ExtractionProblem) -> list[int]:
     owner = problem.node_class.tolist()
     children = [set(problem.children(node).tolist()) for node in range(problem.n_nodes)]
     alive = set(range(problem.n_nodes))
-    found = []
+    dominated = []
 
     def no_dearer(stand_in: int, node: int) -> bool:
         return stand_in in alive and bool(problem.cost_us[stand_in] <= problem.cost_us[node])
@@ -57,9 +57,9 @@ def plainly_dominated(problem: ExtractionProblem) -> list[int]:
         users = [node for node in sorted(alive) if klass in children[node]]
         others = [other for other in range(problem.n_classes) if other != klass]
         if klass != problem.root and users and any(dominates(k, klass, users) for k in others):
-            found.append(klass)
+            dominated.append(klass)
             alive -= {*users, *(node for node in alive if owner[node] == klass)}
-    return found
+    return dominated
 
 
 @settings(max_examples=150, deadline=None)
@@ -118,10 +118,10 @@ def test_what_was_found_to_be_dominated_before_the_budget_is_spent_is_dropped() 
     nodes: list[NodeSpec] = [(0, 0.0, [1]), (12, 2.0, [])]
     for klass in range(2, 12):
         nodes += [(1, 0.0, [klass]), (klass, 1.0, [12])]
-    asked = itertools.count()
+    readings = itertools.count()
 
     def check() -> None:
-        if next(asked) == 6:
+        if next(readings) == 6:
             raise BudgetSpentError("spent")
 
     left = drop_dominated_classes(unreduced(build(nodes, 13)), check).problem

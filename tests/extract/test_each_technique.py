@@ -29,11 +29,11 @@ EXAMPLES = int(os.environ.get("RELATIONAL_TENSAT_EXAMPLES", "12"))
 
 
 def assert_found(problem: ExtractionProblem, without: list[str]) -> None:
-    found = extract(problem, ExtractionOptions(disable=tuple(without)))
-    assert found.cost_us == pytest.approx(brute_force_us(problem))
-    assert found.optimal
-    assert chosen_cost(problem, found.choice) == pytest.approx(found.cost_us)
-    assert not set(found.reductions) & set(without)
+    extraction = extract(problem, ExtractionOptions(disable=tuple(without)))
+    assert extraction.cost_us == pytest.approx(brute_force_us(problem))
+    assert extraction.optimal
+    assert chosen_cost(problem, extraction.choice) == pytest.approx(extraction.cost_us)
+    assert not set(extraction.reductions) & set(without)
 
 
 @pytest.mark.parametrize("name", TECHNIQUES)

@@ -11,10 +11,10 @@ from tests.extract.instances import NodeSpec, brute_force_us, build, layered_pro
 def test_choices_are_acyclic_and_not_below_the_optimum(method: str) -> None:
     for seed in range(400):
         problem = random_problem(seed)
-        found = extract(problem, ExtractionOptions(method))
-        assert is_acyclic(problem, found.choice)
-        assert found.cost_us == dag_cost_us(problem, found.choice)
-        assert found.cost_us >= brute_force_us(problem) - 1e-9
+        extraction = extract(problem, ExtractionOptions(method))
+        assert is_acyclic(problem, extraction.choice)
+        assert extraction.cost_us == dag_cost_us(problem, extraction.choice)
+        assert extraction.cost_us >= brute_force_us(problem) - 1e-9
 
 
 def test_greedy_dag_is_never_worse_than_the_original() -> None:
@@ -83,6 +83,6 @@ def test_root_without_acyclic_derivation_is_refused(method: str) -> None:
 def test_large_e_graph_gets_an_answer() -> None:
     problem = layered_problem(layers=40, width=8, seed=1)
     assert problem.n_nodes > 30_000
-    found = extract(problem, ExtractionOptions("greedy-dag"))
-    assert is_acyclic(problem, found.choice)
-    assert found.cost_us <= dag_cost_us(problem, problem.original)
+    extraction = extract(problem, ExtractionOptions("greedy-dag"))
+    assert is_acyclic(problem, extraction.choice)
+    assert extraction.cost_us <= dag_cost_us(problem, problem.original)

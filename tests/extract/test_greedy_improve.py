@@ -146,9 +146,9 @@ def test_where_the_sets_are_too_large_the_report_says_so(monkeypatch: pytest.Mon
     assert len(names) == 4
     assert names[2].endswith(", improved in place")
     assert names[3].endswith(", spread by flow and improved again")
-    found = extract(bare, ExtractionOptions("greedy-dag"))
-    assert found.note in names
-    assert found.cost_us <= dag_cost_us(bare, tree_greedy(bare))
+    extraction = extract(bare, ExtractionOptions("greedy-dag"))
+    assert extraction.note in names
+    assert extraction.cost_us <= dag_cost_us(bare, tree_greedy(bare))
     monkeypatch.setattr(greedy_dag_module, "LARGEST_UNLIMITED", 0)
     assert cheapest_greedy(bare, lambda: True)[1] == "tree-greedy"  # no time for more
 
@@ -158,7 +158,7 @@ def test_the_named_choice_is_the_cheapest() -> None:
         problem = random_problem(seed)
         choice, name = cheapest_greedy(problem)
         choices = list(named_choices(problem))
-        costs = [dag_cost_us(problem, each) for _, each in choices]
+        costs = [dag_cost_us(problem, choice) for _, choice in choices]
         assert dag_cost_us(problem, choice) == min(costs)
         assert name == choices[costs.index(min(costs))][0]
         assert problem.has_original == (choices[0][0] == "the original graph")

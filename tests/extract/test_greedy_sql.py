@@ -94,16 +94,16 @@ def test_e_graphs_do_not_see_each_other(method: str) -> None:
 def test_choices_are_acyclic_and_not_below_the_optimum(method: str) -> None:
     for seed in range(12):
         problem = random_problem(seed)
-        found = extract(problem, ExtractionOptions(method))
-        assert found.method == method
-        assert "SQL" in found.note or found.note == "the original graph"
-        assert is_acyclic(problem, found.choice)
-        assert found.cost_us == dag_cost_us(problem, found.choice)
-        assert found.cost_us >= brute_force_us(problem) - 1e-9
+        extraction = extract(problem, ExtractionOptions(method))
+        assert extraction.method == method
+        assert "SQL" in extraction.note or extraction.note == "the original graph"
+        assert is_acyclic(problem, extraction.choice)
+        assert extraction.cost_us == dag_cost_us(problem, extraction.choice)
+        assert extraction.cost_us >= brute_force_us(problem) - 1e-9
         if method == "greedy-dag-sql":
-            assert found.cost_us <= extract(problem, ExtractionOptions("greedy")).cost_us
+            assert extraction.cost_us <= extract(problem, ExtractionOptions("greedy")).cost_us
             if problem.has_original:
-                assert found.cost_us <= dag_cost_us(problem, problem.original)
+                assert extraction.cost_us <= dag_cost_us(problem, problem.original)
 
 
 #: Classes 0 to 2 have each other for nothing; one of them must pay for the leaf, class 3.
@@ -178,9 +178,11 @@ def test_an_e_graph_in_tables_is_extracted_there(monkeypatch: pytest.MonkeyPatch
     }
     monkeypatch.setattr(greedy_sql, "load_problems", None)
     for method, choice in expected.items():
-        found = extract(table.problem, ExtractionOptions(method), tables=table.in_tables(egraph))
-        assert found.choice.tolist() == choice
-        choose(egraph, table, found.choice)
+        extraction = extract(
+            table.problem, ExtractionOptions(method), tables=table.in_tables(egraph)
+        )
+        assert extraction.choice.tolist() == choice
+        choose(egraph, table, extraction.choice)
         assert chosen_graph(egraph).outputs == egraph.graph.outputs
     names = {name for (name,) in egraph.connection.execute("SHOW TABLES").fetchall()}
     assert not {name for name in names if name.startswith(("greedy_", "dag_", "tree_"))}
@@ -197,9 +199,12 @@ def test_a_root_without_acyclic_derivation_is_refused(method: str) -> None:
 @pytest.mark.parametrize("method", ["greedy-sql", "greedy-dag-sql"])
 def test_where_there_is_no_time_python_chooses_and_it_is_said(method: str) -> None:
     problem = random_problem(3)
-    found = extract(problem, ExtractionOptions(method, time_limit_s=0.0))
-    assert found.note.startswith("SQL was not done within the time limit; chosen in Python: ")
-    assert found.cost_us == extract(problem, ExtractionOptions(method.removesuffix("-sql"))).cost_us
+    extraction = extract(problem, ExtractionOptions(method, time_limit_s=0.0))
+    assert extraction.note.startswith("SQL was not done within the time limit; chosen in Python: ")
+    assert (
+        extraction.cost_us
+        == extract(problem, ExtractionOptions(method.removesuffix("-sql"))).cost_us
+    )
 
 
 def test_sets_that_outgrow_their_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,9 +215,9 @@ def test_sets_that_outgrow_their_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         greedy_dag_sql(database, most_members=54)
     database.close()
     monkeypatch.setattr(greedy_sql, "MOST_MEMBERS", 54)
-    found = extract(chain(10), ExtractionOptions("greedy-dag-sql"))
-    assert "outgrew 54 rows of SQL; chosen in Python" in found.note
-    assert found.cost_us == 10.0
+    extraction = extract(chain(10), ExtractionOptions("greedy-dag-sql"))
+    assert "outgrew 54 rows of SQL; chosen in Python" in extraction.note
+    assert extraction.cost_us == 10.0
 
 
 def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,5 +225,5 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OutOfMemory("the database's memory limit is reached")
 
     monkeypatch.setattr(greedy_sql, "tree_greedy_sql", refuse)
-    found = extract(chain(3), ExtractionOptions("greedy-sql"))
-    assert found.note == "SQL needed too much memory; chosen in Python: tree-greedy"
+    extraction = extract(chain(3), ExtractionOptions("greedy-sql"))
+    assert extraction.note == "SQL needed too much memory; chosen in Python: tree-greedy"

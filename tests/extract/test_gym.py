@@ -25,16 +25,16 @@ def gym_file(name: str) -> Path:
     folder = os.environ.get(VARIABLE)
     if folder is None:
         pytest.skip(f"extraction-gym's data are not given: set {VARIABLE} to its folder")
-    found = sorted(Path(folder).rglob(f"tensat/{name}.json"))
-    if not found:
+    paths = sorted(Path(folder).rglob(f"tensat/{name}.json"))
+    if not paths:
         pytest.skip(f"{folder} has no tensat/{name}.json")
-    return found[0]
+    return paths[0]
 
 
 @pytest.mark.parametrize("name", OPTIMA_MS)
 def test_the_optimum_is_reproduced(name: str) -> None:
     problem = read_egraph_json(gym_file(name)).problem
-    found = extract(problem, ExtractionOptions(time_limit_s=300.0))
-    assert found.cost_us == pytest.approx(OPTIMA_MS[name], abs=1e-6)
-    assert found.optimal
-    assert chosen_cost(problem, found.choice) == pytest.approx(found.cost_us)
+    extraction = extract(problem, ExtractionOptions(time_limit_s=300.0))
+    assert extraction.cost_us == pytest.approx(OPTIMA_MS[name], abs=1e-6)
+    assert extraction.optimal
+    assert chosen_cost(problem, extraction.choice) == pytest.approx(extraction.cost_us)

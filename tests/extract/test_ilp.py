@@ -21,15 +21,15 @@ from relational_tensat.extract import (
 from tests.extract.instances import brute_force_us, build, layered_problem, random_problem
 
 
-def assert_sound(problem: ExtractionProblem, found: Extraction) -> None:
+def assert_sound(problem: ExtractionProblem, extraction: Extraction) -> None:
     """What must hold of every return."""
-    assert is_acyclic(problem, found.choice)
-    assert found.cost_us == dag_cost_us(problem, found.choice)
-    assert 0 <= found.bound_us <= found.cost_us
-    assert 0 <= found.gap <= 1
-    assert found.cost_us <= extract(problem, ExtractionOptions("greedy-dag")).cost_us
-    if found.optimal:
-        assert found.gap == 0
+    assert is_acyclic(problem, extraction.choice)
+    assert extraction.cost_us == dag_cost_us(problem, extraction.choice)
+    assert 0 <= extraction.bound_us <= extraction.cost_us
+    assert 0 <= extraction.gap <= 1
+    assert extraction.cost_us <= extract(problem, ExtractionOptions("greedy-dag")).cost_us
+    if extraction.optimal:
+        assert extraction.gap == 0
 
 
 def test_larger_e_graphs_agree_across_formulations() -> None:
@@ -44,10 +44,10 @@ def test_larger_e_graphs_agree_across_formulations() -> None:
 
 def test_joint_decisions_are_found() -> None:
     problem = layered_problem(layers=2, width=4, seed=3)
-    found = extract(problem)
-    assert_sound(problem, found)
-    assert found.optimal
-    assert found.cost_us < extract(problem, ExtractionOptions("greedy")).cost_us
+    extraction = extract(problem)
+    assert_sound(problem, extraction)
+    assert extraction.optimal
+    assert extraction.cost_us < extract(problem, ExtractionOptions("greedy")).cost_us
 
 
 def test_equal_inputs_give_equal_results() -> None:
@@ -67,35 +67,35 @@ def test_equal_inputs_give_equal_results() -> None:
 @pytest.mark.parametrize("cycles", ["auto", "real"])
 def test_no_time_gives_the_greedy_answer(cycles: str) -> None:
     problem = layered_problem(layers=3, width=6, seed=1)
-    found = extract(problem, ExtractionOptions(ilp_cycles=cycles, time_limit_s=0.0))
-    assert_sound(problem, found)
-    assert not found.optimal
-    assert found.gap > 0
+    extraction = extract(problem, ExtractionOptions(ilp_cycles=cycles, time_limit_s=0.0))
+    assert_sound(problem, extraction)
+    assert not extraction.optimal
+    assert extraction.gap > 0
 
 
 def test_time_limit_is_kept_and_the_gap_is_honest() -> None:
     problem = layered_problem(layers=6, width=8, seed=2)
     begin = time.monotonic()
-    found = extract(problem, ExtractionOptions(ilp_cycles="none", time_limit_s=1.0))
+    extraction = extract(problem, ExtractionOptions(ilp_cycles="none", time_limit_s=1.0))
     assert time.monotonic() - begin < 20
-    assert_sound(problem, found)
+    assert_sound(problem, extraction)
 
 
 def test_interrupt_returns_the_best_so_far() -> None:
     problem = layered_problem(layers=6, width=8, seed=2)
-    asked = 0
+    presses = 0
 
     def stop_later() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 60
+        nonlocal presses
+        presses += 1
+        return presses > 60
 
-    found = extract(
+    extraction = extract(
         problem, ExtractionOptions(time_limit_s=600), watch=Watch(should_stop=stop_later)
     )
-    assert asked > 60
-    assert_sound(problem, found)
-    assert not found.optimal
+    assert presses > 60
+    assert_sound(problem, extraction)
+    assert not extraction.optimal
 
 
 @pytest.mark.parametrize("cycles", ["auto", "none"])
@@ -108,10 +108,12 @@ def test_ctrl_c_returns_the_best_so_far(cycles: str) -> None:
             pressed.append(bound)
             raise KeyboardInterrupt
 
-    found = extract(problem, ExtractionOptions(ilp_cycles=cycles, time_limit_s=600), progress=press)
+    extraction = extract(
+        problem, ExtractionOptions(ilp_cycles=cycles, time_limit_s=600), progress=press
+    )
     assert pressed
-    assert_sound(problem, found)
-    assert "interrupted" in found.note
+    assert_sound(problem, extraction)
+    assert "interrupted" in extraction.note
 
 
 def test_an_error_in_the_callers_progress_is_raised() -> None:
@@ -126,11 +128,11 @@ def test_an_error_in_the_callers_progress_is_raised() -> None:
 def test_progress_only_improves() -> None:
     seen: list[tuple[float, float]] = []
     problem = layered_problem(layers=3, width=4, seed=4)
-    found = extract(problem, progress=lambda cost, bound: seen.append((cost, bound)))
+    extraction = extract(problem, progress=lambda cost, bound: seen.append((cost, bound)))
     costs, bounds = [cost for cost, _ in seen], [bound for _, bound in seen]
     assert costs == sorted(costs, reverse=True)
     assert bounds == sorted(bounds)
-    assert seen[-1] == pytest.approx((found.cost_us, found.bound_us))
+    assert seen[-1] == pytest.approx((extraction.cost_us, extraction.bound_us))
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
@@ -146,19 +148,19 @@ def test_any_unit_of_cost_works(scale: float) -> None:
             problem.root,
             problem.original,
         )
-        found = extract(scaled)
-        assert found.optimal
-        assert found.cost_us / scale == pytest.approx(brute_force_us(problem))
+        extraction = extract(scaled)
+        assert extraction.optimal
+        assert extraction.cost_us / scale == pytest.approx(brute_force_us(problem))
 
 
 def test_free_e_graph() -> None:
-    found = extract(build([(0, 0.0, [1]), (1, 0.0, [])], 2))
-    assert (found.cost_us, found.gap, found.optimal) == (0.0, 0.0, True)
+    extraction = extract(build([(0, 0.0, [1]), (1, 0.0, [])], 2))
+    assert (extraction.cost_us, extraction.gap, extraction.optimal) == (0.0, 0.0, True)
 
 
 def test_single_class() -> None:
-    found = extract(build([(0, 3.0, []), (0, 2.0, [0])], 1))
-    assert (found.cost_us, found.optimal, found.choice.tolist()) == (3.0, True, [0])
+    extraction = extract(build([(0, 3.0, []), (0, 2.0, [0])], 1))
+    assert (extraction.cost_us, extraction.optimal, extraction.choice.tolist()) == (3.0, True, [0])
 
 
 def test_several_roots_are_one_free_e_node() -> None:

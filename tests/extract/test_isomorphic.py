@@ -83,8 +83,8 @@ def test_a_renamed_e_graph_is_found_and_choices_go_both_ways(seed: int, order: i
 
 def test_renaming_is_nearly_always_found() -> None:
     problems = [random_problem(seed) for seed in range(200)]
-    found = sum(len(isomorphic_groups([each, renamed(each, 7)])) == 1 for each in problems)
-    assert found >= 190
+    count = sum(len(isomorphic_groups([problem, renamed(problem, 7)])) == 1 for problem in problems)
+    assert count >= 190
 
 
 @settings(max_examples=100, deadline=None)
@@ -129,17 +129,20 @@ def test_a_wrong_renaming_is_refused() -> None:
 @given(seed=SEEDS, count=st.integers(2, 4))
 def test_the_optimum_of_copies_is_that_of_one_times_their_number(seed: int, count: int) -> None:
     problem = random_problem(seed)
-    found = extract(copies(problem, count, seed))
-    assert found.optimal
-    assert found.cost_us == pytest.approx(count * brute_force_us(problem))
+    extraction = extract(copies(problem, count, seed))
+    assert extraction.optimal
+    assert extraction.cost_us == pytest.approx(count * brute_force_us(problem))
 
 
 def test_copies_are_solved_once_and_the_report_says_so() -> None:
     problem = copies(layered_problem(layers=1, width=5, seed=3), 3, 11)
-    found, plain = extract(problem), extract(problem, ExtractionOptions(disable=("isomorphic",)))
-    assert found.optimal
-    assert found.cost_us == pytest.approx(plain.cost_us)
-    assert "2 of them isomorphic to others" in found.note
+    extraction, plain = (
+        extract(problem),
+        extract(problem, ExtractionOptions(disable=("isomorphic",))),
+    )
+    assert extraction.optimal
+    assert extraction.cost_us == pytest.approx(plain.cost_us)
+    assert "2 of them isomorphic to others" in extraction.note
     assert "isomorphic to others" not in plain.note
-    assert UNUSED not in found.choice[problem.children(problem.n_nodes - 1)]
-    assert dag_cost_us(problem, DagDeriver(problem).derive(problem.cost_us)) >= found.cost_us
+    assert UNUSED not in extraction.choice[problem.children(problem.n_nodes - 1)]
+    assert dag_cost_us(problem, DagDeriver(problem).derive(problem.cost_us)) >= extraction.cost_us

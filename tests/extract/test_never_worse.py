@@ -45,14 +45,14 @@ def pressed_at(event: int) -> Callable[[float, float], None]:
     return progress
 
 
-def assert_no_worse(problem: ExtractionProblem, found: Extraction) -> None:
-    assert is_acyclic(problem, found.choice)
-    assert found.cost_us == pytest.approx(dag_cost_us(problem, found.choice))
+def assert_no_worse(problem: ExtractionProblem, extraction: Extraction) -> None:
+    assert is_acyclic(problem, extraction.choice)
+    assert extraction.cost_us == pytest.approx(dag_cost_us(problem, extraction.choice))
     limit_us = dag_cost_us(problem, tree_greedy(problem))
     if problem.has_original:
         limit_us = min(limit_us, dag_cost_us(problem, problem.original))
-    assert found.cost_us <= limit_us * (1 + 1e-9)
-    assert 0 <= found.bound_us <= found.cost_us
+    assert extraction.cost_us <= limit_us * (1 + 1e-9)
+    assert 0 <= extraction.bound_us <= extraction.cost_us
 
 
 @pytest.mark.parametrize("cycles", CYCLES)
@@ -60,14 +60,14 @@ def test_without_any_time(cycles: str) -> None:
     for seed in range(12):
         for problem in (random_problem(seed), with_tree_greedy_as_original(seed)):
             for stop in (None, lambda: True):
-                found = extract(
+                extraction = extract(
                     problem,
                     ExtractionOptions(ilp_cycles=cycles, time_limit_s=0.0),
                     watch=Watch(should_stop=stop),
                 )
-                assert_no_worse(problem, found)
+                assert_no_worse(problem, extraction)
                 greedy_us = dag_cost_us(problem, greedy_dag(problem))
-                assert found.cost_us <= greedy_us * (1 + 1e-9)
+                assert extraction.cost_us <= greedy_us * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("event", range(3, 13))
@@ -88,11 +88,11 @@ def test_the_choice_to_begin_from_is_not_lost(monkeypatch: pytest.MonkeyPatch) -
         "relational_tensat.extract.exact.ilp.greedy_choices", lambda *_: iter(plain)
     )
     for cycles in CYCLES:
-        found = extract(
+        extraction = extract(
             problem, ExtractionOptions(ilp_cycles=cycles, time_limit_s=0.0), start=best.choice
         )
-        assert found.cost_us == pytest.approx(best.cost_us)
-        assert_no_worse(problem, found)
+        assert extraction.cost_us == pytest.approx(best.cost_us)
+        assert_no_worse(problem, extraction)
 
 
 def test_a_search_that_loses_what_a_plainer_method_found_is_a_bug_that_is_told(

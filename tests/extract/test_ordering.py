@@ -111,7 +111,7 @@ def test_each_way_finds_the_optimum(cycles: str) -> None:
     without = [*reductions, "pinning", "ascent", "landmarks", "required-rows", "two-cycles"]
     for seed in range(60):
         problem = random_problem(seed)
-        found = extract(problem, ExtractionOptions(ilp_cycles=cycles, disable=tuple(without)))
-        assert found.cost_us == pytest.approx(brute_force_us(problem)), seed
-        assert found.optimal, seed
-        assert found.choice[problem.root] != UNUSED
+        extraction = extract(problem, ExtractionOptions(ilp_cycles=cycles, disable=tuple(without)))
+        assert extraction.cost_us == pytest.approx(brute_force_us(problem)), seed
+        assert extraction.optimal, seed
+        assert extraction.choice[problem.root] != UNUSED

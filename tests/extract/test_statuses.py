@@ -107,5 +107,7 @@ def test_highs_says_infeasible_and_out_of_time() -> None:
 
 
 def test_no_time_says_so() -> None:
-    found = extract(layered_problem(layers=3, width=6, seed=1), ExtractionOptions(time_limit_s=0.0))
-    assert found.note == "no time was left beyond the greedy methods: nothing is proven"
+    extraction = extract(
+        layered_problem(layers=3, width=6, seed=1), ExtractionOptions(time_limit_s=0.0)
+    )
+    assert extraction.note == "no time was left beyond the greedy methods: nothing is proven"

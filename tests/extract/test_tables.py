@@ -112,19 +112,19 @@ def test_costs_put_in_before_the_first_extraction_are_kept() -> None:
 
 
 def test_each_signature_is_costed_once() -> None:
-    asked = []
+    requests = []
 
     class Spy(FlatCost):
         def cost_us(self, op, inputs, output, attrs):  # type: ignore[no-untyped-def]
-            asked.append((op, inputs, output, dict(attrs)))
+            requests.append((op, inputs, output, dict(attrs)))
             return 1.0
 
     egraph = EGraph.create(shared_matmuls())
     extraction_problem(egraph, Spy())
     extraction_problem(egraph, Spy())
     square = f32(64, 64)
-    assert asked.count(("matmul", (square, square), square, {"act": "none"})) == 1
-    assert len(asked) == 6  # x, w1, w2, matmul, add, relu
+    assert requests.count(("matmul", (square, square), square, {"act": "none"})) == 1
+    assert len(requests) == 6  # x, w1, w2, matmul, add, relu
 
 
 def test_a_class_with_a_constant_in_it_is_made_of_constants_only() -> None:
@@ -187,10 +187,10 @@ def test_the_problem_and_the_graph_agree_on_costs(graph: Graph) -> None:
     assert original == graph_cost_us(chosen_graph(egraph), cost)
     explore(egraph, example_rules("swap", "join-products", "twice"), ExplorationOptions(3))
     table = extraction_problem(egraph, cost)
-    found = extract(table.problem, ExtractionOptions("greedy-dag"))
-    choose(egraph, table, found.choice)
-    assert found.cost_us == pytest.approx(graph_cost_us(chosen_graph(egraph), cost), abs=1e-9)
-    assert found.cost_us <= original
+    extraction = extract(table.problem, ExtractionOptions("greedy-dag"))
+    choose(egraph, table, extraction.choice)
+    assert extraction.cost_us == pytest.approx(graph_cost_us(chosen_graph(egraph), cost), abs=1e-9)
+    assert extraction.cost_us <= original
 
 
 def test_a_choice_is_written_and_replaced() -> None:

@@ -23,27 +23,27 @@ SEEDS = st.integers(0, 10**9)
 @given(seed=SEEDS, without=st.sets(st.sampled_from(sorted(TECHNIQUES))))
 def test_the_optimum_is_found_without_some(seed: int, without: set[str]) -> None:
     problem = random_problem(seed)
-    found = extract(problem, ExtractionOptions(disable=tuple(without)))
-    assert found.optimal
-    assert found.cost_us == pytest.approx(brute_force_us(problem))
+    extraction = extract(problem, ExtractionOptions(disable=tuple(without)))
+    assert extraction.optimal
+    assert extraction.cost_us == pytest.approx(brute_force_us(problem))
 
 
 def test_what_reductions_take_away_is_counted() -> None:
     problems = [random_problem(seed) for seed in range(30)]
-    found = [extract(problem) for problem in problems]
-    counted = {name for each in found for name in each.reductions}
+    extractions = [extract(problem) for problem in problems]
+    counted = {name for extraction in extractions for name in extraction.reductions}
     assert {"underivable", "single-users", "required"} <= counted
-    for problem, each in zip(problems, found, strict=True):
-        if each.size != (0, 0, 0):
-            assert each.size[:2] == (problem.n_nodes, problem.n_classes)
-            assert each.reduced_size[0] <= problem.n_nodes + problem.n_classes
+    for problem, extraction in zip(problems, extractions, strict=True):
+        if extraction.size != (0, 0, 0):
+            assert extraction.size[:2] == (problem.n_nodes, problem.n_classes)
+            assert extraction.reduced_size[0] <= problem.n_nodes + problem.n_classes
 
 
 def test_what_found_nothing_in_an_e_graph_is_not_asked_about_it_again() -> None:
-    asked: list[str] = []
+    calls: list[str] = []
 
     def idle(name: str, reduced: Reduced) -> Reduced:
-        asked.append(name)
+        calls.append(name)
         return reduced
 
     first, second = (unreduced(random_problem(seed)) for seed in (1, 2))
@@ -51,7 +51,7 @@ def test_what_found_nothing_in_an_e_graph_is_not_asked_about_it_again() -> None:
     for reduced in (first, first, second):
         for name in names:
             assert techniques.apply(name, partial(idle, name), reduced) is reduced
-    assert asked == [*names, *names]
+    assert calls == [*names, *names]
 
 
 @pytest.mark.parametrize("seed", range(20))

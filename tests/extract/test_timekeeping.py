@@ -49,15 +49,15 @@ STEPS: dict[str, Callable[[ExtractionProblem, Check], object]] = {
 
 @pytest.mark.parametrize("name", sorted(STEPS))
 def test_a_long_step_asks_and_ends(name: str) -> None:
-    asked = itertools.count()
+    readings = itertools.count()
 
     def out_of_time() -> None:
-        next(asked)
+        next(readings)
         raise OutOfTimeError("over")
 
     with pytest.raises(OutOfTimeError):
         STEPS[name](PROBLEM, out_of_time)
-    assert next(asked) == 1
+    assert next(readings) == 1
 
 
 class FakeClock:
@@ -79,11 +79,11 @@ def test_whatever_step_it_is_in_the_search_ends(
     clock = FakeClock()
     monkeypatch.setattr("relational_tensat.base.clock.time", clock)
     monkeypatch.setattr(greedy_dag, "LARGEST_UNLIMITED", 0)
-    found = extract(PROBLEM, ExtractionOptions(time_limit_s=limit_s))
-    assert is_acyclic(PROBLEM, found.choice)
+    extraction = extract(PROBLEM, ExtractionOptions(time_limit_s=limit_s))
+    assert is_acyclic(PROBLEM, extraction.choice)
     # After the limit, every step asks once more at most on its way out.
     assert clock.now < limit_s + 100
-    assert found.bound_us <= found.cost_us
+    assert extraction.bound_us <= extraction.cost_us
 
 
 def endless(reduced: Reduced, check: Check) -> Reduced:
@@ -107,9 +107,9 @@ def test_what_reductions_do_not_end_leaves_time_for_a_bound_and_the_optimum(
         monkeypatch.setitem(REDUCTIONS, name, replace(REDUCTIONS[name], run=endless))
     else:
         monkeypatch.setattr("relational_tensat.extract.exact.reduce.rounds.pin_required", endless)
-    found = extract(problem, ExtractionOptions(time_limit_s=100_000))
-    assert found.optimal
-    assert found.cost_us == pytest.approx(expected.cost_us)
+    extraction = extract(problem, ExtractionOptions(time_limit_s=100_000))
+    assert extraction.optimal
+    assert extraction.cost_us == pytest.approx(expected.cost_us)
 
 
 def test_a_budget_is_a_part_of_the_time_and_a_share_a_part_of_a_budget(
@@ -117,8 +117,8 @@ def test_a_budget_is_a_part_of_the_time_and_a_share_a_part_of_a_budget(
 ) -> None:
     clock = FakeClock()
     monkeypatch.setattr("relational_tensat.base.clock.time", clock)
-    asked = itertools.count()
-    budget = Budget(lambda: next(asked), 100.0)
+    readings = itertools.count()
+    budget = Budget(lambda: next(readings), 100.0)
     share = budget.share(0.5)
     with pytest.raises(BudgetSpentError):
         while True:
@@ -129,7 +129,7 @@ def test_a_budget_is_a_part_of_the_time_and_a_share_a_part_of_a_budget(
         while True:
             budget()
     assert 95 < clock.now < 105
-    assert next(asked) > 0  # the limit above it is asked each time
+    assert next(readings) > 0  # the limit above it is asked each time
 
 
 def test_a_check_raises_when_the_time_is_over() -> None:

@@ -85,17 +85,17 @@ def assert_same_results(
     names = [value.name for value in original.graph.output]
     assert [value.name for value in written.graph.output] == names
     first = session(original)
-    given = dict(inputs or feeds(first))
-    for want, got in zip(first.run(names, given), session(written).run(names, given), strict=True):
-        assert_equal(want, got)
+    feed = dict(inputs or feeds(first))
+    for want, actual in zip(first.run(names, feed), session(written).run(names, feed), strict=True):
+        assert_equal(want, actual)
 
 
-def assert_equal(want: Any, got: Any) -> None:
+def assert_equal(want: Any, actual: Any) -> None:
     if isinstance(want, list):
-        assert len(want) == len(got)
-        for one, other in zip(want, got, strict=True):
+        assert len(want) == len(actual)
+        for one, other in zip(want, actual, strict=True):
             assert_equal(one, other)
     elif np.asarray(want).dtype.kind == "f":
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(actual, want, rtol=1e-4, atol=1e-5)
     else:
-        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(actual, want)

@@ -45,12 +45,12 @@ def test_a_run_with_an_empty_cache_computes_the_same(past: int, tmp_path: Path) 
     source.write_bytes(_cache(past).SerializeToString())
     result = optimize(source, Options.of(iterations=2), output=target)
     assert result.verification.ok or result.unchanged
-    given = {
+    inputs = {
         "past": np.ones((2, past, 3), np.float32),
         "x": np.arange(6, dtype=np.float32).reshape(2, 1, 3),
     }
-    expected = session(source).run(None, given)
-    for a, b in zip(expected, session(target).run(None, given), strict=True):
+    expected = session(source).run(None, inputs)
+    for a, b in zip(expected, session(target).run(None, inputs), strict=True):
         assert a.shape == b.shape
         np.testing.assert_array_equal(a, b)
 

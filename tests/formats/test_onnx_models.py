@@ -40,12 +40,12 @@ def test_small_models_give_their_stored_results(folder: Path, tmp_path: Path) ->
     initialized = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in initialized]
     data = folder / "test_data_set_0"
-    given = {
+    feed = {
         value.name: _stored(data / f"input_{index}.pb", value.type)
         for index, value in enumerate(inputs)
     }
     names = [value.name for value in model.graph.output]
-    results = session(tmp_path / "a.onnx").run(names, given)
+    results = session(tmp_path / "a.onnx").run(names, feed)
     for index, (value, result) in enumerate(zip(model.graph.output, results, strict=True)):
         assert_equal(_stored(data / f"output_{index}.pb", value.type), result)
 

@@ -46,13 +46,13 @@ def test_optional_inputs_that_are_left_out(tmp_path: Path) -> None:
     assert_same_results(original, written)
 
 
-@pytest.mark.parametrize("wanted", [["v", "i"], ["v"], ["i"]])
-def test_several_outputs_and_unused_ones(wanted: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [["v", "i"], ["v"], ["i"]])
+def test_several_outputs_and_unused_ones(names: list[str], tmp_path: Path) -> None:
     kinds = {"v": FLOAT, "i": INT64}
     original = model(
         [helper.make_node("TopK", ["x", "k"], ["v", "i"])],
         [tensor("x", [3, 5])],
-        [tensor(name, [3, 2], kinds[name]) for name in wanted],
+        [tensor(name, [3, 2], kinds[name]) for name in names],
         [constant("k", [2], np.int64)],
     )
     graph, written = round_trip(original, tmp_path)
@@ -109,8 +109,8 @@ def test_branches_use_outer_values(condition: bool, opset: int, tmp_path: Path) 
     original = _conditional(opset)
     graph, written = round_trip(original, tmp_path)
     assert sorted(_opaque(graph)[0].inputs) == ["c", "c", "r", "w", "x"]  # itself, and inside
-    given = {"x": np.array([-1, 3], np.float32), "c": np.array(condition)}
-    assert_same_results(original, written, given)
+    inputs = {"x": np.array([-1, 3], np.float32), "c": np.array(condition)}
+    assert_same_results(original, written, inputs)
 
 
 def test_names_inside_subgraphs_make_way(tmp_path: Path) -> None:
@@ -133,8 +133,8 @@ def test_names_inside_subgraphs_make_way(tmp_path: Path) -> None:
     for condition in (True, False):
         x = np.array([-1, 3], np.float32)
         (want,) = session(_conditional()).run(None, {"x": x, "c": np.array(condition)})
-        (got,) = session(written).run(None, {"i0": x, "c": np.array(condition)})
-        np.testing.assert_array_equal(got, want)
+        (actual,) = session(written).run(None, {"i0": x, "c": np.array(condition)})
+        np.testing.assert_array_equal(actual, want)
 
 
 def test_loops(tmp_path: Path) -> None:
@@ -197,8 +197,8 @@ def test_sequences_and_strings(tmp_path: Path) -> None:
         [string, constant("i", 1, np.int64)],
     )
     _, written = round_trip(original, tmp_path)
-    given = {"s": [np.array([1, 2], np.float32), np.array([-3, 4], np.float32)]}
-    assert_same_results(original, written, given)
+    inputs = {"s": [np.array([1, 2], np.float32), np.array([-3, 4], np.float32)]}
+    assert_same_results(original, written, inputs)
 
 
 def test_other_domains(tmp_path: Path) -> None:
@@ -283,8 +283,8 @@ def test_old_versions_are_converted(
         return
     x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(shape)
     slope = np.array(more["s"], np.float32).reshape(3, 1, 1)
-    (got,) = session(written).run(None, {"x": x})
-    np.testing.assert_allclose(got, np.abs(np.where(x < 0, x * slope, x)), rtol=1e-6)
+    (actual,) = session(written).run(None, {"x": x})
+    np.testing.assert_allclose(actual, np.abs(np.where(x < 0, x * slope, x)), rtol=1e-6)
 
 
 def test_what_no_later_version_has_stays_as_it_was() -> None:

@@ -44,8 +44,8 @@ def test_dynamic_dimensions_are_fixed_and_shapes_folded(tmp_path: Path) -> None:
     assert graph.inputs == {"x": TensorType("float32", (2, 3, 5))}
     assert [node.op for node in graph.nodes] == ["relu", "reshape"]
     assert graph.nodes[1].attrs["shape"] == (2, 15)
-    given = {"x": np.random.default_rng(0).standard_normal((2, 3, 5)).astype(np.float32)}
-    assert_same_results(_dynamic(), written, given)
+    inputs = {"x": np.random.default_rng(0).standard_normal((2, 3, 5)).astype(np.float32)}
+    assert_same_results(_dynamic(), written, inputs)
 
 
 @pytest.mark.parametrize(

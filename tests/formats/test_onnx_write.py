@@ -128,8 +128,8 @@ def test_bfloat16_rounds_to_nearest_even() -> None:
     from relational_tensat.formats.arrays import bfloat16_bits_to_float, float_to_bfloat16_bits
 
     step = 2.0**-7  # between 1 and 2
-    given = np.array([1, 1 + step / 2, 1 + 1.5 * step, -1 - step, np.inf, np.nan], np.float32)
-    rounded = bfloat16_bits_to_float(float_to_bfloat16_bits(given))
+    inputs = np.array([1, 1 + step / 2, 1 + 1.5 * step, -1 - step, np.inf, np.nan], np.float32)
+    rounded = bfloat16_bits_to_float(float_to_bfloat16_bits(inputs))
     want = np.array([1, 1, 1 + 2 * step, -1 - step, np.inf, np.nan], np.float32)
     np.testing.assert_array_equal(rounded, want)
 

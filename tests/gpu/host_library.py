@@ -66,9 +66,9 @@ def compile_for_host(folder: Path) -> Any:
 def _entry(unit: str, kernel: str) -> str:
     """Return a C function that launches a kernel, its parameters in an array of 8 bytes each."""
     values, place = [], 0
-    for each in signature_of(kernel).parameters:
-        values.append(_value(each, place))
-        place += each.count or 1
+    for parameter in signature_of(kernel).parameters:
+        values.append(_value(parameter, place))
+        place += parameter.count or 1
     call = f"{unit}::{_qualified(unit, kernel)}({', '.join(values)})"
     return (
         f'extern "C" void {symbol(kernel)}(const unsigned* grid, const unsigned* block, u64* given)'

@@ -208,8 +208,8 @@ def pool(memory: NumpyMemory, kind: str, a: Arguments) -> None:
     spare = [max(r - e, 0) for r, e in zip(ends, a["ends"], strict=True)]
     counts = pad_spatial(counts, (0, 0, 0), spare, 0.0)
     slide = (a["kernel"], a["stride"], a["dilation"], a["out"])
-    met = np.stack([each for _, each in taps(padded, *slide)])
-    total = np.sum([each for _, each in taps(counts, *slide)], axis=0)
+    met = np.stack([tap for _, tap in taps(padded, *slide)])
+    total = np.sum([tap for _, tap in taps(counts, *slide)], axis=0)
     y = met.sum(axis=0) / total if mean else met.max(axis=0)
     y = activate(_ACTS[a["act"]], y)
     memory.store(a["dst"], _DTYPES[kind], np.arange(y.size), y.reshape(-1))
@@ -225,8 +225,8 @@ def _reach(a: Arguments) -> tuple[int, ...]:
 
 
 def depthwise(memory: NumpyMemory, kind: str, a: Arguments) -> None:
-    one = {**a, "groups": a["channels"], "channels": 1, "filters": a["filters"] // a["channels"]}
-    _convolve(memory, kind, one)
+    single = {**a, "groups": a["channels"], "channels": 1, "filters": a["filters"] // a["channels"]}
+    _convolve(memory, kind, single)
 
 
 def conv(memory: NumpyMemory, kind: str, a: Arguments) -> None:

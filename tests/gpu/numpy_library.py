@@ -63,15 +63,15 @@ class NumpyLibrary:
         assert 0 < threads <= _MOST_THREADS and threads % 32 == 0
         assert all(0 < n <= most for n, most in zip(launch.grid, _MOST_BLOCKS, strict=True))
         signature = signature_of(launch.kernel)
-        assert set(launch.arguments) == {each.name for each in signature.parameters}
+        assert set(launch.arguments) == {parameter.name for parameter in signature.parameters}
         values = {}
-        for each in signature.parameters:
-            given = launch.arguments[each.name]
-            numbers = given if isinstance(given, tuple) else (given,)
-            assert isinstance(given, tuple) == (each.count is not None), each.name
-            assert each.count is None or len(numbers) == each.count, each.name
-            resolved = tuple(_number(number, each.format, resolve) for number in numbers)
-            values[each.name] = resolved if each.count is not None else resolved[0]
+        for parameter in signature.parameters:
+            argument = launch.arguments[parameter.name]
+            numbers = argument if isinstance(argument, tuple) else (argument,)
+            assert isinstance(argument, tuple) == (parameter.count is not None), parameter.name
+            assert parameter.count is None or len(numbers) == parameter.count, parameter.name
+            resolved = tuple(_number(number, parameter.format, resolve) for number in numbers)
+            values[parameter.name] = resolved if parameter.count is not None else resolved[0]
         self.bound[launch.kernel] += 1
         return _Bound(self.memory, launch.kernel, values)
 

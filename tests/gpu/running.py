@@ -24,10 +24,10 @@ def one_node(op: str, *types: TensorType, **attrs: Any) -> Graph:
 
     operator = get_operator(op)
     names = [f"x{i}" for i in range(len(types))]
-    given: Attrs = operator.canonical(types, attrs)
-    parts = tensors_of(operator.infer(types, given))
+    canonical: Attrs = operator.canonical(types, attrs)
+    parts = tensors_of(operator.infer(types, canonical))
     outputs = tuple(f"y{i}" for i in range(len(parts)))
-    node = Node(op, tuple(names), outputs, given, "node")
+    node = Node(op, tuple(names), outputs, canonical, "node")
     return build_graph(op, dict(zip(names, types, strict=True)), {}, [node], outputs)
 
 
@@ -53,20 +53,20 @@ def check(
 ) -> NumpyLibrary:
     """Check a graph whose weights have data against the evaluator; return what ran it."""
     library = NumpyLibrary()
-    given = random_inputs(graph, seed) if inputs is None else inputs
+    feed = random_inputs(graph, seed) if inputs is None else inputs
     weights = {name: w.data for name, w in graph.weights.items() if w.data is not None}
-    expected = compute_outputs(graph, given, weights)
-    found = run_in_numpy(graph, given, library, runs)
-    for kind, want, got in zip(graph.output_types(), expected, found, strict=True):
-        assert got.shape == kind.shape
-        assert_close(got, want, kind.dtype)
+    expected = compute_outputs(graph, feed, weights)
+    outputs = run_in_numpy(graph, feed, library, runs)
+    for kind, want, actual in zip(graph.output_types(), expected, outputs, strict=True):
+        assert actual.shape == kind.shape
+        assert_close(actual, want, kind.dtype)
     return library
 
 
-def assert_close(got: Any, want: Any, dtype: str) -> None:
+def assert_close(actual: Any, want: Any, dtype: str) -> None:
     """Compare relative to the largest element; integers exactly."""
     if dtype not in TOLERANCES:
-        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(actual, want)
         return
     scale = max(float(np.abs(want).max(initial=0.0)), 1e-30)
-    np.testing.assert_allclose(got, want, rtol=0, atol=TOLERANCES[dtype] * scale)
+    np.testing.assert_allclose(actual, want, rtol=0, atol=TOLERANCES[dtype] * scale)

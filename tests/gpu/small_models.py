@@ -39,9 +39,9 @@ def _divide(divisor: int) -> Scale:
 def _scaled(graph: Graph, scale: Scale) -> Graph:
     """Scale what are channels: all axes of matrices, the first two of what has more."""
 
-    def kind(given: TensorType) -> TensorType:
-        head = tuple(map(scale, given.shape[:2]))
-        return given.with_shape((*head, *given.shape[2:]))
+    def kind(tensor_type: TensorType) -> TensorType:
+        head = tuple(map(scale, tensor_type.shape[:2]))
+        return tensor_type.with_shape((*head, *tensor_type.shape[2:]))
 
     nodes = []
     for node in graph.nodes:
@@ -49,6 +49,6 @@ def _scaled(graph: Graph, scale: Scale) -> Graph:
         if node.op == "reshape":
             attrs["shape"] = tuple(map(scale, cast("tuple[int, ...]", attrs["shape"])))
         nodes.append(replace(node, attrs=attrs))
-    inputs = {name: kind(each) for name, each in graph.inputs.items()}
-    weights = {name: Weight(kind(each.type)) for name, each in graph.weights.items()}
+    inputs = {name: kind(tensor_type) for name, tensor_type in graph.inputs.items()}
+    weights = {name: Weight(kind(weight.type)) for name, weight in graph.weights.items()}
     return build_graph(graph.name, inputs, weights, nodes, graph.outputs)

@@ -25,7 +25,7 @@ def test_every_kernel_of_every_file_is_listed() -> None:
     for unit, kernels in UNITS.items():
         assert read_source(unit).count("__global__") == len(kernels), unit
     listed = {name: unit for unit, kernels in UNITS.items() for name in kernels}
-    assert {name: each.unit for name, each in signatures().items()} == listed
+    assert {name: signature.unit for name, signature in signatures().items()} == listed
 
 
 def test_the_double_has_every_kernel() -> None:

@@ -57,8 +57,8 @@ def test_constants_and_weights_that_nothing_reads() -> None:
     graph = build_graph("fills", {"x": f32(3)}, {"unused": unused}, nodes, ["y"])
     assert set(plan_graph(graph).weights) == {"c"}
     with Executor(plan_graph(graph), NumpyLibrary()) as executor:
-        (found,) = executor.run({"x": np.arange(3)})
-    np.testing.assert_array_equal(found, [0.0, 2.5, 5.0])
+        (outputs,) = executor.run({"x": np.arange(3)})
+    np.testing.assert_array_equal(outputs, [0.0, 2.5, 5.0])
 
 
 def test_inputs_and_weights_may_be_outputs() -> None:

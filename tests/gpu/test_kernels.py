@@ -37,14 +37,14 @@ def _check(graph: Graph, library: HostLibrary, math: str = "fp32", scale: float 
     weights = {name: w.data for name, w in graph.weights.items() if w.data is not None}
     exact = compute_outputs(graph, inputs, weights)
     with Executor(plan_graph(graph, math), library) as executor:
-        found = executor.run(inputs)
+        outputs = executor.run(inputs)
     assert library.live == 0
-    for kind, got, want in zip(graph.output_types(), found, exact, strict=True):
+    for kind, actual, want in zip(graph.output_types(), outputs, exact, strict=True):
         if not kind.is_float:
-            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(actual, want)
             continue
         name = "tf32" if math == "tf32" and kind.dtype == "float32" else kind.dtype
-        error = norm_error(np.asarray(got, np.float64), want)
+        error = norm_error(np.asarray(actual, np.float64), want)
         assert error <= scale * TOLERANCES[name], (graph.name, dict(library.bound), error)
 
 

@@ -25,10 +25,10 @@ def test_buffers_that_live_at_the_same_time_do_not_overlap(buffers: list[Lifetim
         if set(range(one.first, one.last + 1)) & set(range(other.first, other.last + 1)):
             a, b = placement.offsets[one.name], placement.offsets[other.name]
             assert a + one.nbytes <= b or b + other.nbytes <= a
-    for each in buffers:
-        offset = placement.offsets[each.name]
+    for buffer in buffers:
+        offset = placement.offsets[buffer.name]
         assert offset % ALIGNMENT_BYTES == 0
-        assert offset + each.nbytes <= placement.total_bytes
+        assert offset + buffer.nbytes <= placement.total_bytes
     assert placement.total_bytes >= least_bytes(buffers)
 
 

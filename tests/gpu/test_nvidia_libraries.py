@@ -39,8 +39,8 @@ def test_structures_have_the_sizes_of_the_headers() -> None:
 
 
 def _heuristic(*arguments: Any) -> int:
-    found, count = arguments[-2]._obj, arguments[-1]._obj
-    found.workspace_bytes, found.state, count.value = 4096, 0, 1
+    results, count = arguments[-2]._obj, arguments[-1]._obj
+    results.workspace_bytes, results.state, count.value = 4096, 0, 1
     return 0
 
 
@@ -99,8 +99,8 @@ def test_other_epilogues_are_a_launch_of_ours_behind_it() -> None:
 def test_how_numbers_are_multiplied(dtype: str, math: str, compute: int, code: int) -> None:
     blas, handle, _ = _blas()
     blas.bind(replace(_product(), dtype=dtype, math=math), _resolve)
-    ((_, given, scale),) = handle.called("cublasLtMatmulDescCreate")
-    assert (given, scale) == (compute, 0)
+    ((_, kind, scale),) = handle.called("cublasLtMatmulDescCreate")
+    assert (kind, scale) == (compute, 0)
     assert {arguments[1] for arguments in handle.called("cublasLtMatrixLayoutCreate")} == {code}
 
 
@@ -117,25 +117,25 @@ def test_what_cublas_refuses_is_said_in_one_line() -> None:
         blas.bind(two_axes, _resolve)
 
 
-def _algorithms(*found: tuple[int, int, int]) -> Any:
+def _algorithms(*algorithms: tuple[int, int, int]) -> Any:
     def fill(*arguments: Any) -> int:
         count, results = arguments[-2]._obj, arguments[-1]
-        for place, (algorithm, status, memory) in enumerate(found):
+        for place, (algorithm, status, memory) in enumerate(algorithms):
             results[place].algorithm = algorithm
             results[place].status = status
             results[place].memory = memory
-        count.value = len(found)
+        count.value = len(algorithms)
         return 0
 
     return fill
 
 
-def _dnn(*found: tuple[int, int, int]) -> tuple[Cudnn, FakeHandle, FakeModules]:
+def _dnn(*algorithms: tuple[int, int, int]) -> tuple[Cudnn, FakeHandle, FakeModules]:
     handle, modules = (
         FakeHandle(
             cudnnGetVersion=lambda: 92800,
             cudnnGetErrorString=lambda status: b"CUDNN_STATUS_NOT_SUPPORTED",
-            cudnnGetConvolutionForwardAlgorithm_v7=_algorithms(*(found or ((1, 0, 512),))),
+            cudnnGetConvolutionForwardAlgorithm_v7=_algorithms(*(algorithms or ((1, 0, 512),))),
         ),
         FakeModules(),
     )
@@ -147,8 +147,8 @@ def _convolution(
     *, act: str = "none", bias: bool = False, size: int = 9, **attrs: Any
 ) -> Convolution:
     kinds = [f32(2, 4, size, size), f32(6, 2, 3, 3)] + [f32(6)] * bias
-    given = {"stride": (1, 1), "pad": "same", **attrs}
-    call: Convolution = _call(one_node("conv", *kinds, **given, act=act))
+    attributes = {"stride": (1, 1), "pad": "same", **attrs}
+    call: Convolution = _call(one_node("conv", *kinds, **attributes, act=act))
     refs: dict[str, Any] = {"x": Ref("x"), "w": Ref("w"), "y": Ref("y")}
     return replace(call, **refs, bias=Ref("bias") if bias else None)
 
@@ -213,9 +213,9 @@ def test_uneven_padding_is_written_out_into_the_workspace() -> None:
     assert bound.workspace_bytes == -(-padded // 256) * 256 + 512
     bound.start(0x90000)
     bound.start(0x90000)
-    assert [(kernel, given["src"], given["dst"]) for kernel, given in modules.started] == [
-        ("pad<u32>", 0x50000, 0x90000)
-    ] * 2
+    assert [
+        (kernel, arguments["src"], arguments["dst"]) for kernel, arguments in modules.started
+    ] == [("pad<u32>", 0x50000, 0x90000)] * 2
     started = handle.called("cudnnConvolutionForward")[0]
     assert (started[3], started[8], started[9]) == (0x90000, 0x90000 + bound.padded_bytes, 512)
 

@@ -54,14 +54,14 @@ def _check(graph: Graph, library: CudaLibrary, math: str = "fp32", scale: float 
     weights = {name: w.data for name, w in graph.weights.items() if w.data is not None}
     exact = compute_outputs(graph, inputs, weights)
     with Executor(plan_graph(graph, math), library) as executor:
-        found = executor.run(inputs)
+        outputs = executor.run(inputs)
         used = executor.implementations()
-    for kind, got, want in zip(graph.output_types(), found, exact, strict=True):
+    for kind, actual, want in zip(graph.output_types(), outputs, exact, strict=True):
         if not kind.is_float:
-            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(actual, want)
             continue
         name = "tf32" if math == "tf32" and kind.dtype == "float32" else kind.dtype
-        error = norm_error(np.asarray(got, np.float64), want)
+        error = norm_error(np.asarray(actual, np.float64), want)
         assert error <= scale * TOLERANCES[name], f"{graph.name} on {used}: {error:.1e}"
 
 
@@ -88,19 +88,19 @@ def test_graphs_are_recorded_and_timed(library: CudaLibrary) -> None:
     prepared = prepare_graphs(shared_matmuls(), [shared_matmuls()])
     verify_on_device(library, prepared, "fp32")
     settings = Settings(short_us=0.0, window=5, fewest=10, most=10, modes=("warm",), tolerance=1.0)
-    found = time_graphs(library, Timer(library), prepared.graphs, prepared.inputs, "fp32", settings)
-    assert len(found) == 2
+    times = time_graphs(library, Timer(library), prepared.graphs, prepared.inputs, "fp32", settings)
+    assert len(times) == 2
 
 
 @pytest.mark.parametrize("math", ["fp32", "tf32"])
 def test_the_device_measures(math: str) -> None:
     if _obstacle():
         pytest.skip(_obstacle())
-    given = [
+    configurations = [
         configuration("matmul", f32(64, 512), f32(512, 512), f32(512), act="relu"),
         configuration("conv", f32(1, 64, 28, 28), f32(64, 64, 3, 3), stride=(1, 1), pad="same"),
         configuration("add", f32(64, 512), f32(64, 512)),
         configuration("reshape", f32(64, 512), shape=(512, 64)),
     ]
-    results = dict(open_device(math).measure(given))
+    results = dict(open_device(math).measure(configurations))
     assert all(isinstance(result, Sample) for result in results.values()), results

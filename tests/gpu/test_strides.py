@@ -44,10 +44,10 @@ def test_more_axes_than_a_kernel_has_are_refused() -> None:
 
 
 def test_bfloat16_rounds_to_nearest_even() -> None:
-    given = np.array([1.0, 1.00390625, 1.01171875, -2.5, np.inf, np.nan, 3.4e38], np.float32)
+    inputs = np.array([1.0, 1.00390625, 1.01171875, -2.5, np.inf, np.nan, 3.4e38], np.float32)
     expected = np.array([1.0, 1.0, 1.015625, -2.5, np.inf, np.nan, np.inf], np.float32)
     kind = TensorType("bfloat16", (7,))
-    np.testing.assert_array_equal(decode(encode(given, "bfloat16"), kind), expected)
+    np.testing.assert_array_equal(decode(encode(inputs, "bfloat16"), kind), expected)
     assert element_bits(1.0, "bfloat16") == 0x3F80
     assert element_bits(-1.0, "int64") == 2**64 - 1
     assert rounded(np.array([1 / 3]), "float16").dtype == np.float64

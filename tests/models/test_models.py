@@ -141,8 +141,8 @@ def test_nasrnn_starts_from_a_weight_and_shares_no_product() -> None:
 
 
 def test_nasnet_concatenates_at_four_sizes() -> None:
-    found = shapes(model("nasnet_a"), "concat")
-    sizes = {shape: found.count(shape) for shape in found}
+    concats = shapes(model("nasnet_a"), "concat")
+    sizes = {shape: concats.count(shape) for shape in concats}
     assert sizes == {
         (1, 640, 56, 56): 5, (1, 1280, 28, 28): 6, (1, 2560, 14, 14): 6, (1, 5120, 7, 7): 1,
     }  # fmt: skip

@@ -36,13 +36,13 @@ def norm(x: str, output: str, prefix: str = "n") -> Node:
 
 def statistics(channels: int, prefix: str = "n", seed: int = 100) -> dict[str, Weight]:
     """Return the four vectors of a batch normalization; the variance is positive."""
-    found = {
+    names = {
         f"{prefix}_{part}": weight(channels, seed=seed + place)
         for place, part in enumerate(("scale", "bias", "mean", "var"))
     }
-    var = found[f"{prefix}_var"]
+    var = names[f"{prefix}_var"]
     assert var.data is not None
-    return {**found, f"{prefix}_var": Weight(var.type, abs(var.data) + 0.5)}
+    return {**names, f"{prefix}_var": Weight(var.type, abs(var.data) + 0.5)}
 
 
 def graph(
@@ -53,8 +53,8 @@ def graph(
 ) -> Graph:
     """Return a graph of float32 inputs; weights that are shapes get random data."""
     made = {
-        name: weight(*each, seed=place) if isinstance(each, tuple) else each
-        for place, (name, each) in enumerate(weights.items())
+        name: weight(*value, seed=place) if isinstance(value, tuple) else value
+        for place, (name, value) in enumerate(weights.items())
     }
     types: dict[str, TensorType] = {name: f32(*shape) for name, shape in inputs.items()}
     return build_graph("family", types, made, nodes, outputs.split())
@@ -81,9 +81,9 @@ def check_family(
         rule: the name, without the choices in brackets; "" if no rule can help.
     """
     result = optimized(made, families, cost)
-    found = {op: count for op, count in result.ops_after.items() if op != "reshape"}
+    ops = {op: count for op, count in result.ops_after.items() if op != "reshape"}
     applied = {name.partition("[")[0] for name, stats in result.rules.items() if stats.applied}
-    assert found == dict(left), found
+    assert ops == dict(left), ops
     assert result.saturated
     assert result.optimal
     assert rule in applied if rule else not result.rules_used, applied

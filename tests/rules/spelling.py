@@ -39,7 +39,9 @@ class Spelling:
 
     def __call__(self, op: str, *operands: Any, outputs: int = 1, **attrs: Any) -> Any:
         """Add a node; return the name of its result, a list of names for several."""
-        names = [each if isinstance(each, str) else self._constant(each) for each in operands]
+        names = [
+            operand if isinstance(operand, str) else self._constant(operand) for operand in operands
+        ]
         results = [f"t{len(self._nodes)}_{k}" for k in range(outputs)]
         self._nodes.append(helper.make_node(op, names, results, **attrs))
         return results[0] if outputs == 1 else results

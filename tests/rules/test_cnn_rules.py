@@ -257,8 +257,8 @@ ORDERS: list[tuple[str, Graph, float]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("made", "share"), [each[1:] for each in ORDERS],
-                         ids=[each[0] for each in ORDERS])  # fmt: skip
+@pytest.mark.parametrize(("made", "share"), [order[1:] for order in ORDERS],
+                         ids=[order[0] for order in ORDERS])  # fmt: skip
 def test_order_that_costs_least(made: Graph, share: float) -> None:
     result = optimized(made, "pointwise", load_profile("t4"))
     assert result.cost_after_us <= share * result.cost_before_us

@@ -40,23 +40,23 @@ def matmul(act: str = "none") -> tuple[str, Attrs]:
 def test_targets_are_built_with_equal_terms_shared() -> None:
     rule = rule_of(MERGE)
     types: tuple[ValueType, ...] = (f32(2, 3), f32(3, 4), f32(3, 5))
-    found = instantiate(rule, (matmul(), matmul()), types, (f32(2, 4), f32(2, 5)))
-    assert found is not None
-    assert [node.op for node in found.nodes] == ["concat", "matmul", "split", "part", "part"]
-    assert [node.children for node in found.nodes] == [(1, 2), (0, 3), (4,), (5,), (5,)]
-    assert found.roots == (6, 7)
-    assert found.nodes[0] == TargetNode(
+    instance = instantiate(rule, (matmul(), matmul()), types, (f32(2, 4), f32(2, 5)))
+    assert instance is not None
+    assert [node.op for node in instance.nodes] == ["concat", "matmul", "split", "part", "part"]
+    assert [node.children for node in instance.nodes] == [(1, 2), (0, 3), (4,), (5,), (5,)]
+    assert instance.roots == (6, 7)
+    assert instance.nodes[0] == TargetNode(
         "concat", (("axis", 1),), (1, 2), (f32(3, 4), f32(3, 5)), f32(3, 9)
     )
-    assert found.nodes[2].attrs == (("axis", 1), ("sizes", (4, 5)))
-    assert found.nodes[2].type == (f32(2, 4), f32(2, 5))
+    assert instance.nodes[2].attrs == (("axis", 1), ("sizes", (4, 5)))
+    assert instance.nodes[2].type == (f32(2, 4), f32(2, 5))
 
 
 def test_attributes_are_passed_on_and_must_agree() -> None:
     rule = rule_of(MERGE)
     types, roots = (f32(2, 3), f32(3, 4), f32(3, 5)), (f32(2, 4), f32(2, 5))
-    found = instantiate(rule, (matmul("relu"), matmul("relu")), types, roots)
-    assert found is not None and found.nodes[1].attrs == (("act", "relu"),)
+    instance = instantiate(rule, (matmul("relu"), matmul("relu")), types, roots)
+    assert instance is not None and instance.nodes[1].attrs == (("act", "relu"),)
     assert instantiate(rule, (matmul("relu"), matmul()), types, roots) is None
 
 
@@ -97,8 +97,8 @@ def test_a_function_that_does_not_apply_is_no_error() -> None:
 
 def test_a_target_may_be_a_variable() -> None:
     rule = rule_of('(rule r (law "l") (from (identity ?a)) (to ?a))')
-    found = instantiate(rule, (("identity", {}),), (f32(4),), (f32(4),))
-    assert found is not None and found.nodes == () and found.roots == (0,)
+    instance = instantiate(rule, (("identity", {}),), (f32(4),), (f32(4),))
+    assert instance is not None and instance.nodes == () and instance.roots == (0,)
 
 
 def test_terms_that_become_equal_are_one_node() -> None:
@@ -106,10 +106,10 @@ def test_terms_that_become_equal_are_one_node() -> None:
         '(rule r (law "l") (from (smul ?a :value ?v))'
         " (to (add (smul ?a :value ?v) (smul ?a :value 2))))"
     )
-    found = instantiate(rule, (("smul", {"value": 2.0}),), (f32(4),), (f32(4),))
-    assert found is not None
-    assert [node.op for node in found.nodes] == ["smul", "add"]
-    assert found.nodes[1].children == (1, 1)
+    instance = instantiate(rule, (("smul", {"value": 2.0}),), (f32(4),), (f32(4),))
+    assert instance is not None
+    assert [node.op for node in instance.nodes] == ["smul", "add"]
+    assert instance.nodes[1].children == (1, 1)
 
 
 def test_a_target_of_another_type_stops_with_the_rule_named() -> None:

@@ -52,14 +52,14 @@ def test_layer_norm() -> None:
     divides = ("div", "reciprocal", "quotient", "power", "root-by-power")
     s = Spelling(**{f"x{k}": (2, 5, 8) for k in range(2 * len(divides))})
     spelled = itertools.product(("pow", "mul"), divides)
-    results = [layer_norm(s, f"x{k}", *each) for k, each in enumerate(spelled)]
+    results = [layer_norm(s, f"x{k}", *spelling) for k, spelling in enumerate(spelled)]
     assert optimized(s.graph(*results), NORMS).ops == {"layer_norm": 10}
 
 
 def test_layer_norm_over_several_axes() -> None:
     s = Spelling(x=(2, 3, 4))
-    found = optimized(s.graph(layer_norm(s, "x", axes=(1, 2), width=(3, 4))), NORMS).ops
-    assert found == {"layer_norm": 1}
+    ops = optimized(s.graph(layer_norm(s, "x", axes=(1, 2), width=(3, 4))), NORMS).ops
+    assert ops == {"layer_norm": 1}
 
 
 def test_layer_norm_of_tensorflow() -> None:
@@ -70,14 +70,14 @@ def test_layer_norm_of_tensorflow() -> None:
     inverse = s("Reciprocal", s("Sqrt", s("Add", variance, 1e-3)))
     factor = s("Mul", inverse, s.weight(8))
     shift = s("Sub", s.weight(8), s("Mul", centre, factor))
-    found = optimized(s.graph(s("Add", s("Mul", "x", factor), shift)), NORMS).ops
-    assert found == {"layer_norm": 1}
+    ops = optimized(s.graph(s("Add", s("Mul", "x", factor), shift)), NORMS).ops
+    assert ops == {"layer_norm": 1}
 
 
 def test_no_layer_norm_over_the_first_axis() -> None:
     s = Spelling(x=(2, 5, 8))
-    found = optimized(s.graph(layer_norm(s, "x", axes=(1,)))).ops
-    assert "layer_norm" not in found and found["reduce_mean"] == 2
+    ops = optimized(s.graph(layer_norm(s, "x", axes=(1,)))).ops
+    assert "layer_norm" not in ops and ops["reduce_mean"] == 2
 
 
 def rms_norm(s: Spelling, x: Any, divide: str = "div", width: int = 8) -> Any:
@@ -145,20 +145,20 @@ def test_gelu_by_tanh() -> None:
     """Every spelling, of an input of its own."""
     s = Spelling(**{f"x{k}": (2, 5, 8) for k in range(6)})
     spelled = itertools.product(("pow", "mul", "factored"), (False, True))
-    results = [gelu_by_tanh(s, f"x{k}", *each) for k, each in enumerate(spelled)]
+    results = [gelu_by_tanh(s, f"x{k}", *spelling) for k, spelling in enumerate(spelled)]
     assert optimized(s.graph(*results), GELUS).ops == {"gelu": 6}
 
 
 def test_no_gelu_of_another_scale() -> None:
     s = Spelling(x=(2, 5, 8))
     gate = s("Add", s("Erf", s("Mul", "x", 0.7)), 1.0)
-    found = optimized(s.graph(s("Mul", s("Mul", "x", gate), 0.5)), GELUS).ops
-    assert "gelu" not in found
+    ops = optimized(s.graph(s("Mul", s("Mul", "x", gate), 0.5)), GELUS).ops
+    assert "gelu" not in ops
 
 
 def test_sigmoid_and_silu_of_exponentials() -> None:
     s = Spelling(x=(2, 8), y=(2, 8))
-    x_below, y_below = (s("Add", s("Exp", s("Neg", each)), 1.0) for each in ("x", "y"))
+    x_below, y_below = (s("Add", s("Exp", s("Neg", name)), 1.0) for name in ("x", "y"))
     graph = s.graph(s("Div", 1.0, x_below), s("Div", "y", y_below))
     assert optimized(graph, GELUS).ops == {"sigmoid": 2, "mul": 1}
 
@@ -198,8 +198,8 @@ def test_scale_of_attention_goes_into_the_weights(scale: str, key: str) -> None:
         mask = np.triu(np.full((1, 1, 6, 6), -1e9, np.float32), 1)
         scores = s("Add", scores, mask)
     mixed = s("MatMul", s("Softmax", scores, axis=-1), value)
-    found = optimized(s.graph(s("Transpose", mixed, perm=[0, 2, 1, 3])), ATTENTION).ops
-    assert found == {"matmul": 5, "reshape": 3, "transpose": 4, "softmax": 1}
+    ops = optimized(s.graph(s("Transpose", mixed, perm=[0, 2, 1, 3])), ATTENTION).ops
+    assert ops == {"matmul": 5, "reshape": 3, "transpose": 4, "softmax": 1}
 
 
 def test_softmax_ignores_what_is_the_same_in_a_row() -> None:
@@ -213,10 +213,10 @@ def test_softmax_ignores_what_is_the_same_in_a_row() -> None:
 def test_softmax_behind_a_reshape_of_other_axes() -> None:
     s = Spelling(x=(2, 3, 4))
     flat = s("Reshape", "x", [6, 4])
-    found = optimized(
+    result = optimized(
         s.graph(s("Reshape", s("Softmax", flat, axis=-1), [2, 3, 4])), ATTENTION, cost=LAUNCHES
     ).ops
-    assert found == {"softmax": 1}
+    assert result == {"softmax": 1}
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -226,9 +226,9 @@ def test_query_key_and_value_become_one_product(bias: bool) -> None:
     for width in (8, 4, 4):
         product = s("MatMul", "x", s.weight(8, width))
         results.append(s("Add", product, s.weight(width)) if bias else product)
-    found = optimized(s.graph(*results), multi_iterations=2)
-    assert found.ops == {"matmul": 1, "split": 1}
-    assert found.exploration.stop_reason == "saturated"
+    result = optimized(s.graph(*results), multi_iterations=2)
+    assert result.ops == {"matmul": 1, "split": 1}
+    assert result.exploration.stop_reason == "saturated"
 
 
 def test_gate_and_up_become_one_product() -> None:
@@ -259,9 +259,9 @@ def test_chain_of_products_is_computed_in_the_cheap_order() -> None:
     s = Spelling(a=(4, 256, 2), b=(2, 256), c=(256, 2))
     graph = s.graph(s("MatMul", s("MatMul", "a", "b"), "c"))
     assert largest_value(graph) == 4 * 256 * 256
-    found = optimized(graph)
-    assert found.ops == {"matmul": 2}
-    assert largest_value(found.graph) == 4 * 256 * 2
+    result = optimized(graph)
+    assert result.ops == {"matmul": 2}
+    assert largest_value(result.graph) == 4 * 256 * 2
 
 
 def largest_value(graph: Graph) -> int:
@@ -272,5 +272,5 @@ def test_transposes_of_both_operands_leave_the_product() -> None:
     s = Spelling(a=(2, 3, 4), b=(2, 4, 5))
     left = s("Transpose", "b", perm=[0, 2, 1])
     right = s("Transpose", "a", perm=[0, 2, 1])
-    found = optimized(s.graph(s("Transpose", s("MatMul", left, right), perm=[0, 2, 1]))).ops
-    assert found == {"matmul": 1}
+    ops = optimized(s.graph(s("Transpose", s("MatMul", left, right), perm=[0, 2, 1]))).ops
+    assert ops == {"matmul": 1}

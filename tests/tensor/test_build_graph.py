@@ -20,8 +20,8 @@ def f32(*shape: int) -> TensorType:
 
 def build(*nodes: Node, outputs: tuple[str, ...] = ("y",), **inputs: TensorType) -> Graph:
     weights = {"w": Weight(f32(3, 4))}
-    given = inputs or {"x": f32(2, 3)}
-    return build_graph("g", given, weights, nodes, outputs, where="model.json")
+    types = inputs or {"x": f32(2, 3)}
+    return build_graph("g", types, weights, nodes, outputs, where="model.json")
 
 
 MATMUL = Node("matmul", ("x", "w"), ("h",))

@@ -31,10 +31,10 @@ def test_matrix_products_of_any_length_are_exact(inner: int) -> None:
     a = np.full((2, 3, inner), PRIME - 1)
     b = np.full((2, inner, 2), PRIME - 1)
     a[0], b[0] = drawn(3, inner), drawn(inner, 2)
-    found = FIELD.matmul(a, b)
+    product = FIELD.matmul(a, b)
     for i, j, k in np.ndindex(2, 3, 2):
         terms = (int(x) * int(y) for x, y in zip(a[i, j], b[i, :, k], strict=True))
-        assert found[i, j, k] == sum(terms) % PRIME
+        assert product[i, j, k] == sum(terms) % PRIME
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))

@@ -70,10 +70,10 @@ def _compared(name: str, dtype: str) -> bool:
     nodes = [*written.emitter.nodes, onnx.helper.make_node("Identity", [result], ["y"])]
     kind = written.result_type
     assert isinstance(kind, TensorType)
-    given = dict(zip(written.names, operands, strict=True))
+    value_of = dict(zip(written.names, operands, strict=True))
     state = onnxruntime.capi.onnxruntime_pybind11_state
     try:
-        (theirs,) = run_onnx(nodes, given, {"y": kind}, written.emitter.constants, 20)
+        (theirs,) = run_onnx(nodes, value_of, {"y": kind}, written.emitter.constants, 20)
     except (state.NotImplemented, state.InvalidGraph, state.Fail, _NoSuchType):
         return False
     held = [o.astype(np.float64) if dtype in FLOAT_DTYPES else o for o in operands]

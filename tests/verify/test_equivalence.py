@@ -142,8 +142,8 @@ def test_outputs_of_a_tuple_correspond_by_position() -> None:
 def test_given_inputs_are_used(tmp_path: Path) -> None:
     graph = small([Node("relu", ("x",), ("y",))])
     np.save(tmp_path / "x.npy", np.zeros((3, 4), np.float32))
-    given = load_inputs(graph, {"x": tmp_path / "x.npy"})
-    outcome = verify(graph, graph, inputs=given)
+    inputs = load_inputs(graph, {"x": tmp_path / "x.npy"})
+    outcome = verify(graph, graph, inputs=inputs)
     assert outcome.runs == 2  # one for each set of weights: there is nothing to draw
     assert any("the given inputs" in sentence for sentence in outcome.checked)
     assert any("the same at all elements" in warning for warning in outcome.warnings)
@@ -223,8 +223,8 @@ def test_an_original_that_overflows_is_given_smaller_inputs() -> None:
         ]
     graph = build_graph("cubes", {"x": f32(1)}, {}, nodes, ["v7"])
     wide = build_graph("cubes", {"x": f32(64)}, {}, nodes, ["v7"])
-    for each in (graph, wide):
-        assert verify(each, each).ok
+    for variant in (graph, wide):
+        assert verify(variant, variant).ok
     wrong = build_graph(
         "wrong", graph.inputs, {}, [*nodes, Node("smul", ("v7",), ("y",), {"value": 1.01})], ["y"]
     )

@@ -91,7 +91,7 @@ def test_outputs_may_be_tuples_inputs_or_repeated() -> None:
 
 def test_weights_are_asked_for_once_when_needed_and_dropped_after_use() -> None:
     graph, alive, most = mlp(5), weakref.WeakSet[Any](), 0
-    asked: list[str] = []
+    names: list[str] = []
 
     class Tracked(np.ndarray[Any, Any]):
         """An array that can be referred to weakly."""
@@ -99,7 +99,7 @@ def test_weights_are_asked_for_once_when_needed_and_dropped_after_use() -> None:
     def provide(name: str, kind: TensorType) -> Array:
         nonlocal most
         gc.collect()
-        asked.append(name)
+        names.append(name)
         array = np.zeros(kind.shape).view(Tracked)
         alive.add(_Token(array))
         most = max(most, len(alive))
@@ -112,22 +112,22 @@ def test_weights_are_asked_for_once_when_needed_and_dropped_after_use() -> None:
             array.token = self  # type: ignore[attr-defined]
 
     evaluate_graph(graph, {"h0": np.zeros((2, 4))}, provide)
-    assert asked == ["w0", "w1", "w2", "w3", "w4"]
+    assert names == ["w0", "w1", "w2", "w3", "w4"]
     assert most <= 2
 
 
 def test_shared_weights_stay_while_needed() -> None:
     nodes = [Node("matmul", ("x", "w"), ("a",)), Node("matmul", ("a", "w"), ("y",))]
     graph = build_graph("g", {"x": f32(2, 2)}, {"w": Weight(f32(2, 2))}, nodes, ["y"])
-    asked = []
+    names = []
 
     def provide(name: str, kind: TensorType) -> Array:
-        asked.append(name)
+        names.append(name)
         return 2 * np.eye(2)
 
     result = evaluate_graph(graph, {"x": np.eye(2)}, provide)["y"]
     np.testing.assert_array_equal(result, 4 * np.eye(2))
-    assert asked == ["w"]
+    assert names == ["w"]
 
 
 def test_broadcast_weights_are_not_blown_up() -> None:
@@ -194,7 +194,7 @@ def test_weight_only_values_are_computed() -> None:
     graph = foldable()
     values: Any = evaluate_weight_only(graph)
     assert set(values) == {"t", "c"}  # not s, which only t needs; nothing random, no constant
-    data: Any = {name: each.data for name, each in graph.weights.items()}
+    data: Any = {name: weight.data for name, weight in graph.weights.items()}
     assert values["t"].dtype == np.float32
     np.testing.assert_allclose(values["t"], (data["w"] + data["v"]).T, rtol=1e-6)
     np.testing.assert_array_equal(values["c"], np.ceil(data["b"]))
@@ -217,8 +217,8 @@ def test_folding_gives_the_same_graph() -> None:
     folded = {name: Weight(f32(4, 4), data) for name, data in evaluate_weight_only(graph).items()}
     short = build_graph("g", {"x": f32(2, 4)}, folded, nodes[1:], ["y"])
     inputs = random_inputs(graph, 0)
-    own = {name: each.data for name, each in weights.items() if each.data is not None}
-    new = {name: each.data for name, each in folded.items() if each.data is not None}
+    own = {name: weight.data for name, weight in weights.items() if weight.data is not None}
+    new = {name: weight.data for name, weight in folded.items() if weight.data is not None}
     np.testing.assert_array_equal(
         evaluate_graph(graph, inputs, own)["y"], evaluate_graph(short, inputs, new)["y"]
     )

@@ -40,9 +40,9 @@ def check(graph: Graph, n_products: int, *, fixed: Sequence[str] = ()) -> Graph:
     applied, count = apply_by_factors(graph, fixed)
     assert count == n_products
     inputs, weights = random_inputs(graph, 0), seeded_weights(graph, 0)
-    plain, ours = (compute_outputs(each, inputs, weights) for each in (graph, applied))
-    for expected, found in zip(plain, ours, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    plain, ours = (compute_outputs(variant, inputs, weights) for variant in (graph, applied))
+    for expected, actual in zip(plain, ours, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
     return applied
 
 
@@ -109,14 +109,14 @@ def test_integers_and_what_is_fixed_are_multiplied_out() -> None:
 def test_verification_takes_apart_what_the_original_does_not_have_and_says_so() -> None:
     one_by_one = graph_of([product("x", "a", "t"), product("t", "b", "y")])
     merged = graph_of([product("a", "b", "ab"), product("x", "ab", "y")])
-    said = "1 products of weights applied factor by factor"
+    claim = "1 products of weights applied factor by factor"
     for original, optimized, apart in ((one_by_one, merged, True), (merged, one_by_one, False)):
         outcome = verify(original, optimized)
         assert outcome.ok
-        assert any(said in sentence for sentence in outcome.checked) == apart
+        assert any(claim in sentence for sentence in outcome.checked) == apart
     wrong = graph_of([product("b", "a", "ab"), product("x", "ab", "y")])
     outcome = verify(one_by_one, wrong)
-    assert any(said in sentence for sentence in outcome.checked)
+    assert any(claim in sentence for sentence in outcome.checked)
     assert not outcome.ok
     assert outcome.failure()
     unbiased = graph_of([product("a", "b", "ab", "c"), product("x", "ab", "y")])

@@ -26,7 +26,7 @@ def linear_attention(layers: int) -> Graph:
         for letter in "qkvo":
             weights[f"{letter}w{k}"] = Weight(f32(16, 16))
         nodes += [
-            *(Node("matmul", (f"t{k}", f"{each}w{k}"), (f"{each}{k}",)) for each in "qkv"),
+            *(Node("matmul", (f"t{k}", f"{letter}w{k}"), (f"{letter}{k}",)) for letter in "qkv"),
             Node("transpose", (f"k{k}",), (f"kt{k}",), {"perm": (1, 0)}),
             Node("matmul", (f"q{k}", f"kt{k}"), (f"s{k}",)),
             Node("matmul", (f"s{k}", f"v{k}"), (f"a{k}",)),

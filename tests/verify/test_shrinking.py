@@ -46,5 +46,5 @@ def test_what_is_kept_is_what_is_drawn_and_drawn_once(
         assert stored.itemsize == STORED_BYTES[dtype]
         assert computed.dtype == np.float64
         assert np.array_equal(computed, stored)
-        assert all(np.array_equal(each, stored) for each in again)
+        assert all(np.array_equal(value, stored) for value in again)
         assert np.array_equal(stored, RandomWeights(graph, seed=1, step=2, keep=False)["w"])

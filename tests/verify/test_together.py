@@ -81,13 +81,13 @@ def test_factors_of_a_product_of_weights_that_the_original_applies_are_applied_o
         assert together.taken_apart == 1
         assert together.graph.nodes[:2] == original.nodes
         assert len(together.graph.nodes) == 2 + n_new
-        found = together.compute(inputs, data_of(original))
-        for ours, graph in zip(found, (original, other), strict=True):
+        values = together.compute(inputs, data_of(original))
+        for ours, graph in zip(values, (original, other), strict=True):
             for array, expected in zip(
                 ours, compute_outputs(graph, inputs, data_of(original)), strict=True
             ):
                 np.testing.assert_allclose(array, expected, rtol=1e-12, atol=1e-12)
-        assert np.allclose(found[0][1], found[1][1]) == (n_new == 0)
+        assert np.allclose(values[0][1], values[1][1]) == (n_new == 0)
 
 
 @pytest.mark.parametrize("values", [(0.0, -0.0), (1.0, 1.0 + 1e-15)])
@@ -110,18 +110,18 @@ def test_a_folded_weight_is_not_the_value_or_weight_that_it_is_named_like() -> N
     assert set(folded.weights) == {"v"}  # what the original computes has the same name
     swapped = replace(folded, weights={"v": Weight(f32(64, 64), np.ones((64, 64), np.float32))})
     inputs = random_inputs(original, 0)
-    for each in (folded, swapped):
-        together = put_together(original, original, each)
-        found = together.compute(inputs, data_of(together.graph))
-        alone = compute_outputs(each, inputs, data_of(each))
-        np.testing.assert_array_equal(found[2][0], alone[0])
-        assert np.allclose(found[0][0], found[2][0], rtol=1e-5) == (each is folded)
+    for graph in (folded, swapped):
+        together = put_together(original, original, graph)
+        values = together.compute(inputs, data_of(together.graph))
+        alone = compute_outputs(graph, inputs, data_of(graph))
+        np.testing.assert_array_equal(values[2][0], alone[0])
+        assert np.allclose(values[0][0], values[2][0], rtol=1e-5) == (graph is folded)
     # a weight under its own name, with other data
     other = variant(original, [Node("matmul", ("x", "w1"), ("y",))])
     ones = replace(other, weights={"w1": Weight(f32(64, 64), np.ones((64, 64), np.float32))})
     together = put_together(other, other, ones)
-    found = together.compute(inputs, data_of(together.graph))
-    np.testing.assert_allclose(found[2][0], inputs["x"].astype(float) @ np.ones((64, 64)))
+    values = together.compute(inputs, data_of(together.graph))
+    np.testing.assert_allclose(values[2][0], inputs["x"].astype(float) @ np.ones((64, 64)))
 
 
 def test_a_wrong_fold_is_found() -> None:

@@ -31,9 +31,9 @@ class _Runner:
 
 @pytest.fixture
 def runner(monkeypatch: pytest.MonkeyPatch) -> _Runner:
-    found = _Runner()
-    monkeypatch.setattr(keeping, "run_cell", found)
-    return found
+    runner = _Runner()
+    monkeypatch.setattr(keeping, "run_cell", runner)
+    return runner
 
 
 def test_what_was_run_is_not_run_again(runner: _Runner, tmp_path: Path) -> None:
@@ -47,8 +47,8 @@ def test_what_was_run_is_not_run_again(runner: _Runner, tmp_path: Path) -> None:
 
 def test_a_failure_is_kept_with_its_reason(runner: _Runner, tmp_path: Path) -> None:
     for _ in range(2):
-        found = results_of(_CELLS[2:], Settings(), tmp_path)
-        assert found[_CELLS[2]] == {"error": "nothing found"}
+        results = results_of(_CELLS[2:], Settings(), tmp_path)
+        assert results[_CELLS[2]] == {"error": "nothing found"}
     assert len(runner.ran) == 1
 
 
@@ -99,14 +99,14 @@ def test_a_half_done_run_left_what_it_had(
 def test_what_is_left_when_the_total_time_is_over_is_not_kept(
     runner: _Runner, tmp_path: Path
 ) -> None:
-    found = results_of(_CELLS, Settings(), tmp_path, total_limit_s=0.0)
-    assert {failure(each) for each in found.values()} == {"not run"}
+    results = results_of(_CELLS, Settings(), tmp_path, total_limit_s=0.0)
+    assert {failure(result) for result in results.values()} == {"not run"}
     assert runner.ran == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_two_at_a_time_are_the_same(tmp_path: Path) -> None:
     cells = [Cell("explore", "resnet50", k, "efficient") for k in (0, 1)]
-    found = results_of(cells, Settings(), tmp_path, jobs=2)
-    assert found[cells[1]]["e_nodes"] == 149
+    results = results_of(cells, Settings(), tmp_path, jobs=2)
+    assert results[cells[1]]["e_nodes"] == 149
     assert {path.name for path in tmp_path.iterdir()} == {f"{cell.name}.json" for cell in cells}

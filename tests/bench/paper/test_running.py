@@ -57,7 +57,7 @@ def test_programs_agree_whether_cycles_are_there_or_not() -> None:
     for cycle_filter in ("none", "efficient"):
         answers = _run(Cell("solve", "bert", 1, cycle_filter))["answers"]
         assert set(answers) == set(running.PROGRAMS[cycle_filter])
-        costs |= {round(each["cost_us"], 6) for each in answers.values()}
+        costs |= {round(moment["cost_us"], 6) for moment in answers.values()}
     assert len(costs) == 1
 
 
@@ -70,5 +70,5 @@ def test_both_cycle_filters_are_timed() -> None:
 
 def test_the_curve_ends_at_the_best() -> None:
     moments = _run(Cell("anytime", "bert", 1))["moments"]
-    assert [each["cpu_s"] for each in moments] == sorted(each["cpu_s"] for each in moments)
-    assert moments[-1]["best_us"] == min(each["best_us"] for each in moments)
+    assert [moment["cpu_s"] for moment in moments] == sorted(moment["cpu_s"] for moment in moments)
+    assert moments[-1]["best_us"] == min(moment["best_us"] for moment in moments)

@@ -31,9 +31,9 @@ def test_cells_have_names_of_their_own_and_are_run_once() -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_needs_its_own_cells_only(name: str) -> None:
     for models in (PAPER_MODELS, ["resnet50"], ["bert"]):
-        found = results([name], models)
-        assert all(t.rows or models == ["resnet50"] for t in tables_of([name], models, found))
-        figures_of([name], models, found)
+        by_cell = results([name], models)
+        assert all(t.rows or models == ["resnet50"] for t in tables_of([name], models, by_cell))
+        figures_of([name], models, by_cell)
 
 
 def test_table_1_has_the_published_figures_beside_ours() -> None:
@@ -52,21 +52,21 @@ def test_table_1_has_the_published_figures_beside_ours() -> None:
 
 def test_cells_that_time_out_say_so() -> None:
     models = ["bert"]
-    found = results(TABLES, models)
+    by_cell = results(TABLES, models)
     for k in (1, 2, 3):
-        cell = found[saturate("bert", k)]
+        cell = by_cell[saturate("bert", k)]
         cell["stop_reason"], cell["explore_wall_s"] = "time", 60.0
         cell["answers"]["ours"] = answer(1000.0, "time-out", 60.0)
     for cycle_filter in ("none", "efficient"):
-        for method in found[Cell("solve", "bert", 2, cycle_filter)]["answers"]:
+        for method in by_cell[Cell("solve", "bert", 2, cycle_filter)]["answers"]:
             late = answer(None, "no solution", 60.0)
-            found[Cell("solve", "bert", 2, cycle_filter)]["answers"][method] = late
-    found[Cell("explore", "bert", 2, "vanilla")]["stop_reason"] = "time"
-    search = found[sequential("bert", 1.05)]
+            by_cell[Cell("solve", "bert", 2, cycle_filter)]["answers"][method] = late
+    by_cell[Cell("explore", "bert", 2, "vanilla")]["stop_reason"] = "time"
+    search = by_cell[sequential("bert", 1.05)]
     search["budgets"]["1000"], search["stop_reason"] = None, "time"
 
-    tables = {t.name: _rows(t) for t in tables_of(TABLES, models, found)}
-    tables |= {t.name: _rows(t) for t in figures_of(TABLES, models, found)}
+    tables = {t.name: _rows(t) for t in tables_of(TABLES, models, by_cell)}
+    tables |= {t.name: _rows(t) for t in figures_of(TABLES, models, by_cell)}
     assert tables["table1"][0]["ours s"] == "1.8 (time-out)"
     assert tables["table3"][0]["exploration s"] == "time-out at 60 s"
     assert tables["table3"][0]["proof"] == "gap 12.5%"
@@ -81,11 +81,11 @@ def test_cells_that_time_out_say_so() -> None:
 
 def test_a_cell_that_failed_says_so_and_the_others_are_there() -> None:
     models = ["bert", "vgg19"]
-    found = results(TABLES, models)
-    for cell in list(found):
+    by_cell = results(TABLES, models)
+    for cell in list(by_cell):
         if cell.model == "bert":
-            found[cell] = {"error": "no solution"}
-    for table in [*tables_of(TABLES, models, found), *figures_of(TABLES, models, found)]:
+            by_cell[cell] = {"error": "no solution"}
+    for table in [*tables_of(TABLES, models, by_cell), *figures_of(TABLES, models, by_cell)]:
         rows = _rows(table)
         assert all("vgg19" in row["model"] for row in rows if row["model"] != "bert")
         if table.name != "figure6":

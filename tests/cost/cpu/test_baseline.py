@@ -35,10 +35,10 @@ def test_processors_are_told_apart(path: Path) -> None:
 
 
 def test_noise_is_not_written(path: Path) -> None:
-    one = Baseline("Xeon", path)
-    one.keep(35.0)
-    one.keep(34.9)
-    assert one.best_us() == 35.0
+    baseline = Baseline("Xeon", path)
+    baseline.keep(35.0)
+    baseline.keep(34.9)
+    assert baseline.best_us() == 35.0
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"Xeon": "35"}', '{"Xeon": -1}', '{"Xeon": NaN}'])
@@ -53,4 +53,4 @@ def test_a_file_of_something_else_is_refused_in_one_line(path: Path, text: str) 
 def test_it_lies_beside_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     Baseline("Xeon").keep(35.0)
-    assert [each.name for each in tmp_path.iterdir()] == ["undisturbed.json"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["undisturbed.json"]

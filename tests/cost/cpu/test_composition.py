@@ -49,7 +49,7 @@ def test_a_bias_is_added_unless_the_product_is_a_gemm() -> None:
         ),
         configuration("split", f32(4, 6), axis=1, sizes=(2, 4)),
     ],
-    ids=lambda each: each.op,
+    ids=lambda configuration: configuration.op,
 )
 def test_there_are_as_many_as_onnx_nodes_are_written(what: Configuration) -> None:
     probe = make_probe(what, 1)
@@ -61,12 +61,12 @@ def test_there_are_as_many_as_onnx_nodes_are_written(what: Configuration) -> Non
 def test_each_node_is_measured_once_and_the_sum_is_the_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def measure(
         self: OnnxRuntimeDevice, what: Configuration, patience_s: float
     ) -> Sample | Unmeasurable:
-        asked.append(what.op)
+        requests.append(what.op)
         time_us = 10.0 if what.op == "conv" else 1.0
         return Sample(2 * time_us, time_us, 3 * time_us, 30)
 
@@ -75,7 +75,7 @@ def test_each_node_is_measured_once_and_the_sum_is_the_time(
     results = dict(off.measure([_conv("none"), _conv("relu")]))
     assert results[_conv("relu")] == Sample(22.0, 11.0, 33.0, 30)
     assert results[_conv("none")] == Sample(20.0, 10.0, 30.0, 30)
-    assert asked == ["conv", "relu"]
+    assert requests == ["conv", "relu"]
     assert full.measure_one(_conv("relu")) == Sample(20.0, 10.0, 30.0, 30)  # one kernel
 
 

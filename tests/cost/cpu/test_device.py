@@ -49,8 +49,8 @@ def processor(monkeypatch: pytest.MonkeyPatch) -> OnnxRuntimeDevice:
 
 
 def _one(processor: OnnxRuntimeDevice, what: Configuration) -> Sample | Unmeasurable:
-    ((asked, result),) = processor.measure([what])
-    assert asked is what
+    ((key, result),) = processor.measure([what])
+    assert key is what
     return result
 
 
@@ -90,15 +90,15 @@ def test_without_onnxruntime_the_command_says_what_to_install(tmp_path: Path) ->
     model = tmp_path / "m.json"
     model.write_text("{}", encoding="utf-8")  # it is not read any more
     run = "from relational_tensat.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    found = subprocess.run(
+    process = subprocess.run(
         [
             sys.executable, "-c", f"import sys; sys.modules['onnxruntime'] = None; {run}",
             "run", str(model), "--cost", "cpu",
         ],
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
-    assert found.returncode == MissingDependencyError.exit_code
-    assert "needs onnxruntime: pip install" in found.stderr
+    assert process.returncode == MissingDependencyError.exit_code
+    assert "needs onnxruntime: pip install" in process.stderr
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_without_onnxruntime_the_command_says_what_to_install(tmp_path: Path) ->
         configuration("gather", f32(5, 3), TensorType("int64", (2,)), axis=0),
         configuration("add", TensorType("float16", (3,)), TensorType("float16", (3,))),
     ],
-    ids=lambda each: each.op,
+    ids=lambda configuration: configuration.op,
 )
 def test_measuring_gives_a_sample(processor: OnnxRuntimeDevice, what: Configuration) -> None:
     result = _one(processor, what)
@@ -153,10 +153,10 @@ def test_what_cannot_be_measured_says_why(
 
 
 def test_results_are_handed_over_one_by_one(processor: OnnxRuntimeDevice) -> None:
-    asked = [configuration("relu", f32(n)) for n in (3, 4)]
-    results = processor.measure(asked)
+    configurations = [configuration("relu", f32(n)) for n in (3, 4)]
+    results = processor.measure(configurations)
     first, result = next(results)
-    assert first is asked[0]
+    assert first is configurations[0]
     assert isinstance(result, Sample)
 
 
@@ -185,8 +185,8 @@ def test_sessions_have_one_thread_and_the_graph_as_it_is(monkeypatch: pytest.Mon
     off, full = made
     assert off.graph_optimization_level == runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     assert full.graph_optimization_level == runtime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    assert {each.intra_op_num_threads for each in made} == {1}
-    assert {each.inter_op_num_threads for each in made} == {1}
+    assert {settings.intra_op_num_threads for settings in made} == {1}
+    assert {settings.inter_op_num_threads for settings in made} == {1}
 
 
 def test_caches_are_cold_for_weights_only(processor: OnnxRuntimeDevice) -> None:
@@ -205,9 +205,9 @@ def test_weights_of_a_small_graph_stay_in_the_cache(monkeypatch: pytest.MonkeyPa
     assert large.key == any_graph.key
     assert small.key.name == f"{any_graph.key.name}, weights in L2"
     assert small.key.libraries == {**any_graph.key.libraries, "weights": "in L2"}
-    found = small.prepare(weighted)
-    assert found.pair.before is prepared.leave_caches
-    assert found.copies == 1024 // (3 * 4 * 4 * 4)  # that is what fits
+    small_graph = small.prepare(weighted)
+    assert small_graph.pair.before is prepared.leave_caches
+    assert small_graph.copies == 1024 // (3 * 4 * 4 * 4)  # that is what fits
     assert any_graph.prepare(weighted).copies == 32
     assert small.suited(513).key == any_graph.key
 

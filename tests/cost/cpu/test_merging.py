@@ -32,8 +32,8 @@ def _two_products() -> Graph:
 
 
 def _measured(folder: Path) -> CostSource:
-    def time_us(each: object) -> float:
-        op, output = each.op, each.output  # type: ignore[attr-defined]
+    def time_us(configuration: object) -> float:
+        op, output = configuration.op, configuration.output  # type: ignore[attr-defined]
         return _PRODUCT_US[output.shape[-1]] if op == "matmul" else _SPLIT_US
 
     return MeasuredSource("cpu", FakeDevice(time_us=time_us), CostCache(folder / "costs.duckdb"))
@@ -45,8 +45,8 @@ def _optimized(cost: CostSource | str) -> dict[str, int]:
         return count_inference_ops(
             optimize(_two_products(), Options.of(only=rule, cost=cost)).graph
         )
-    found = optimize(_two_products(), Options.of(only=rule), cost_model=cost)
-    return count_inference_ops(found.graph)
+    result = optimize(_two_products(), Options.of(only=rule), cost_model=cost)
+    return count_inference_ops(result.graph)
 
 
 def test_products_are_merged_for_tensat_s_gpu_and_not_for_a_processor(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_an_activation_is_produced_before_the_operator_and_weights_are_initializ
         configuration("reshape", f32(2, 3), shape=(6,)),
         configuration("dropout", f32(2, 3)),
     ],
-    ids=lambda each: each.op,
+    ids=lambda configuration: configuration.op,
 )
 def test_every_result_is_read_once_more_and_as_many_in_both_graphs(what: Configuration) -> None:
     """What nobody reads keeps its memory: the graph without the operator would be the slower one."""

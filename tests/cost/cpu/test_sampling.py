@@ -90,7 +90,7 @@ def test_where_one_function_is_corrected_so_is_the_other() -> None:
     longer = [Taken(80.0, 2.0, 2.0)] * 30
     shorter = [Taken(60.0, 2.0, 2.0)] * 30 + [Taken(50.0, 1.0, 1.0)] * 5
     assert counted_us(longer, shorter) == [[40.0] * 30, [30.0] * 30 + [50.0] * 5]
-    assert [each[0] for each in percentiles_us(longer, shorter)] == [40.0, 30.0]
+    assert [percentiles[0] for percentiles in percentiles_us(longer, shorter)] == [40.0, 30.0]
     assert percentiles_us(shorter)[0][0] == 50.0
 
 
@@ -133,10 +133,10 @@ def test_sampling_ends_where_the_slowdown_never_holds_still() -> None:
 def test_of_disturbed_rounds_the_steady_ones_count_if_they_are_many() -> None:
     steady = (Taken(40.0, 2.0, 2.0), Taken(20.0, 2.0, 2.0))
     changed = (Taken(80.0, 1.0, 2.0), Taken(20.0, 2.0, 2.0))
-    found, count = differences_us([steady] * 10 + [changed] * 11)
-    assert (found.tolist(), count) == ([10.0, 10.0, 10.0], 10)
-    found, count = differences_us([steady] * 9 + [changed] * 11)
-    assert found.tolist() == pytest.approx([80 / 1.5 - 10.0] * 3)
+    differences, count = differences_us([steady] * 10 + [changed] * 11)
+    assert (differences.tolist(), count) == ([10.0, 10.0, 10.0], 10)
+    differences, count = differences_us([steady] * 9 + [changed] * 11)
+    assert differences.tolist() == pytest.approx([80 / 1.5 - 10.0] * 3)
     assert count == 20
 
 
@@ -146,8 +146,8 @@ def test_rounds_cancel_what_both_functions_suffer() -> None:
         (Taken(300.0 * slow**0.5, slow, slow), Taken(200.0 * slow**0.5, slow, slow))
         for slow in np.linspace(1.5, 2.5, 30).tolist()
     ]
-    found, _ = differences_us(rounds)
-    assert found[0] == pytest.approx(100.0 / 2.0**0.5, rel=0.02)
+    differences, _ = differences_us(rounds)
+    assert differences[0] == pytest.approx(100.0 / 2.0**0.5, rel=0.02)
 
 
 def test_a_time_is_never_negative_and_percentiles_are_in_order() -> None:

@@ -34,22 +34,22 @@ def calm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_speed_up_is_the_median_of_ratios_within_rounds() -> None:
     before, after = [10.0, 40.0, 12.0, 14.0, 16.0], [5.0, 20.0, 6.0, 7.0, 4.0]
-    samples = [[Taken(each, 1, 1) for each in times] for times in (before, after)]
-    found = timing(list(zip(*samples, strict=True)))
-    assert found.speedup == found.speedup_p10 == 2.0
-    assert found.speedup_p90 == pytest.approx(3.2)
-    assert found.rounds == 5
-    assert (found.before_us, found.after_us) == (pytest.approx(10.8), pytest.approx(4.4))
-    assert not found.is_loss
+    samples = [[Taken(time, 1, 1) for time in times] for times in (before, after)]
+    times = timing(list(zip(*samples, strict=True)))
+    assert times.speedup == times.speedup_p10 == 2.0
+    assert times.speedup_p90 == pytest.approx(3.2)
+    assert times.rounds == 5
+    assert (times.before_us, times.after_us) == (pytest.approx(10.8), pytest.approx(4.4))
+    assert not times.is_loss
 
 
 def test_rounds_are_corrected_or_left_out() -> None:
     calm, slow, torn = Taken(10.0, 1, 1), Taken(40.0, 2, 2), Taken(99.0, 1, 2)
     pairs = [*[(calm, Taken(5.0, 1, 1))] * 6, *[(calm, slow)] * 5, (calm, torn)]
-    found = timing(pairs)
-    assert found.rounds == 11
-    assert found.speedup == 10 / 5
-    assert found.speedup_p10 == pytest.approx(10 / 20)
+    times = timing(pairs)
+    assert times.rounds == 11
+    assert times.speedup == 10 / 5
+    assert times.speedup_p10 == pytest.approx(10 / 20)
     assert timing(pairs[1:]).rounds == 11  # too few would be left: the torn one counts, too
 
 
@@ -60,11 +60,11 @@ def _pair() -> tuple[Graph, Graph]:
 
 def test_two_graphs_are_timed_by_the_device() -> None:
     pytest.importorskip("onnxruntime")
-    found = open_device().time_whole(_pair(), _X, 5.0)
-    assert isinstance(found, WholeTiming)
-    assert found.rounds == 40
-    assert found.speedup_p10 <= found.speedup <= found.speedup_p90
-    assert min(found.before_us, found.after_us, found.speedup_p10) > 0
+    times = open_device().time_whole(_pair(), _X, 5.0)
+    assert isinstance(times, WholeTiming)
+    assert times.rounds == 40
+    assert times.speedup_p10 <= times.speedup <= times.speedup_p90
+    assert min(times.before_us, times.after_us, times.speedup_p10) > 0
 
 
 @pytest.mark.parametrize("mode", ["off", "all"])
@@ -119,22 +119,22 @@ def test_short_runs_are_repeated_and_long_ones_are_not(monkeypatch: pytest.Monke
 def test_what_takes_too_long_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")
     monkeypatch.setattr(whole, "_MOST_S", 0.0)
-    found = time_whole(_pair(), _X, "off", 5.0)
-    assert isinstance(found, Unmeasurable)
-    assert found.reason.startswith("11 rounds of both graphs would take")
+    times = time_whole(_pair(), _X, "off", 5.0)
+    assert isinstance(times, Unmeasurable)
+    assert times.reason.startswith("11 rounds of both graphs would take")
 
 
 def test_large_weights_are_not_written_to_be_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole, "_MOST_BYTES", 1000)
-    found = time_whole(_pair(), _X, "off", 5.0)
-    assert found == Unmeasurable("32,768 bytes of weights, more than 1,000")
+    times = time_whole(_pair(), _X, "off", 5.0)
+    assert times == Unmeasurable("32,768 bytes of weights, more than 1,000")
 
 
 def test_what_onnxruntime_refuses_is_said() -> None:
     pytest.importorskip("onnxruntime")
     kind = TensorType("bfloat16", (4,))
     graph = build_graph("odd", {"x": kind}, {}, [Node("relu", ("x",), ("y",))], ["y"])
-    found = time_whole((graph, graph), {"x": np.ones(4, np.float32)}, "off", 5.0)
-    assert isinstance(found, Unmeasurable)
-    assert found.reason.startswith("onnxruntime cannot run odd: ")
-    assert "\n" not in found.reason
+    times = time_whole((graph, graph), {"x": np.ones(4, np.float32)}, "off", 5.0)
+    assert isinstance(times, Unmeasurable)
+    assert times.reason.startswith("onnxruntime cannot run odd: ")
+    assert "\n" not in times.reason

@@ -36,17 +36,17 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[CudaDouble]:
     assert FakeRecording.alive == 0
 
 
-def _measure(library: CudaDouble, *given: Configuration) -> dict[Configuration, Any]:
-    return dict(CudaDevice(library, settings=_FEW).measure(given))  # type: ignore[arg-type]
+def _measure(library: CudaDouble, *configurations: Configuration) -> dict[Configuration, Any]:
+    return dict(CudaDevice(library, settings=_FEW).measure(configurations))  # type: ignore[arg-type]
 
 
 def test_configurations_are_measured(library: CudaDouble) -> None:
     device = CudaDevice(library, settings=_FEW)  # type: ignore[arg-type]
-    each = configuration("matmul", f32(4, 4), f32(4, 4), act="relu")
-    ((found, sample),) = device.measure([each])
-    assert found is each
+    product = configuration("matmul", f32(4, 4), f32(4, 4), act="relu")
+    ((key, sample),) = device.measure([product])
+    assert key is product
     assert sample == Sample(7.5, 7.5, 7.5, 2)  # four launches a batch, 30 µs together
-    timed = device.timings[each]
+    timed = device.timings[product]
     assert timed.implementations == ("kernels",)
     assert timed.observation.samples["cold"].median_us == 7.5
     assert device.key.libraries == {"kernels": "double", "math": "fp32"}
@@ -54,11 +54,11 @@ def test_configurations_are_measured(library: CudaDouble) -> None:
 
 
 def test_results_come_in_the_order_asked_for_one_by_one(library: CudaDouble) -> None:
-    given = [configuration("relu", f32(n)) for n in range(1, 5)]
+    configurations = [configuration("relu", f32(n)) for n in range(1, 5)]
     device = CudaDevice(library, settings=_FEW)  # type: ignore[arg-type]
-    results = device.measure(given)
-    for number, each in enumerate(given, start=1):
-        assert next(results)[0] is each
+    results = device.measure(configurations)
+    for number, relu in enumerate(configurations, start=1):
+        assert next(results)[0] is relu
         assert len(device.timings) == number  # the others have not been touched
 
 
@@ -69,23 +69,25 @@ class _Killed(BaseException):
 def test_killing_it_loses_the_measurement_in_flight(
     library: CudaDouble, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    given = [configuration("relu", f32(n)) for n in range(1, 5)]
+    configurations = [configuration("relu", f32(n)) for n in range(1, 5)]
     calls = _count_timings(monkeypatch, kill_at=None)
     device = CudaDevice(library, settings=_FEW)  # type: ignore[arg-type]
-    ends = [calls["made"] for _ in device.measure(given)]  # timings when each result is there
-    assert len(set(ends)) == len(given)
+    ends = [
+        calls["made"] for _ in device.measure(configurations)
+    ]  # timings when each result is there
+    assert len(set(ends)) == len(configurations)
     for kill_at in range(1, ends[-1] + 1):
         cache = CostCache(tmp_path / f"{kill_at}.duckdb")
         _count_timings(monkeypatch, kill_at)
         killed = CudaDevice(library, settings=_FEW)  # type: ignore[arg-type]
         with pytest.raises(_Killed):
-            MeasuredSource("cuda", killed, cache).ask(given)
+            MeasuredSource("cuda", killed, cache).ask(configurations)
         finished = sum(end < kill_at for end in ends)
         assert len(cache.rows()) == finished
     _count_timings(monkeypatch, kill_at=None)
     rest = MeasuredSource("cuda", CudaDevice(library, settings=_FEW), cache)  # type: ignore[arg-type]
-    rest.ask(given)
-    assert (rest.counts.cached, rest.counts.measured) == (len(given) - 1, 1)
+    rest.ask(configurations)
+    assert (rest.counts.cached, rest.counts.measured) == (len(configurations) - 1, 1)
 
 
 def _count_timings(monkeypatch: pytest.MonkeyPatch, kill_at: int | None) -> dict[str, int]:
@@ -108,10 +110,10 @@ def test_another_way_to_multiply_is_another_device(library: CudaDouble, tmp_path
     assert exact.key.name == "NVIDIA Test"
     assert rounded.key.name == "NVIDIA Test, tf32"
     assert rounded.key.libraries == {"kernels": "double", "math": "tf32"}
-    cache, given = CostCache(tmp_path / "costs.duckdb"), [configuration("relu", f32(4))]
-    MeasuredSource("cuda", exact, cache).ask(given)
+    cache, configurations = CostCache(tmp_path / "costs.duckdb"), [configuration("relu", f32(4))]
+    MeasuredSource("cuda", exact, cache).ask(configurations)
     source = MeasuredSource("cuda:tf32", rounded, cache)
-    source.ask(given)
+    source.ask(configurations)
     assert source.counts.measured == 1
     assert source.notes == ()  # times of the other mode are not times of another version
 
@@ -139,16 +141,16 @@ def test_only_products_may_be_as_wrong_as_tf32_is(
 def test_views_take_no_time(library: CudaDouble) -> None:
     view = configuration("split", f32(1, 8, 4), axis=1, sizes=(4, 4))
     copy = configuration("split", f32(2, 8, 4), axis=1, sizes=(4, 4))
-    found = _measure(library, view, copy)
-    assert found[view] == Sample(0.0, 0.0, 0.0, 1)
-    assert isinstance(found[copy], Sample) and found[copy].median_us > 0
+    costs = _measure(library, view, copy)
+    assert costs[view] == Sample(0.0, 0.0, 0.0, 1)
+    assert isinstance(costs[copy], Sample) and costs[copy].median_us > 0
 
 
 def test_what_has_no_kernel_is_unmeasurable(library: CudaDouble) -> None:
     whole = TensorType("int64", (4,))
-    each = configuration("add", whole, whole)
-    found = _measure(library, each, configuration("relu", f32(4)))
-    reason = found[each]
+    addition = configuration("add", whole, whole)
+    costs = _measure(library, addition, configuration("relu", f32(4)))
+    reason = costs[addition]
     assert isinstance(reason, Unmeasurable)
     assert "no GPU kernel for add of int64" in reason.reason
 
@@ -158,8 +160,8 @@ def test_wrong_kernels_are_never_timed(
 ) -> None:
     wrong = off_by(1.001, numpy_kernels.unary)
     monkeypatch.setitem(numpy_kernels.KERNELS, "unary", wrong)
-    each = configuration("tanh", f32(8, 8))
-    reason = _measure(library, each)[each]
+    tanh = configuration("tanh", f32(8, 8))
+    reason = _measure(library, tanh)[tanh]
     assert isinstance(reason, Unmeasurable)
     assert reason.reason.startswith("tanh on kernels: the result is off by 1.0e-03")
 
@@ -168,8 +170,8 @@ def test_results_that_were_not_written_are_found(
     library: CudaDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(numpy_kernels.KERNELS, "unary", lambda memory, kind, arguments: None)
-    each = configuration("tanh", f32(8, 8))
-    reason = _measure(library, each)[each]
+    tanh = configuration("tanh", f32(8, 8))
+    reason = _measure(library, tanh)[tanh]
     assert isinstance(reason, Unmeasurable)
     assert "64 elements that are not finite: not written, or wrong" in reason.reason
 
@@ -180,8 +182,8 @@ def test_what_does_not_fit_is_unmeasurable(
     from relational_tensat.cost.cuda import subject
 
     monkeypatch.setattr(subject, "_MOST_BYTES", 1000)
-    each = configuration("relu", f32(1000))
-    reason = _measure(library, each)[each]
+    relu = configuration("relu", f32(1000))
+    reason = _measure(library, relu)[relu]
     assert reason == Unmeasurable("relu: two copies of its operands take too much memory")
 
 

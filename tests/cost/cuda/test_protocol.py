@@ -16,9 +16,9 @@ _LONG = Settings()
 
 
 def _observe(gpu: SimulatedGpu, *kernels: Kernel, settings: Settings = _QUICK) -> list[Observation]:
-    found = observe(kernels, gpu, settings)
-    assert all(isinstance(each, Observation) for each in found)
-    return [each for each in found if isinstance(each, Observation)]
+    observations = observe(kernels, gpu, settings)
+    assert all(isinstance(observation, Observation) for observation in observations)
+    return [observation for observation in observations if isinstance(observation, Observation)]
 
 
 def test_times_are_those_of_the_device() -> None:
@@ -75,28 +75,32 @@ def test_kernels_that_are_timed_alone_share_a_clock() -> None:
     def slow(seconds: float) -> float:
         return 1.1 if 0.1 < seconds < 0.15 else 1.0
 
-    gpu, clock, found = SimulatedGpu(slow=slow), Clock(), []
+    gpu, clock, observations = SimulatedGpu(slow=slow), Clock(), []
     clock.learn(gpu.reference_us)
     for kernel in (Kernel(100.0, 100.0), Kernel(101.0, 101.0)) * 2:
         (seen,) = observe([kernel], gpu, _LONG, clock)
         assert isinstance(seen, Observation)
-        found.append(seen)
-    assert [each.samples[WARM].median_us for each in found] == pytest.approx([100, 101, 100, 101])
-    assert [each.dropped > 0 for each in found] == [False, True, False, False]
+        observations.append(seen)
+    assert [observation.samples[WARM].median_us for observation in observations] == pytest.approx(
+        [100, 101, 100, 101]
+    )
+    assert [observation.dropped > 0 for observation in observations] == [False, True, False, False]
 
 
 def test_a_clock_that_moved_for_good_is_the_new_one() -> None:
     gpu, clock = SimulatedGpu(slow=lambda seconds: 1.0 if seconds < 1.0 else 1.1), Clock()
-    found = [observe([Kernel(100.0, 100.0)], gpu, _LONG, clock)[0] for _ in range(40)]
-    assert all(isinstance(each, Observation) for each in found)
-    last = found[-1]
+    observations = [observe([Kernel(100.0, 100.0)], gpu, _LONG, clock)[0] for _ in range(40)]
+    assert all(isinstance(observation, Observation) for observation in observations)
+    last = observations[-1]
     assert isinstance(last, Observation)
     assert (last.samples[WARM].median_us, last.dropped) == (pytest.approx(110.0), 0)
 
 
 def test_slow_drift_hits_kernels_that_follow_each_other_alike() -> None:
     gpu, clock = SimulatedGpu(slow=lambda seconds: 1.0 + 0.002 * seconds), Clock()
-    a, b = (observe([each], gpu, _LONG, clock)[0] for each in (Kernel(100, 100), Kernel(101, 101)))
+    a, b = (
+        observe([kernel], gpu, _LONG, clock)[0] for kernel in (Kernel(100, 100), Kernel(101, 101))
+    )
     assert isinstance(a, Observation) and isinstance(b, Observation)
     ratio = b.samples[WARM].median_us / a.samples[WARM].median_us
     assert ratio == pytest.approx(1.01, rel=1e-3)

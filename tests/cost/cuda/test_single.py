@@ -27,7 +27,7 @@ def configuration(op: str, *inputs: ValueType, **attrs: Any) -> Configuration:
 
 
 @pytest.mark.parametrize(
-    "each",
+    "configuration",
     [
         configuration("relu", f32(3, 4)),
         configuration("matmul", f32(3, 4), f32(4, 5), f32(5), act="relu"),
@@ -36,10 +36,10 @@ def configuration(op: str, *inputs: ValueType, **attrs: Any) -> Configuration:
         configuration("concat", (f32(2, 3), f32(1, 3)), f32(4, 3), axis=0),
         configuration("gather", f32(4, 6), TensorType("int64", (3,)), axis=0),
     ],
-    ids=lambda each: each.op,
+    ids=lambda configuration: configuration.op,
 )
-def test_a_configuration_runs_alone(each: Configuration) -> None:
-    graph = graph_of(each)
+def test_a_configuration_runs_alone(configuration: Configuration) -> None:
+    graph = graph_of(configuration)
     check(graph, draw(graph, seed=1))
 
 
@@ -62,9 +62,9 @@ def test_operands_are_what_their_type_holds() -> None:
 
 def test_what_is_no_number_is_refused() -> None:
     strings = TensorType("string", (2,))
-    one = Configuration("identity", (strings,), strings, ())
+    identity = Configuration("identity", (strings,), strings, ())
     with pytest.raises(InputError, match=r"identity: no random values of type string\[2\]"):
-        graph_of(one)
+        graph_of(identity)
 
 
 def test_wrong_results_are_found() -> None:

@@ -53,8 +53,8 @@ def test_weights_are_folded_and_shared_by_name() -> None:
     assert merged.count_ops() == {"matmul": 1}
     data: Any = {name: original.weights[name].data for name in ("w1", "w2")}
     total = np.sum([array.astype(np.float64) for array in data.values()], axis=0)
-    found: Any = merged.weights["w"].data
-    np.testing.assert_allclose(found, total, rtol=1e-6)
+    weight: Any = merged.weights["w"].data
+    np.testing.assert_allclose(weight, total, rtol=1e-6)
 
 
 def test_what_grows_is_drawn_smaller() -> None:
@@ -71,10 +71,10 @@ def test_graphs_are_timed_in_turn() -> None:
     timer: Any = FakeTimer(library)
     prepared = prepare_graphs(shared_matmuls(), [_merged()])
     settings = Settings(short_us=0.0, warm_up_us=0.0, window=2, fewest=2, most=2, modes=(WARM,))
-    given: Any = library
+    double: Any = library
     record: Any = FakeRecording  # has of a recording what is used of one
-    found = time_graphs(
-        given,
+    times = time_graphs(
+        double,
         timer,
         prepared.graphs,
         prepared.inputs,
@@ -82,8 +82,8 @@ def test_graphs_are_timed_in_turn() -> None:
         settings,
         record,
     )
-    assert all(isinstance(each, Observation) for each in found)
-    first = found[0]
+    assert all(isinstance(observation, Observation) for observation in times)
+    first = times[0]
     assert isinstance(first, Observation) and first.samples[WARM].median_us == 30.0
     assert first.batch == 1
     assert library.memory.live == 0 and FakeRecording.alive == 0
@@ -107,16 +107,16 @@ def _device(
     monkeypatch.setattr(whole, "record_launches", FakeRecording)
     monkeypatch.setattr(whole, "GRAPH_SETTINGS", replace(whole.GRAPH_SETTINGS, warm_up_us=0.0))
     library = CudaDouble()
-    given: Any = library
-    return CudaDevice(given), library
+    double: Any = library
+    return CudaDevice(double), library
 
 
 def test_the_device_times_two_graphs_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     device, library = _device(monkeypatch)
     prepared = prepare_graphs(shared_matmuls(), [_merged()])
     pair = prepared.graphs[0], prepared.graphs[1]
-    found = device.time_whole(pair, prepared.inputs, 5.0)
-    assert found == WholeTiming(30.0, 40.0, 0.75, 0.75, 0.75, 50)
+    times = device.time_whole(pair, prepared.inputs, 5.0)
+    assert times == WholeTiming(30.0, 40.0, 0.75, 0.75, 0.75, 50)
     assert library.memory.live == 0 and FakeRecording.alive == 0
 
 
@@ -124,28 +124,28 @@ def test_what_has_no_kernel_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> Non
     device, library = _device(monkeypatch)
     whole_numbers = TensorType("int64", (4,))
     graph = build_graph("sum", {"x": whole_numbers}, {}, [Node("add", ("x", "x"), ("y",))], ["y"])
-    found = device.time_whole((graph, graph), {"x": np.zeros(4, np.int64)}, 5.0)
-    assert isinstance(found, Unmeasurable)
-    assert "no GPU kernel for add of int64" in found.reason
+    times = device.time_whole((graph, graph), {"x": np.zeros(4, np.int64)}, 5.0)
+    assert isinstance(times, Unmeasurable)
+    assert "no GPU kernel for add of int64" in times.reason
     assert library.memory.live == 0 and FakeRecording.alive == 0
 
 
 def test_a_clock_that_moves_does_not_count() -> None:
     gpu = SimulatedGpu(noise=0.01, slow=lambda seconds: 1.3 if 0.1 < seconds < 0.12 else 1.0)
-    found = compare_pair((Kernel(300.0, 300.0), Kernel(200.0, 200.0)), gpu, 5.0)
-    assert isinstance(found, WholeTiming)
-    assert found.speedup == pytest.approx(1.5, rel=0.01)
-    assert 1.4 < found.speedup_p10 < found.speedup_p90 < 1.6
-    assert found.rounds >= 50
+    times = compare_pair((Kernel(300.0, 300.0), Kernel(200.0, 200.0)), gpu, 5.0)
+    assert isinstance(times, WholeTiming)
+    assert times.speedup == pytest.approx(1.5, rel=0.01)
+    assert 1.4 < times.speedup_p10 < times.speedup_p90 < 1.6
+    assert times.rounds >= 50
 
 
 def test_long_graphs_have_fewer_rounds_and_longer_ones_none() -> None:
     slow = Kernel(1e5, 1e5)
     gpu = SimulatedGpu()
-    found = compare_pair((slow, slow), gpu, 5.0)
-    assert isinstance(found, WholeTiming)
-    assert found.speedup == 1.0
-    assert 11 <= found.rounds <= 12
+    times = compare_pair((slow, slow), gpu, 5.0)
+    assert isinstance(times, WholeTiming)
+    assert times.speedup == 1.0
+    assert 11 <= times.rounds <= 12
     assert gpu.now_s < 5.0
     assert compare_pair((Kernel(1e6, 1e6), slow), gpu, 5.0) == Unmeasurable(
         "11 rounds of both graphs would take 24 s, more than 5"
@@ -154,5 +154,5 @@ def test_long_graphs_have_fewer_rounds_and_longer_ones_none() -> None:
 
 def test_a_graph_without_kernels_is_not_timed() -> None:
     pair = Kernel(5.0, 5.0), Kernel(0.0, 0.0)
-    found = compare_pair(pair, SimulatedGpu(), 5.0)
-    assert found == Unmeasurable("a graph takes no time: it launches no kernel")
+    times = compare_pair(pair, SimulatedGpu(), 5.0)
+    assert times == Unmeasurable("a graph takes no time: it launches no kernel")

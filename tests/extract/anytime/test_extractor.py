@@ -60,14 +60,14 @@ class Run:
 
     def finish(self) -> tuple[Extraction, float]:
         """Return the final extraction, and what the graph in the table ``chosen`` costs."""
-        found = self.extractor.finish(9)
-        return found, graph_cost_us(chosen_graph(self.egraph), COST)
+        extraction = self.extractor.finish(9)
+        return extraction, graph_cost_us(chosen_graph(self.egraph), COST)
 
 
 def test_each_extraction_finds_the_optimum_of_its_time_and_the_last_is_as_without() -> None:
     run = Run(example_rules("join-products", "same", "regroup"), Options.of(extract_every=1))
     explored = run.explore()
-    found, cost_us = run.finish()
+    extraction, cost_us = run.finish()
     log = run.extractor.log
     assert [entry.iteration for entry in log] == [*range(1, explored.iterations), 9]
     assert all(entry.optimal for entry in log)
@@ -79,7 +79,7 @@ def test_each_extraction_finds_the_optimum_of_its_time_and_the_last_is_as_withou
     plain.explore()
     assert len(plain.extractor.log) == 0
     without, plain_us = plain.finish()
-    assert found.cost_us == pytest.approx(without.cost_us)
+    assert extraction.cost_us == pytest.approx(without.cost_us)
     assert cost_us == pytest.approx(plain_us) == pytest.approx(best[-1])
     assert [entry.final for entry in plain.extractor.log] == [True]
 
@@ -105,12 +105,12 @@ def test_a_cheaper_graph_found_earlier_is_returned_though_its_e_nodes_are_filter
     run.explore(iterations=3)
     best_us = run.extractor.log[-1].best_us
     run.egraph.database.execute("UPDATE enode SET filtered = true WHERE rule > 0")
-    found, cost_us = run.finish()
-    assert cost_us == pytest.approx(best_us) == pytest.approx(found.cost_us)
+    extraction, cost_us = run.finish()
+    assert cost_us == pytest.approx(best_us) == pytest.approx(extraction.cost_us)
     assert run.extractor.log[-1].cost_us > best_us * 1.01
     assert run.extractor.log[-1].best_us == best_us
-    assert "after iteration" in found.note
-    assert (found.optimal, found.bound_us, found.gap) == (False, 0.0, 1.0)
+    assert "after iteration" in extraction.note
+    assert (extraction.optimal, extraction.bound_us, extraction.gap) == (False, 0.0, 1.0)
 
 
 def test_a_cheaper_graph_found_earlier_is_returned_if_the_final_extraction_is_cut_short(
@@ -121,8 +121,8 @@ def test_a_cheaper_graph_found_earlier_is_returned_if_the_final_extraction_is_cu
     best_us = run.extractor.log[-1].best_us
 
     monkeypatch.setattr(extractor_module, "extract", original_only)
-    found, cost_us = run.finish()
-    assert cost_us == pytest.approx(best_us) == pytest.approx(found.cost_us)
+    extraction, cost_us = run.finish()
+    assert cost_us == pytest.approx(best_us) == pytest.approx(extraction.cost_us)
     assert run.extractor.log[-1].cost_us > best_us * 1.01
 
 
@@ -155,8 +155,8 @@ def test_ctrl_c_between_iterations_ends_both_with_the_best_so_far() -> None:
     run = Run(example_rules("join-products", "swap"), Options.of(extract_every=2), Acts())
     explored = run.explore()
     assert (explored.stop_reason, explored.iterations) == ("interrupted", 2)
-    found, cost_us = run.finish()
-    assert found.interrupted
+    extraction, cost_us = run.finish()
+    assert extraction.interrupted
     assert cost_us <= graph_cost_us(run.egraph.graph, COST)
     assert [entry.iteration for entry in run.extractor.log] == [2, 9]
     assert signal.getsignal(signal.SIGINT) is before
@@ -166,9 +166,9 @@ def test_ctrl_c_between_iterations_ends_both_with_the_best_so_far() -> None:
 def test_ctrl_c_in_the_final_extraction_returns_the_best_so_far() -> None:
     run = Run(example_rules("join-products", "swap"), Options(), Acts())
     assert run.explore().stop_reason != "interrupted"
-    found, cost_us = run.finish()
-    assert found.interrupted
-    assert "interrupted" in found.note
+    extraction, cost_us = run.finish()
+    assert extraction.interrupted
+    assert "interrupted" in extraction.note
     assert cost_us <= graph_cost_us(run.egraph.graph, COST)
 
 
@@ -194,9 +194,9 @@ def test_what_was_found_when_the_time_for_exploration_ended_is_not_lost() -> Non
     run.egraph.database.resume()
     progress.run = None
     progress.times = 0
-    found, cost_us = run.finish()
-    assert found.optimal
-    assert cost_us == pytest.approx(found.cost_us)
+    extraction, cost_us = run.finish()
+    assert extraction.optimal
+    assert cost_us == pytest.approx(extraction.cost_us)
 
 
 def test_stopping_needs_extractions() -> None:
@@ -230,7 +230,10 @@ def test_a_whole_run_has_its_extractions_in_the_result_and_in_the_database(tmp_p
         (reason,) = connection.execute(
             "SELECT value FROM meta WHERE key = 'stop_reason'"
         ).fetchone() or ("",)
-    assert rows == [(each.iteration, each.best_us, each.final) for each in result.extractions]
+    assert rows == [
+        (extraction.iteration, extraction.best_us, extraction.final)
+        for extraction in result.extractions
+    ]
     assert reason == result.stop_reason
     assert result.extraction.e_nodes > (result.extraction.reduced_e_nodes or 0)
     assert result.extraction.reductions

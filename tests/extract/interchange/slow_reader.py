@@ -43,8 +43,8 @@ def slow_nodes(text: str) -> list[Node] | None:
 
 
 def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any] | None:
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else None
+    fields = dict(pairs)
+    return fields if len(fields) == len(pairs) else None
 
 
 def _is_node(node: Any) -> bool:

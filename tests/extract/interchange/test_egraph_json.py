@@ -48,9 +48,9 @@ def written(folder: Path, content: Any) -> Path:
 
 def test_several_roots_share_what_is_below_them(tmp_path: Path) -> None:
     egraph = read_egraph_json(written(tmp_path, example()))
-    found = extract(egraph.problem)
-    assert found.optimal and found.cost_us == pytest.approx(6.0)
-    assert egraph.named(found.choice) == {"A": "a2", "B": "b2", "S": "s", "C": "c"}
+    extraction = extract(egraph.problem)
+    assert extraction.optimal and extraction.cost_us == pytest.approx(6.0)
+    assert egraph.named(extraction.choice) == {"A": "a2", "B": "b2", "S": "s", "C": "c"}
     assert egraph.problem.cost_us[egraph.nodes.index("c")] == 1.0  # the format's default
 
 
@@ -142,9 +142,9 @@ def test_an_exported_run_has_the_run_s_optimum(tmp_path: Path) -> None:
     run = RunDatabase(database)
     save_egraph_json(egraph_json(run), tmp_path / "out.json")
     run.close()
-    found = extract(read_egraph_json(tmp_path / "out.json").problem)
-    assert found.optimal and result.optimal
-    assert found.cost_us == pytest.approx(result.cost_after_us)
+    extraction = extract(read_egraph_json(tmp_path / "out.json").problem)
+    assert extraction.optimal and result.optimal
+    assert extraction.cost_us == pytest.approx(result.cost_after_us)
 
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

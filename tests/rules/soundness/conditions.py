@@ -47,13 +47,16 @@ def _fails_where_it_applied_not(rule: Rule, relaxed: Rule) -> bool:
     choices = SeededChoices(rule.name)
     seen = set()
     for _ in range(ATTEMPTS):
-        found = draw_configuration(judge.plan, choices)
-        if found is None or found.key in seen:
+        configuration = draw_configuration(judge.plan, choices)
+        if configuration is None or configuration.key in seen:
             continue
-        seen.add(found.key)
-        both = judge.sides(found)
-        if both is None or strict.targets(found.symbols, found.var_types) is not None:
+        seen.add(configuration.key)
+        both = judge.sides(configuration)
+        if (
+            both is None
+            or strict.targets(configuration.symbols, configuration.var_types) is not None
+        ):
             continue
-        if judge.holds(found, both) is Outcome.FAILS:
+        if judge.holds(configuration, both) is Outcome.FAILS:
             return True
     return False

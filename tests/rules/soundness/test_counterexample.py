@@ -22,9 +22,9 @@ def rule_of(source: str, target: str, where: str = "") -> Rule:
 
 
 def counterexample(source: str, target: str, where: str = "") -> Counterexample:
-    found = verify_rule(rule_of(source, target, where), trials=100).counterexample
-    assert found is not None
-    return found
+    example = verify_rule(rule_of(source, target, where), trials=100).counterexample
+    assert example is not None
+    return example
 
 
 def run(snippet: str) -> tuple[dict[str, Any], list[str]]:
@@ -54,12 +54,12 @@ CONV = "(conv ?x {} :stride ?s :pad ?p :dilation ?d)"
 def test_the_smallest_is_found_and_its_snippet_shows_it(
     source: str, target: str, elements: int
 ) -> None:
-    found = counterexample(source, target)
-    assert sum(kind.size for kind in found.shapes.values()) <= elements
-    names, printed = run(found.text())
+    example = counterexample(source, target)
+    assert sum(kind.size for kind in example.shapes.values()) <= elements
+    names, printed = run(example.text())
     left, right = names["left"], names["right"]
     assert isinstance(left, Typed) and isinstance(right, Typed)
-    difference = found.difference
+    difference = example.difference
     assert str(left.type) == difference.left_type and str(right.type) == difference.right_type
     assert printed[-2].startswith(f"left: {left.type}")
     assert printed[-1].startswith(f"right: {right.type}")
@@ -74,48 +74,48 @@ def test_the_smallest_is_found_and_its_snippet_shows_it(
 
 
 def test_what_differs_in_type_is_shown_as_types() -> None:
-    found = counterexample("(mul ?x (fill :value 1 :dtype ?d :shape ?s))", "?x")
-    _, printed = run(found.text())
+    example = counterexample("(mul ?x (fill :value 1 :dtype ?d :shape ?s))", "?x")
+    _, printed = run(example.text())
     left, right = (line.partition(": ")[2] for line in printed)
-    assert left != right and left == found.difference.left_type
-    assert found.summary().endswith(f"{left} on the left, {right} on the right")
+    assert left != right and left == example.difference.left_type
+    assert example.summary().endswith(f"{left} on the left, {right} on the right")
 
 
 def test_parts_of_tuples_are_told_apart() -> None:
     source = "(split ?x :axis ?i :sizes ?z)"
-    found = counterexample(source, "(split (neg ?x) :axis ?i :sizes ?z)")
-    names, printed = run(found.text())
-    assert found.difference.part == 0 and isinstance(names["left"].value, tuple)
+    example = counterexample(source, "(split (neg ?x) :axis ?i :sizes ?z)")
+    names, printed = run(example.text())
+    assert example.difference.part == 0 and isinstance(names["left"].value, tuple)
     assert printed[-2] != printed[-1].replace("right", "left")
 
 
 def test_the_second_of_two_targets_may_be_wrong() -> None:
     text = """(rule r (law "l") (from (relu ?x) (tanh ?y)) (to (relu ?x) (tanh (neg ?y))))"""
-    found = verify_rule(parse_rules(text, "f")[0], trials=20).counterexample
-    assert found is not None and found.difference.source == 1
-    names, _ = run(found.text())
+    example = verify_rule(parse_rules(text, "f")[0], trials=20).counterexample
+    assert example is not None and example.difference.source == 1
+    names, _ = run(example.text())
     assert np.array_equal(names["left"].value, -names["right"].value)
 
 
 def test_parameters_are_those_of_the_rule() -> None:
-    found = counterexample(
+    example = counterexample(
         "(reduce_sum ?x :axes ?a :keepdims ?k)", "(reduce_mean ?x :axes ?a :keepdims ?k)"
     )
-    assert list(found.parameters) == ["a", "k"] and list(found.shapes) == ["x"]
-    assert found.shapes["x"].shape[found.parameters["a"][0]] == 2  # type: ignore[index]
+    assert list(example.parameters) == ["a", "k"] and list(example.shapes) == ["x"]
+    assert example.shapes["x"].shape[example.parameters["a"][0]] == 2  # type: ignore[index]
 
 
 def test_variables_become_names_that_python_takes() -> None:
-    found = counterexample("(sub ?lambda (sub ?left ?a-b))", "(sub ?lambda ?left)")
-    names, _ = run(found.text())
+    example = counterexample("(sub ?lambda (sub ?left ?a-b))", "(sub ?lambda ?left)")
+    names, _ = run(example.text())
     assert {"x_lambda", "x_left", "a_b"} <= names.keys()
 
 
 def test_json_says_all_of_it() -> None:
-    found = counterexample("(sub ?x ?y)", "(sub ?y ?x)")
-    data = json.loads(json.dumps(found.to_json()))
-    assert data["shapes"] == {"x": str(found.shapes["x"]), "y": str(found.shapes["y"])}
-    assert data["left"] == found.difference.left and data["snippet"] == found.text()
+    example = counterexample("(sub ?x ?y)", "(sub ?y ?x)")
+    data = json.loads(json.dumps(example.to_json()))
+    assert data["shapes"] == {"x": str(example.shapes["x"]), "y": str(example.shapes["y"])}
+    assert data["left"] == example.difference.left and data["snippet"] == example.text()
 
 
 def test_numbers_must_fill_a_tensor() -> None:

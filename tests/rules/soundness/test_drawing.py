@@ -18,8 +18,8 @@ def rule_of(source: str, target: str, where: str = "") -> Rule:
 
 def drawn(rule: Rule, attempts: int, seed: int = 0) -> list[Configuration]:
     plan, choices = Plan(rule), SeededChoices(seed)
-    found = [draw_configuration(plan, choices) for _ in range(attempts)]
-    return [each for each in found if each is not None]
+    draws = [draw_configuration(plan, choices) for _ in range(attempts)]
+    return [configuration for configuration in draws if configuration is not None]
 
 
 CONV = rule_of("(conv ?x ?w :stride ?s :pad ?p :dilation ?d)", "?x")
@@ -27,31 +27,35 @@ SUM = rule_of("(add (matmul ?a ?b) (matmul ?a ?c))", "?a")
 
 
 def test_parameters_of_windows_are_varied() -> None:
-    found = drawn(CONV, 800)
-    assert len(found) > 300
-    attrs = [each.symbols[0][1] for each in found]
+    configurations = drawn(CONV, 800)
+    assert len(configurations) > 300
+    attrs = [configuration.symbols[0][1] for configuration in configurations]
     for key, least in (("stride", 4), ("pad", 4), ("dilation", 2)):
-        assert len({each[key] for each in attrs}) >= least
-    groups = {each.var_types[0].shape[1] // each.var_types[1].shape[1] for each in found}
+        assert len({values[key] for values in attrs}) >= least
+    groups = {
+        configuration.var_types[0].shape[1] // configuration.var_types[1].shape[1]
+        for configuration in configurations
+    }
     assert {1, 2} <= groups
-    assert {each.var_types[0].rank for each in found} == {3, 4, 5}
+    assert {configuration.var_types[0].rank for configuration in configurations} == {3, 4, 5}
 
 
 def test_operands_broadcast_have_sizes_of_one_and_different_ranks() -> None:
-    found = drawn(SUM, 300)
-    assert len(found) > 100
-    shapes = {each.var_types for each in found}
+    configurations = drawn(SUM, 300)
+    assert len(configurations) > 100
+    shapes = {configuration.var_types for configuration in configurations}
     assert any(b != c for _, b, c in shapes)
     assert any(b.rank != c.rank for _, b, c in shapes)
     assert any(1 in a.shape for a, _, _ in shapes)
 
 
 def test_element_types_are_those_that_operators_take() -> None:
-    of_sums = {each.var_types[0].dtype for each in drawn(SUM, 600)}
+    of_sums = {configuration.var_types[0].dtype for configuration in drawn(SUM, 600)}
     assert {"float32", "float64", "float16", "int64", "int32", "int8", "uint8"} <= of_sums
     assert "bool" not in of_sums
     joined = {
-        each.var_types[0].dtype for each in drawn(rule_of("(concat ?a ?b :axis ?i)", "?a"), 600)
+        configuration.var_types[0].dtype
+        for configuration in drawn(rule_of("(concat ?a ?b :axis ?i)", "?a"), 600)
     }
     assert "bool" in joined
 
@@ -73,12 +77,12 @@ def test_element_types_are_those_that_operators_take() -> None:
 def test_rarely_met_conditions_are_met(source: str, where: str, least: int) -> None:
     rule = rule_of(source, "?x" if "?x" in source else "?a", where)
     plan = Plan(rule)
-    found = [
-        each
-        for each in drawn(rule, 400)
-        if plan.compiled.targets(each.symbols, each.var_types) is not None
+    configurations = [
+        configuration
+        for configuration in drawn(rule, 400)
+        if plan.compiled.targets(configuration.symbols, configuration.var_types) is not None
     ]
-    assert len({each.key for each in found}) >= least
+    assert len({configuration.key for configuration in configurations}) >= least
 
 
 def test_decisions_are_recorded_and_replayed() -> None:
@@ -105,9 +109,9 @@ def test_every_operator_can_be_drawn() -> None:
         if name in leaves:
             continue
         low, high = operator.arity
-        given = " ".join(f"?x{i}" for i in range(high or low + 1))
+        operands = " ".join(f"?x{i}" for i in range(high or low + 1))
         attrs = " ".join(f":{attr.name} ?a{i}" for i, attr in enumerate(operator.attrs))
-        found = drawn(rule_of(f"({name} {given} {attrs})", "?x0"), 400)
-        assert len(found) >= 20, name
-        kinds, given_attrs = found[0].var_types, found[0].symbols[0][1]
-        assert get_operator(name).check(kinds, given_attrs) == found[0].root_types[0]
+        configurations = drawn(rule_of(f"({name} {operands} {attrs})", "?x0"), 400)
+        assert len(configurations) >= 20, name
+        kinds, given_attrs = configurations[0].var_types, configurations[0].symbols[0][1]
+        assert get_operator(name).check(kinds, given_attrs) == configurations[0].root_types[0]

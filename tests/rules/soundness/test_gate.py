@@ -48,10 +48,10 @@ def test_the_rules_that_ship_were_all_found_sound_by_the_code_that_is_here() -> 
     stored = read_verdicts(shipped_file())
     assert stored.meaning == meaning_hash()
     verdicts = shipped_verdicts()
-    wanted = {content_hash(rule): rule.name for rule in load_rules()}
-    assert [name for key, name in wanted.items() if key not in verdicts] == []
-    assert {verdicts[key].status for key in wanted} == {"sound"}
-    assert set(verdicts) == set(wanted)
+    names = {content_hash(rule): rule.name for rule in load_rules()}
+    assert [name for key, name in names.items() if key not in verdicts] == []
+    assert {verdicts[key].status for key in names} == {"sound"}
+    assert set(verdicts) == set(names)
 
 
 def test_the_rules_that_ship_are_let_in_without_verifying() -> None:
@@ -124,4 +124,4 @@ def test_a_damaged_or_foreign_cache_is_as_good_as_empty(tmp_path: Path) -> None:
 def test_verdicts_are_added(tmp_path: Path) -> None:
     keep_verdicts({"a": Verdict("r", "sound", "exact", 9, "held")})
     keep_verdicts({"b": Verdict("s", "unsound", "float64", 3, "differs")})
-    assert {key: each.rule for key, each in cached_verdicts().items()} == {"a": "r", "b": "s"}
+    assert {key: verdict.rule for key, verdict in cached_verdicts().items()} == {"a": "r", "b": "s"}

@@ -27,9 +27,13 @@ def met(judge: Judge, least: int) -> tuple[Configuration, list[int]]:
     choices = SeededChoices(0)
     while True:
         choices.restart()
-        found = draw_configuration(judge.plan, choices)
-        if found is not None and elements(found) >= least and fails(judge, found):
-            return found, choices.taken
+        configuration = draw_configuration(judge.plan, choices)
+        if (
+            configuration is not None
+            and elements(configuration) >= least
+            and fails(judge, configuration)
+        ):
+            return configuration, choices.taken
 
 
 def fails(judge: Judge, configuration: Configuration) -> bool:
@@ -43,18 +47,21 @@ def test_hypothesis_follows_the_decisions_and_simplifies_them(
     monkeypatch.setattr(shrinking, "trimmed", lambda rule, configuration, fails: configuration)
     judge = Judge(Plan(RULE), 0)
     start, taken = met(judge, 60)
-    found = shrinking.smallest(judge, start, taken)
-    assert elements(found) < elements(start) / 2
-    assert fails(judge, found)
-    assert shrinking.smallest(judge, start, taken) == found
+    smallest = shrinking.smallest(judge, start, taken)
+    assert elements(smallest) < elements(start) / 2
+    assert fails(judge, smallest)
+    assert shrinking.smallest(judge, start, taken) == smallest
 
 
 def test_the_smallest_has_no_smaller_neighbour() -> None:
     judge = Judge(Plan(RULE), 0)
     start, taken = met(judge, 60)
-    found = shrinking.smallest(judge, start, taken)
-    assert {kind.shape for kind in found.var_types} == {(1, 1)}
-    assert trimmed(RULE, start, lambda each: fails(judge, each)).var_types == found.var_types
+    smallest = shrinking.smallest(judge, start, taken)
+    assert {kind.shape for kind in smallest.var_types} == {(1, 1)}
+    assert (
+        trimmed(RULE, start, lambda configuration: fails(judge, configuration)).var_types
+        == smallest.var_types
+    )
 
 
 def test_the_number_of_configurations_judged_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:

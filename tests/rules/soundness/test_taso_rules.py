@@ -36,12 +36,12 @@ def test_every_rule_is_what_it_is_marked_as(subtests: pytest.Subtests) -> None:
 
 def check_mark(rule: Rule) -> None:
     """The verdict is what the file says, and a counterexample is a program that shows it."""
-    found = verify_rule(rule, trials=150 if rule.unsound else 20, shrink=False)
-    assert found.status == ("unsound" if rule.unsound else "sound"), found.reason
-    assert found.evidence == "exact"
-    if found.counterexample is not None:
+    outcome = verify_rule(rule, trials=150 if rule.unsound else 20, shrink=False)
+    assert outcome.status == ("unsound" if rule.unsound else "sound"), outcome.reason
+    assert outcome.evidence == "exact"
+    if outcome.counterexample is not None:
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(found.counterexample.text(), {})
+            exec(outcome.counterexample.text(), {})
         left, right = printed.getvalue().splitlines()[-2:]
         assert left.removeprefix("left:") != right.removeprefix("right:")
 
@@ -68,14 +68,14 @@ def check_repaired(number: int) -> None:
         # that is enlarged to an odd size does not keep its place.
         assert verify_rule(rule, trials=150, shrink=False).status == "unsound"
         rule = repaired(rule, "windows in place")
-    found = verify_rule(rule, trials=30, shrink=False)
-    assert found.status == "sound", found.reason
+    outcome = verify_rule(rule, trials=30, shrink=False)
+    assert outcome.status == "sound", outcome.reason
 
 
 @needs_reference
 def test_kernels_of_even_size_are_the_smallest_counterexample() -> None:
     rule = repaired(RULES[137], conditions()[137])
-    found = verify_rule(rule).counterexample
-    assert found is not None
-    sizes = [kind.shape[2:] for kind in found.shapes.values()]
-    assert sum(kind.size for kind in found.shapes.values()) <= 8 and sizes[1] != sizes[2]
+    example = verify_rule(rule).counterexample
+    assert example is not None
+    sizes = [kind.shape[2:] for kind in example.shapes.values()]
+    assert sum(kind.size for kind in example.shapes.values()) <= 8 and sizes[1] != sizes[2]

@@ -43,9 +43,9 @@ FILL = "(fill :value {} :dtype ?d :shape ?s)"
     ],
 )  # fmt: skip
 def test_true_laws_hold_exactly(source: str, target: str, where: str) -> None:
-    found = verdict(source, target, where)
-    assert (found.status, found.evidence) == ("sound", "exact"), found.reason
-    assert found.trials >= 10 and found.counterexample is None
+    outcome = verdict(source, target, where)
+    assert (outcome.status, outcome.evidence) == ("sound", "exact"), outcome.reason
+    assert outcome.trials >= 10 and outcome.counterexample is None
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_true_laws_hold_exactly(source: str, target: str, where: str) -> None:
     ],
 )  # fmt: skip
 def test_laws_of_real_numbers_hold_in_floats(source: str, target: str) -> None:
-    found = verdict(source, target, "(where (is-float ?x))")
-    assert (found.status, found.evidence) == ("sound", "float64"), found.reason
+    outcome = verdict(source, target, "(where (is-float ?x))")
+    assert (outcome.status, outcome.evidence) == ("sound", "float64"), outcome.reason
 
 
 @pytest.mark.parametrize(
@@ -90,17 +90,17 @@ def test_laws_of_real_numbers_hold_in_floats(source: str, target: str) -> None:
     ],
 )  # fmt: skip
 def test_false_laws_fail(source: str, target: str) -> None:
-    found = verdict(source, target)
-    assert found.status == "unsound", found.reason
-    assert found.counterexample is not None
-    assert found.reason == found.counterexample.summary()
+    outcome = verdict(source, target)
+    assert outcome.status == "unsound", outcome.reason
+    assert outcome.counterexample is not None
+    assert outcome.reason == outcome.counterexample.summary()
 
 
 def test_a_law_of_quotients_is_not_one_of_integers() -> None:
     source, target = "(div (mul ?x ?y) ?z)", "(mul ?x (div ?y ?z))"
-    found = verdict(source, target)
-    assert found.status == "unsound" and found.counterexample is not None
-    assert "int" in str(found.counterexample.shapes["x"])
+    outcome = verdict(source, target)
+    assert outcome.status == "unsound" and outcome.counterexample is not None
+    assert "int" in str(outcome.counterexample.shapes["x"])
     assert verdict(source, target, "(where (is-float ?x))").status == "sound"
 
 
@@ -113,16 +113,16 @@ def test_what_is_defined_on_the_left_must_be_on_the_right() -> None:
 
 
 def test_element_types_must_agree_too() -> None:
-    found = verdict("(cast ?x :dtype float32)", "?x")
-    assert found.status == "unsound" and found.counterexample is not None
-    assert found.counterexample.difference.index is None
-    assert "float32" in found.reason and "on the right" in found.reason
+    outcome = verdict("(cast ?x :dtype float32)", "?x")
+    assert outcome.status == "unsound" and outcome.counterexample is not None
+    assert outcome.counterexample.difference.index is None
+    assert "float32" in outcome.reason and "on the right" in outcome.reason
 
 
 def test_too_few_operands_are_no_proof() -> None:
-    found = verdict("(add ?x ?y)", "(add ?y ?x)", "(where (= (dim ?x 0) 977))")
-    assert found.status == "untested" and found.trials == 0
-    assert "only 0 of 12000 random operands" in found.reason
+    outcome = verdict("(add ?x ?y)", "(add ?y ?x)", "(where (= (dim ?x 0) 977))")
+    assert outcome.status == "untested" and outcome.trials == 0
+    assert "only 0 of 12000 random operands" in outcome.reason
     few = verify_rule(rule_of("(add ?x ?y)", "(add ?y ?x)"), trials=3)
     assert (few.status, few.trials) == ("sound", 6)  # three of them far
 
@@ -133,8 +133,8 @@ def test_heuristics_are_not_looked_at() -> None:
 
 
 def test_tuples_are_tried_where_they_may_stand() -> None:
-    found = verdict("(concat ?x :axis ?i)", "?x")
-    assert found.status == "unsound" and "(" in found.reason.rpartition(":")[2]
+    outcome = verdict("(concat ?x :axis ?i)", "?x")
+    assert outcome.status == "unsound" and "(" in outcome.reason.rpartition(":")[2]
     assert (
         verdict("(concat (concat ?x ?y :axis ?i) ?z :axis ?i)", "(concat ?x ?y ?z :axis ?i)").status
         == "sound"
@@ -145,8 +145,8 @@ def test_tuples_are_tried_where_they_may_stand() -> None:
 def test_infinite_constants_are_left_to_floats() -> None:
     mask = "(add ?x (fill :value -inf :dtype ?d :shape []))"
     source = f"(exp {mask})"
-    found = verdict(source, "(mul ?x (fill :value 0 :dtype (dtype ?x) :shape []))")
-    assert (found.status, found.evidence) == ("sound", "float64"), found.reason
+    outcome = verdict(source, "(mul ?x (fill :value 0 :dtype (dtype ?x) :shape []))")
+    assert (outcome.status, outcome.evidence) == ("sound", "float64"), outcome.reason
 
 
 def test_the_same_seed_gives_the_same_verdict() -> None:
@@ -164,8 +164,8 @@ def test_many_rules_in_order_and_in_processes() -> None:
         rule_of("(mul ?x ?y)", "(mul ?y ?x)", name="third"),
     ]
     alone = verify_rules(rules, trials=20, shrink=False)
-    assert [each.rule for each in alone] == ["first", "second", "third"]
-    assert [each.status for each in alone] == ["sound", "unsound", "sound"]
+    assert [verdict.rule for verdict in alone] == ["first", "second", "third"]
+    assert [verdict.status for verdict in alone] == ["sound", "unsound", "sound"]
     together = list(verified(rules, trials=20, shrink=False, jobs=2))
-    assert [each.verdict for each in together] == alone
-    assert all(each.seconds > 0 for each in together)
+    assert [judgement.verdict for judgement in together] == alone
+    assert all(judgement.seconds > 0 for judgement in together)

@@ -39,9 +39,9 @@ def test_a_sum_undone_is_no_law_for_huge_floats() -> None:
 
 
 def test_counterexamples_of_machine_arithmetic_run() -> None:
-    found = _verdict("relu-of-abs", WRONG["relu-of-abs"]).counterexample
-    assert found is not None and found.difference.index is not None
+    example = _verdict("relu-of-abs", WRONG["relu-of-abs"]).counterexample
+    assert example is not None and example.difference.index is not None
     printed: list[str] = []
-    exec(found.text(), {"print": lambda *values: printed.append(" ".join(map(str, values)))})
+    exec(example.text(), {"print": lambda *values: printed.append(" ".join(map(str, values)))})
     assert printed[0].startswith("left: ") and printed[1].startswith("right: ")
     assert printed[0].removeprefix("left: ") != printed[1].removeprefix("right: ")

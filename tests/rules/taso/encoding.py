@@ -12,11 +12,11 @@ ACT, NDIM, AXIS = 9, 10, 11
 def varint(value: int) -> bytes:
     """Return an integer as 7 bits a byte; a negative one as 64 bits."""
     value &= (1 << 64) - 1
-    found = bytearray()
+    encoded = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*encoded, value])
 
 
 def integer(field: int, value: int) -> bytes:

@@ -22,6 +22,6 @@ needs_published = pytest.mark.skipif(
 
 def reference() -> list[dict[str, Any]]:
     """Return what is known of the 139 rules, in TENSAT's order."""
-    found = json.loads(REFERENCE.read_text())
-    assert isinstance(found, list)
-    return found
+    facts = json.loads(REFERENCE.read_text())
+    assert isinstance(facts, list)
+    return facts

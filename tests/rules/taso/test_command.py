@@ -52,14 +52,14 @@ def test_the_table_and_the_rule_file(source: Path, capsys: pytest.CaptureFixture
 def test_json_is_one_object(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules", "import", str(source), "--json", "--trials", "40"]) == 0
     out, err = capsys.readouterr()
-    found = json.loads(out)
+    report = json.loads(out)
     assert err == ""
-    assert set(found) == {"file", "output", "seconds", "totals", "rules"}
-    assert found["totals"] == {"sound": 1, "sound if": 1, "unsound": 1, "untested": 0}
-    assert [rule["verdict"] for rule in found["rules"]] == ["sound", "sound if", "unsound"]
-    assert found["rules"][1]["condition"] == ["(same-except ?b ?c 0)"]
-    assert found["rules"][2]["counterexample"]["left"] is not None
-    assert found["rules"][0]["counterexample"] is None
+    assert set(report) == {"file", "output", "seconds", "totals", "rules"}
+    assert report["totals"] == {"sound": 1, "sound if": 1, "unsound": 1, "untested": 0}
+    assert [rule["verdict"] for rule in report["rules"]] == ["sound", "sound if", "unsound"]
+    assert report["rules"][1]["condition"] == ["(same-except ?b ?c 0)"]
+    assert report["rules"][2]["counterexample"]["left"] is not None
+    assert report["rules"][0]["counterexample"] is None
 
 
 @pytest.mark.parametrize("text", [TEXT + "(relu ?x)=>\n", TEXT.replace("ewmul", "ewpow")])

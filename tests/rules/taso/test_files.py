@@ -14,13 +14,13 @@ TEXT = b"(matmul 0 (matmul 0 ?x ?y) ?z)=>(matmul 0 ?x (matmul 0 ?y ?z))\r\n"
 
 
 def test_the_kind_is_seen_by_the_content(tmp_path: Path) -> None:
-    found = []
+    rules = []
     for name, data in (("a.pb", TEXT), ("a.txt", reassociation())):
         path = tmp_path / name
         path.write_bytes(data)
         (rule,) = read_rules(str(path))
-        found.append((rule.name, rule.law, rule.sources, rule.targets, rule.conditions))
-    assert found[0] == found[1]
+        rules.append((rule.name, rule.law, rule.sources, rule.targets, rule.conditions))
+    assert rules[0] == rules[1]
 
 
 def test_names_have_no_character_that_names_cannot_have(tmp_path: Path) -> None:

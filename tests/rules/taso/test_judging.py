@@ -45,15 +45,15 @@ def rule_of(tmp_path: Path) -> Reader:
 
 def holds(rule: Rule, *shapes: tuple[int, ...]) -> bool | None:
     """Return whether a rule's law holds for operands of given shapes; None if it does not apply."""
-    found = configured(rule, tuple(TensorType("float32", shape) for shape in shapes))
-    assert found is not None
+    configuration = configured(rule, tuple(TensorType("float32", shape) for shape in shapes))
+    assert configuration is not None
     judging = Judge(Plan(rule), 0)
-    both = judging.sides(found)
-    return None if both is None else judging.holds(found, both) is Outcome.HOLDS
+    both = judging.sides(configuration)
+    return None if both is None else judging.holds(configuration, both) is Outcome.HOLDS
 
 
 def conditions(judgement: Judgement) -> list[str]:
-    return [expr_text(each) for each in judgement.condition]
+    return [expr_text(expr) for expr in judgement.condition]
 
 
 def test_a_sound_rule_stays_as_it_is(rule_of: Reader) -> None:
@@ -118,11 +118,11 @@ def test_an_unsound_rule_has_a_counterexample_that_runs(rule_of: Reader) -> None
     assert judged.status == "unsound"
     assert judged.rule.unsound
     assert judged.condition == ()
-    found = judged.verdict.counterexample
-    assert found is not None
-    assert finding(judged) == found.summary()
+    example = judged.verdict.counterexample
+    assert example is not None
+    assert finding(judged) == example.summary()
     assert "\n" not in finding(judged)
-    argv = [sys.executable, "-c", found.text()]
+    argv = [sys.executable, "-c", example.text()]
     shown = subprocess.run(argv, capture_output=True, text=True, check=True)
     left, right = shown.stdout.splitlines()
     assert left.removeprefix("left: ") != right.removeprefix("right: ")
@@ -131,9 +131,9 @@ def test_an_unsound_rule_has_a_counterexample_that_runs(rule_of: Reader) -> None
 def test_what_changes_a_shape_is_unsound(rule_of: Reader) -> None:
     judged = judge(rule_of("(relu (concat 0 2 ?x ?y))=>(relu (concat 1 2 ?x ?y))"), trials=TRIALS)
     assert judged.status == "unsound"
-    found = judged.verdict.counterexample
-    assert found is not None
-    assert found.difference.index is None
+    example = judged.verdict.counterexample
+    assert example is not None
+    assert example.difference.index is None
 
 
 def test_a_rule_that_nothing_fits_is_untested(rule_of: Reader) -> None:

@@ -59,12 +59,12 @@ def test_both_outputs_of_a_split_are_read(tmp_path: Path) -> None:
     ]
     path = tmp_path / "subst.pb"
     path.write_bytes(rule(relus, joined, [(0, 2, 0, 0), (1, 2, 0, 1)]))
-    (found,) = read_rules(path)
+    (read,) = read_rules(path)
     split = "(split (relu (concat ?a ?b :axis 1)) :axis 1 :sizes (list (dim ?a 1) (dim ?b 1)))"
-    assert [term_text(target) for target in found.targets] == [
+    assert [term_text(target) for target in read.targets] == [
         f"(part {split} :index 0)", f"(part {split} :index 1)",
     ]  # fmt: skip
-    assert found.symmetric
+    assert read.symmetric
 
 
 def test_every_cut_of_a_file_is_refused(tmp_path: Path) -> None:

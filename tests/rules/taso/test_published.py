@@ -66,10 +66,12 @@ def assert_same_conditions(first: Rule, second: Rule) -> None:
     free = replace(first, conditions=())
     compiled = CompiledRule(first), CompiledRule(second)
     drawn = [draw_configuration(free, choices) for _ in range(DRAWN)]
-    for found in drawn:
-        if found is not None:
-            one, other = (rule.targets(found.symbols, found.var_types) for rule in compiled)
-            assert (one is None) == (other is None), (first.name, found.var_types)
+    for configuration in drawn:
+        if configuration is not None:
+            one, other = (
+                rule.targets(configuration.symbols, configuration.var_types) for rule in compiled
+            )
+            assert (one is None) == (other is None), (first.name, configuration.var_types)
 
 
 def _texts(tmp_path: Path, name: str, text: str) -> list[Rule]:

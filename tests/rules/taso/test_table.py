@@ -87,7 +87,7 @@ def expected(number: int) -> tuple[str, tuple[str, ...]]:
 
 
 def described(judged: Judgement) -> tuple[str, tuple[str, ...]]:
-    return judged.status, tuple(expr_text(each) for each in judged.condition)
+    return judged.status, tuple(expr_text(expr) for expr in judged.condition)
 
 
 def test_the_same_rules_need_a_condition_as_in_the_reference() -> None:
@@ -121,14 +121,14 @@ def test_conditions_follow_from_those_of_the_reference(subtests: pytest.Subtests
 def check_condition(number: int) -> None:
     """Wherever the reference's condition holds, so does the one that is found."""
     samples = examples(number)
-    found, stated = conditions(number), conditional_taso_rules()[number].conditions
-    keeps = {found: set(), stated: set()}  # type: ignore[var-annotated]
-    for asked, kept in keeps.items():
-        kept.update(each.key for each in samples.fulfilling(asked))
+    own, stated = conditions(number), conditional_taso_rules()[number].conditions
+    keeps = {own: set(), stated: set()}  # type: ignore[var-annotated]
+    for words, kept in keeps.items():
+        kept.update(configuration.key for configuration in samples.fulfilling(words))
     assert keeps[stated], "no example to compare on"
-    assert keeps[stated] <= keeps[found]
+    assert keeps[stated] <= keeps[own]
     if number not in WEAKER_THAN_THE_REFERENCE:
-        assert keeps[found] == keeps[stated]
+        assert keeps[own] == keeps[stated]
 
 
 @pytest.mark.parametrize(
@@ -150,17 +150,17 @@ def test_the_reference_asks_for_more_than_is_needed(
 def test_one_group_is_not_enough_where_kernels_are_even(number: int) -> None:
     """The reference names no other condition: TASO stops at even kernels, which ONNX pads unevenly."""
     (one_group, _) = conditions(number)
-    asked = replace(rules()[number], conditions=(one_group,))
-    assert refuted(asked, ((1, 1, 3, 3), (1, 1, 2, 2), (1, 1, 3, 3))) is True
-    assert refuted(asked, ((1, 1, 3, 3), (1, 1, 1, 1), (1, 1, 3, 3))) is False
+    rule = replace(rules()[number], conditions=(one_group,))
+    assert refuted(rule, ((1, 1, 3, 3), (1, 1, 2, 2), (1, 1, 3, 3))) is True
+    assert refuted(rule, ((1, 1, 3, 3), (1, 1, 1, 1), (1, 1, 3, 3))) is False
 
 
 def refuted(rule: Rule, shapes: tuple[tuple[int, ...], ...]) -> bool | None:
     """Return whether a law fails for operands of given shapes; None if the rule does not apply."""
     samples = Samples(rule, 0)
-    found = configured(rule, tuple(TensorType("float32", shape) for shape in shapes))
-    assert found is not None
-    return bool(samples.refuting) if samples.add(found) else None
+    configuration = configured(rule, tuple(TensorType("float32", shape) for shape in shapes))
+    assert configuration is not None
+    return bool(samples.refuting) if samples.add(configuration) else None
 
 
 @pytest.mark.parametrize("number", SEARCHED)
@@ -170,5 +170,5 @@ def test_the_search_finds_the_condition(number: int) -> None:
 
 @pytest.mark.skipif(os.environ.get("RELATIONAL_TENSAT_FULL") != "1", reason="takes minutes")
 def test_the_search_finds_every_condition() -> None:
-    found = {number: described(judge(rule)) for number, rule in enumerate(rules())}
-    assert found == {number: expected(number) for number in found}
+    judgements = {number: described(judge(rule)) for number, rule in enumerate(rules())}
+    assert judgements == {number: expected(number) for number in judgements}

@@ -20,7 +20,7 @@ from tests.run.resume.tables import dump_file
 
 MOMENTS = 20
 FLAGS = [
-    *(each for file in RULES for each in ("--rules", file)),
+    *(arg for file in RULES for arg in ("--rules", file)),
     *("--iterations", 12, "--multi-iterations", 3, "--multi-schedule", "saturated"),
     *("--node-limit", 1500, "--extractor", "greedy", "--verify-runs", 1),
     *("--json", "--json-events", "--force"),

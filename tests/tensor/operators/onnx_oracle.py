@@ -68,16 +68,16 @@ def node(
     names: list[str] = []
     types: list[TensorType | None] = []
     constants: dict[str, Array] = {}
-    for k, given in enumerate(shapes):
-        name = "" if given is None else f"x{k}"
+    for k, shape in enumerate(shapes):
+        name = "" if shape is None else f"x{k}"
         names.append(name)
-        if given is None:
+        if shape is None:
             types.append(None)
-        elif isinstance(given, tuple):
-            types.append(TensorType(dtype, given))
+        elif isinstance(shape, tuple):
+            types.append(TensorType(dtype, shape))
         else:
-            types.append(TensorType(str(given.dtype), given.shape))
-            constants[name] = given
+            types.append(TensorType(str(shape.dtype), shape.shape))
+            constants[name] = shape
     return ReadNode(
         op_type, tuple(names), tuple(types), attributes, constants, tuple(outputs), opset
     )
@@ -97,13 +97,13 @@ def read(seen: ReadNode) -> Mapped | None:
 
 def compute(mapped: Mapped, seen: ReadNode, values: Sequence[Any]) -> Any:
     """Evaluate what a node was read as on the node's operands."""
-    given = dict(zip(seen.inputs, values, strict=True))
+    value_of = dict(zip(seen.inputs, values, strict=True))
 
     def value(operand: str | Mapped) -> Any:
         if isinstance(operand, str):
-            return given[operand]
+            return value_of[operand]
         operator = get_operator(operand.op)
-        return operator.evaluate([value(each) for each in operand.inputs], operand.attrs)
+        return operator.evaluate([value(inner) for inner in operand.inputs], operand.attrs)
 
     return value(mapped)
 

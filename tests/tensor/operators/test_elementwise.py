@@ -83,7 +83,7 @@ def test_cast_to_integer_drops_the_fraction() -> None:
 
 def test_erf_is_accurate() -> None:
     x = np.concatenate([np.linspace(-7, 7, 4001), [0.0, 1e-300, np.inf, -np.inf]])
-    expected = np.array([math.erf(each) for each in x])
+    expected = np.array([math.erf(number) for number in x])
     np.testing.assert_allclose(erf(x), expected, rtol=4e-16 * 4, atol=0)
 
 

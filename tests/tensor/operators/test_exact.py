@@ -33,18 +33,18 @@ def whole(*shape: int) -> Any:
 
 def exact(op: str, *operands: Any, **attrs: AttrValue) -> Any:
     """Compute over the field, for float operands that hold whole numbers."""
-    kinds = tuple(f32(*np.shape(each)) for each in operands)
+    kinds = tuple(f32(*np.shape(operand)) for operand in operands)
     operator = get_operator(op)
     canonical = operator.canonical(kinds, attrs)
-    residues = [np.asarray(each) % PRIME for each in operands]
+    residues = [np.asarray(operand) % PRIME for operand in operands]
     return operator.evaluate_exact(residues, kinds, canonical, FIELD)
 
 
 def in_floats(op: str, *operands: Any, **attrs: AttrValue) -> Any:
-    kinds = tuple(f32(*np.shape(each)) for each in operands)
+    kinds = tuple(f32(*np.shape(operand)) for operand in operands)
     operator = get_operator(op)
     canonical = operator.canonical(kinds, attrs)
-    return operator.evaluate([np.asarray(each, float) for each in operands], canonical)
+    return operator.evaluate([np.asarray(operand, float) for operand in operands], canonical)
 
 
 def as_residues(array: Any, denominator: int = 1) -> Any:
@@ -100,9 +100,9 @@ def test_polynomials_of_whole_numbers_are_what_float64_gives(
     op: str, shapes: list[tuple[int, ...]], attrs: dict[str, AttrValue], denominator: int
 ) -> None:
     operands = [whole(*shape) for shape in shapes]
-    found, expected = exact(op, *operands, **attrs), in_floats(op, *operands, **attrs)
-    assert found.dtype == np.int64 and found.min() >= 0 and found.max() < PRIME
-    assert np.array_equal(found, as_residues(expected, denominator))
+    result, expected = exact(op, *operands, **attrs), in_floats(op, *operands, **attrs)
+    assert result.dtype == np.int64 and result.min() >= 0 and result.max() < PRIME
+    assert np.array_equal(result, as_residues(expected, denominator))
 
 
 def as_fractions(array: Any) -> Any:
@@ -111,8 +111,10 @@ def as_fractions(array: Any) -> Any:
 
 def of_fractions(array: Any) -> Any:
     """The residues of an array of fractions."""
-    flat = [each.numerator * pow(each.denominator, -1, PRIME) for each in np.ravel(array)]
-    return np.array([each % PRIME for each in flat]).reshape(np.shape(array))
+    flat = [
+        fraction.numerator * pow(fraction.denominator, -1, PRIME) for fraction in np.ravel(array)
+    ]
+    return np.array([number % PRIME for number in flat]).reshape(np.shape(array))
 
 
 def residues(*shape: int) -> Any:
@@ -153,19 +155,19 @@ def test_products_of_large_residues_against_whole_numbers() -> None:
     x, w, bias = residues(1, 4, 6, 5), residues(6, 2, 3, 3), residues(6)
     expected = slow_convolution(x, w, stride=(1, 2), begins=(1, 0), ends=(1, 2))
     attrs: dict[str, AttrValue] = {"stride": (1, 2), "pad": (1, 0, 1, 2)}
-    found = exact("conv", x, w, bias, **attrs)
-    assert np.array_equal(found, (expected + bias.reshape(1, -1, 1, 1)) % PRIME)
+    result = exact("conv", x, w, bias, **attrs)
+    assert np.array_equal(result, (expected + bias.reshape(1, -1, 1, 1)) % PRIME)
 
 
 def test_normalizations_are_quotients_by_a_random_root() -> None:
     x, scale, shift = residues(2, 3, 4), residues(4), residues(4)
-    found = exact("layer_norm", x, scale, shift, axis=-1, epsilon=0.125)
+    result = exact("layer_norm", x, scale, shift, axis=-1, epsilon=0.125)
     row = as_fractions(x[1, 2])
     centred = row - sum(row) / 4
     variance = sum(centred * centred) / 4 + Fraction(1, 8)
     root = FIELD.function("sqrt", of_fractions(np.array([variance], dtype=object)))
     expected = of_fractions(centred / Fraction(int(root[0])) * as_fractions(scale) + shift)
-    assert np.array_equal(found[1, 2], expected)
+    assert np.array_equal(result[1, 2], expected)
     mean, var = residues(3), residues(3)
     normal = exact("batch_norm", x, scale[:3], shift[:3], mean, var, epsilon=0.25)
     root = FIELD.function("sqrt", (var[1] + FIELD.constant(0.25)) % PRIME)
@@ -175,10 +177,10 @@ def test_normalizations_are_quotients_by_a_random_root() -> None:
 
 def test_softmax_sums_to_one_over_a_random_exponential() -> None:
     x = residues(2, 5)
-    found = exact("softmax", x, axis=1)
-    assert np.all(found.sum(axis=1) % PRIME == 1)
+    result = exact("softmax", x, axis=1)
+    assert np.all(result.sum(axis=1) % PRIME == 1)
     powers = exact("exp", x)
-    assert np.array_equal(found * powers.sum(axis=1, keepdims=True) % PRIME, powers)
+    assert np.array_equal(result * powers.sum(axis=1, keepdims=True) % PRIME, powers)
 
 
 def test_activations_are_the_same_functions_fused_or_not() -> None:
@@ -202,8 +204,8 @@ def test_functions_differ_by_their_parameters() -> None:
 
 def test_largest_elements_are_elements_and_padding_is_never_one() -> None:
     x = residues(2, 3, 4, 5)
-    found = exact("max_pool", x, kernel=(2, 2), stride=(1, 1), pad="same")
-    assert found.shape == x.shape and np.isin(found, x).all()
+    result = exact("max_pool", x, kernel=(2, 2), stride=(1, 1), pad="same")
+    assert result.shape == x.shape and np.isin(result, x).all()
     whole_image = exact("max_pool", x, kernel=(4, 5), stride=(1, 1), pad="valid")
     kept = exact("reduce_max", x, axes=(2, 3), keepdims=True)
     assert np.array_equal(whole_image, kept)
@@ -229,8 +231,8 @@ def test_conversions_between_element_types() -> None:
 def test_constants_are_exact() -> None:
     fill = get_operator("fill")
     attrs: dict[str, AttrValue] = {"value": 0.1, "dtype": "float32", "shape": (2,)}
-    found = fill.evaluate_exact([], (), attrs, FIELD)
-    assert found.tolist() == [FIELD.constant(0.1)] * 2
+    result = fill.evaluate_exact([], (), attrs, FIELD)
+    assert result.tolist() == [FIELD.constant(0.1)] * 2
     with pytest.raises(Undefined):
         fill.evaluate_exact([], (), {**attrs, "value": float("-inf")}, FIELD)
 

@@ -13,7 +13,7 @@ COPIES = {"transpose", "concat", "split", "slice", "pad", "gather", "enlarge", "
 
 
 def of_kind(kernel: str) -> set[str]:
-    return {name for name, each in operators().items() if each.kernel == kernel}
+    return {name for name, operator in operators().items() if operator.kernel == kernel}
 
 
 def test_every_operator_says_what_runs_for_it() -> None:
@@ -24,7 +24,9 @@ def test_every_operator_says_what_runs_for_it() -> None:
 
 
 def test_free_is_what_launches_no_kernel() -> None:
-    assert {name for name, each in operators().items() if each.free} == NOTHING | {"reshape"}
+    assert {name for name, operator in operators().items() if operator.free} == NOTHING | {
+        "reshape"
+    }
 
 
 @pytest.mark.parametrize("name", ["t4", "a100", "h200", "cpu"])

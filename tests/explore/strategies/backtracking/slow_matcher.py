@@ -45,8 +45,12 @@ def _match(state: State, term: Term, value: int, binding: Binding | None) -> Bin
 
 def _fits(term: Apply, attrs: Mapping[str, object]) -> bool:
     written = dict(term.attrs)
-    asked = {a.name: written.get(a.name, Literal(a.default)) for a in get_operator(term.op).attrs}
-    return all(each.value == attrs[k] for k, each in asked.items() if isinstance(each, Literal))
+    attrs_of_pattern = {
+        a.name: written.get(a.name, Literal(a.default)) for a in get_operator(term.op).attrs
+    }
+    return all(
+        expr.value == attrs[k] for k, expr in attrs_of_pattern.items() if isinstance(expr, Literal)
+    )
 
 
 def _is_injective(binding: Binding) -> bool:

@@ -24,10 +24,10 @@ def branches() -> Graph:
     x = build.input("x", 1, 4, 5, 5)
     small, wide = build.weight("small", 4, 4, 1, 1), build.weight("wide", 4, 4, 3, 3)
     settings: dict[str, AttrValue] = {"stride": (1, 1), "pad": "same"}
-    one = build.op("relu", build.op("conv", x, small, **settings))
+    first = build.op("relu", build.op("conv", x, small, **settings))
     two = build.op("conv", x, wide, act="relu", **settings)
     three = build.op("conv", x, small, act="relu", **settings)
-    return build.build(build.op("concat", build.op("add", one, three), two, axis=1))
+    return build.build(build.op("concat", build.op("add", first, three), two, axis=1))
 
 
 def chain(steps: int) -> Graph:

@@ -22,10 +22,10 @@ def test_finds_what_the_slow_matcher_finds(name: str) -> None:
     matcher = Matcher(state.universe)
     some = 0
     for rule in taso_rules():
-        found = [(m.roots, m.bound) for m in RuleMatcher(matcher, rule).matches(state)]
-        assert len(set(found)) == len(found), rule.name
-        assert set(found) == slow_matches(state, rule), rule.name
-        some += len(found)
+        matches = [(m.roots, m.bound) for m in RuleMatcher(matcher, rule).matches(state)]
+        assert len(set(matches)) == len(matches), rule.name
+        assert set(matches) == slow_matches(state, rule), rule.name
+        some += len(matches)
     assert some > 0
 
 
@@ -33,11 +33,11 @@ def test_another_graph_is_matched_anew_once_the_last_is_forgotten() -> None:
     (rule,) = parse_rules('(rule r (law "x") (from (tanh ?x)) (to (tanh ?x)))', "r.rules")
     state = _state("chain")
     matcher = Matcher(state.universe)
-    found = RuleMatcher(matcher, rule)
-    assert len(list(found.matches(state))) == 2
+    rule_matcher = RuleMatcher(matcher, rule)
+    assert len(list(rule_matcher.matches(state))) == 2
     smaller = State(state.universe, state.entries, state.by_op["tanh"][:1])
     matcher.forget()
-    assert len(list(found.matches(smaller))) == 1
+    assert len(list(rule_matcher.matches(smaller))) == 1
 
 
 def test_symbols_that_come_later_are_matched_too() -> None:

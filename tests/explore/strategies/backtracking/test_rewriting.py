@@ -32,18 +32,20 @@ class _Rewriting:
 
     def of(self, state: State) -> list[Candidate]:
         self._matcher.forget()
-        return [each for rewriter in self._rewriters for each in rewriter.candidates(state)]
+        return [
+            candidate for rewriter in self._rewriters for candidate in rewriter.candidates(state)
+        ]
 
     def deep(self, rounds: int) -> Iterator[Candidate]:
         states, seen = [self.loaded.state], {self.loaded.state.mark}
         for _ in range(rounds):
-            found = [each for state in states for each in self.of(state)]
-            yield from found
+            candidates = [candidate for state in states for candidate in self.of(state)]
+            yield from candidates
             states = []
-            for each in found:
-                if each.mark not in seen and len(states) < 25:
-                    seen.add(each.mark)
-                    states.append(each.state())
+            for candidate in candidates:
+                if candidate.mark not in seen and len(states) < 25:
+                    seen.add(candidate.mark)
+                    states.append(candidate.state())
 
 
 def _rewriting(graph: Graph, text: str) -> _Rewriting:
@@ -52,11 +54,11 @@ def _rewriting(graph: Graph, text: str) -> _Rewriting:
 
 @pytest.mark.parametrize("name", sorted({*GRAPHS} - {"chain"}))
 def test_what_is_known_beforehand_is_what_the_graph_is_put_together(name: str) -> None:
-    found = list(_Rewriting(GRAPHS[name](), taso_rules()).deep(3))
-    assert found
-    for each in found:
-        state = each.state()
-        assert (each.cost_ps, each.operators, each.mark) == (
+    candidates = list(_Rewriting(GRAPHS[name](), taso_rules()).deep(3))
+    assert candidates
+    for candidate in candidates:
+        state = candidate.state()
+        assert (candidate.cost_ps, candidate.operators, candidate.mark) == (
             state.cost_ps, state.operators, state.mark,
         )  # fmt: skip
 
@@ -66,13 +68,13 @@ def test_every_rewritten_graph_computes_the_same(name: str) -> None:
     graph = GRAPHS[name]()
     rewriting = _Rewriting(graph, taso_rules())
     seen: set[int] = set()
-    for each in rewriting.deep(2):
-        if each.mark not in seen and len(seen) < 12:
-            seen.add(each.mark)
-            state = each.state()
-            found = rewriting.loaded.graph(state)
-            assert graph_cost_us(found, _PROFILE) == pytest.approx(state.cost_ps / PS_PER_US)
-            assert verify(graph, found, runs=1).failure() == ""
+    for candidate in rewriting.deep(2):
+        if candidate.mark not in seen and len(seen) < 12:
+            seen.add(candidate.mark)
+            state = candidate.state()
+            rewritten = rewriting.loaded.graph(state)
+            assert graph_cost_us(rewritten, _PROFILE) == pytest.approx(state.cost_ps / PS_PER_US)
+            assert verify(graph, rewritten, runs=1).failure() == ""
     assert seen
 
 
@@ -112,8 +114,8 @@ def test_two_joins_that_need_each_other_are_left_out() -> None:
     start = rewriting.loaded.state
     pairs = {tuple(sorted(set(c.changed) & set(start.entries))) for c in rewriting.of(start)}
     assert len(pairs) == 2  # of the four pairs, two have one on the way to the other
-    for each in rewriting.of(start):
-        for again in rewriting.of(each.state()):
+    for candidate in rewriting.of(start):
+        for again in rewriting.of(candidate.state()):
             again.state()  # a cycle would never end
 
 
@@ -135,9 +137,9 @@ def test_a_target_that_is_a_variable_stands_for_all_uses() -> None:
     copy = build.op("identity", build.op("tanh", build.input("x", 2, 2)))
     graph = build.build(copy, build.op("add", copy, copy))
     rewriting = _rewriting(graph, text)
-    (found,) = rewriting.of(rewriting.loaded.state)
-    state = found.state()
-    assert (found.cost_ps, found.operators, found.mark) == (
+    (candidate,) = rewriting.of(rewriting.loaded.state)
+    state = candidate.state()
+    assert (candidate.cost_ps, candidate.operators, candidate.mark) == (
         state.cost_ps,
         state.operators,
         state.mark,
@@ -163,9 +165,9 @@ def test_weights_that_come_to_depend_on_inputs_cost_from_then_on() -> None:
     rewriting = _rewriting(graph, _JOIN)
     start = rewriting.loaded.state
     assert start.cost_of[start.by_op["tanh"][0]] == 0
-    found = rewriting.of(start)
-    assert len(found) == 2
-    for each in found:
-        state = each.state()
-        assert each.cost_ps == state.cost_ps
+    candidates = rewriting.of(start)
+    assert len(candidates) == 2
+    for candidate in candidates:
+        state = candidate.state()
+        assert candidate.cost_ps == state.cost_ps
         assert state.cost_of[state.by_op["tanh"][0]] > 0

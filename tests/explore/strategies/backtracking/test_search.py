@@ -22,16 +22,16 @@ def _search(graph: Graph, **options: float) -> Outcome:
 @pytest.mark.parametrize("alpha", [1.0, 1.05])
 def test_the_result_is_checked_and_costs_what_is_said(name: str, alpha: float) -> None:
     graph = GRAPHS[name]()
-    found = _search(graph, alpha=alpha, budget=30)
-    assert found.cost_us == pytest.approx(graph_cost_us(found.graph, _PROFILE))
-    assert found.cost_us <= graph_cost_us(graph, _PROFILE)
-    assert verify(graph, found.graph, runs=1).failure() == ""
+    result = _search(graph, alpha=alpha, budget=30)
+    assert result.cost_us == pytest.approx(graph_cost_us(result.graph, _PROFILE))
+    assert result.cost_us <= graph_cost_us(graph, _PROFILE)
+    assert verify(graph, result.graph, runs=1).failure() == ""
 
 
 def test_products_of_one_input_become_one() -> None:
-    found = _search(shared_left(3), budget=50)
-    assert found.graph.count_ops()["matmul"] == 1
-    assert found.stop_reason == "exhausted"
+    result = _search(shared_left(3), budget=50)
+    assert result.graph.count_ops()["matmul"] == 1
+    assert result.stop_reason == "exhausted"
 
 
 def test_alpha_lets_it_pass_through_dearer_graphs() -> None:
@@ -66,14 +66,14 @@ def test_a_shorter_search_is_the_first_part_of_a_longer() -> None:
 
 def test_time_is_over_at_once_and_the_original_is_there() -> None:
     graph = products()
-    found = _search(graph, budget=10, time_limit_s=0.0)
-    assert found.stop_reason == "time"
-    assert found.cost_us == pytest.approx(graph_cost_us(graph, _PROFILE))
-    assert found.after(10) is None
+    result = _search(graph, budget=10, time_limit_s=0.0)
+    assert result.stop_reason == "time"
+    assert result.cost_us == pytest.approx(graph_cost_us(graph, _PROFILE))
+    assert result.after(10) is None
 
 
 def test_no_graph_is_queued_twice() -> None:
-    found = _search(shared_left(3), alpha=1.05, budget=500)
+    result = _search(shared_left(3), alpha=1.05, budget=500)
     again = _search(shared_left(3), alpha=1.05, budget=500)
-    assert found.stop_reason == "exhausted"
-    assert found.moments[-1].rewritten == found.queued == again.queued
+    assert result.stop_reason == "exhausted"
+    assert result.moments[-1].rewritten == result.queued == again.queued
