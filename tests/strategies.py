@@ -21,9 +21,6 @@ from relational_tensat.tensor.choices import SeededChoices
 from relational_tensat.tensor.operators import Attr
 from relational_tensat.tensor.types import AttrValue, TensorType
 
-#: Attempts to draw a configuration that a rule applies to.
-_ATTEMPTS = 20
-
 plan_of = cache(Plan)
 
 
@@ -73,16 +70,3 @@ def attribute_values(attr: Attr) -> st.SearchStrategy[AttrValue]:
         "padding": st.one_of(st.sampled_from(["same", "valid"]), ints),
     }
     return kinds[attr.kind]
-
-
-@st.composite
-def applicable_configurations(draw: st.DrawFn, plan: Plan) -> Configuration | None:
-    """Configurations that a rule applies to; None where some attempts found none."""
-    for _ in range(_ATTEMPTS):
-        configuration = drawing.draw_configuration(plan, DrawnChoices(draw))
-        if (
-            configuration
-            and plan.compiled.targets(configuration.symbols, configuration.var_types) is not None
-        ):
-            return configuration
-    return None

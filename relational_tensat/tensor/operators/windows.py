@@ -14,9 +14,13 @@ def pad_spatial(x: Any, begins: Sequence[int], ends: Sequence[int], value: float
         return x
     inner = [slice(b, b + size) for b, size in zip(begins, x.shape[2:], strict=True)]
     sizes = [at.stop + end for at, end in zip(inner, ends, strict=True)]
-    # As np.pad does, at a fifth of its overhead: small tensors are what verification has most of.
-    padded: Any = np.full((*x.shape[:2], *sizes), value, x.dtype, order="F" if x.flags.fnc else "C")
+    # As np.pad does, with a third of its overhead: verification pads many small tensors.
+    padded: Any = np.empty((*x.shape[:2], *sizes), x.dtype, order="F" if x.flags.fnc else "C")
     padded[(..., *inner)] = x
+    for axis, at in enumerate(inner, start=2):
+        before: tuple[slice, ...] = (slice(None),) * axis
+        padded[(*before, slice(0, at.start))] = value
+        padded[(*before, slice(at.stop, None))] = value
     return padded
 
 
