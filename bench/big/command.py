@@ -1,4 +1,4 @@
-"""``python -m bench big``: reading and extracting e-graph files of a million e-nodes.
+"""``python -m bench big``: models of gigabytes, and e-graph files of a million e-nodes.
 
 Every measurement has a process of its own, so that its peak memory is its own.
 """
@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.big.egraphs import SHAPES, write_egraph
+from bench.big.models import MODELS, ModelRow, measure_model
+from bench.big.models import table as models_table
 from bench.common.saving import save_result
 from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import RelationalTensatError
@@ -59,10 +61,13 @@ _EXTRACTORS = choices(ExtractionOptions, "extractor")
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command to argparse."""
-    parser = commands.add_parser("big", help="read and extract e-graph files of a million e-nodes")
+    parser = commands.add_parser("big", help="large models, and e-graph files of a million e-nodes")
     add = parser.add_argument
     add(
-        "--shapes", nargs="+", default=list(SHAPES), metavar="SHAPE", help=f"of {', '.join(SHAPES)}"
+        "--models", nargs="*", default=list(MODELS), metavar="MODEL", help=f"of {', '.join(MODELS)}"
+    )
+    add(
+        "--shapes", nargs="*", default=list(SHAPES), metavar="SHAPE", help=f"of {', '.join(SHAPES)}"
     )
     add("--e-nodes", type=int, default=1_000_000, metavar="N", help="of a file (1000000)")
     add("--extractors", nargs="*", default=["greedy", "greedy-sql", "greedy-dag"], metavar="NAME",
@@ -81,18 +86,23 @@ def run(options: argparse.Namespace) -> int:
         UsageError: a shape or extractor that does not exist.
         RelationalTensatError: a measurement ended without an answer.
     """
+    for model in options.models:
+        check_choice("model", model, MODELS)
     for shape in options.shapes:
         check_choice("shape", shape, SHAPES)
     for extractor in options.extractors:
         check_choice("extractor", extractor, _EXTRACTORS)
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as temporary:
-        rows = _measure_all(options, options.folder or Path(temporary))
+        folder = options.folder or Path(temporary)
+        models = [row for model in options.models for row in measure_model(model, folder)]
+        rows = _measure_all(options, folder)
     if options.json:
-        print(json.dumps({"rows": [dataclasses.asdict(row) for row in rows]}, indent=2))
+        print(json.dumps(_as_json(models, rows), indent=2))
     else:
-        print(table(rows))
+        tables = [models_table(models)] if models else []
+        print("\n\n".join([*tables, *([table(rows)] if rows else [])]))
     if options.save:
-        print(f"saved {save(rows, options, RESULTS)}", file=sys.stderr)
+        print(f"saved {save(models, rows, options, RESULTS)}", file=sys.stderr)
     return 0
 
 
@@ -110,12 +120,21 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def save(rows: list[Row], options: argparse.Namespace, directory: Path) -> Path:
+def _as_json(models: list[ModelRow], rows: list[Row]) -> dict[str, Any]:
+    return {
+        "models": [dataclasses.asdict(row) for row in models],
+        "rows": [dataclasses.asdict(row) for row in rows],
+    }
+
+
+def save(
+    models: list[ModelRow], rows: list[Row], options: argparse.Namespace, directory: Path
+) -> Path:
     """Write the rows with their settings, machine, versions and commit; return the file."""
     path = directory / f"big-{date.today().isoformat()}.json"
     content = {
         "settings": {"e_nodes": options.e_nodes, "time_limit_s": options.time_limit},
-        "rows": [dataclasses.asdict(row) for row in rows],
+        **_as_json(models, rows),
     }
     return save_result(path, content)
 

@@ -10,7 +10,8 @@ import onnx
 
 from relational_tensat.formats.arrays import uniform_element
 from relational_tensat.formats.onnx_names import FreshNames
-from relational_tensat.formats.onnx_types import to_tensor
+from relational_tensat.formats.onnx_types import dtype_code, stored, to_tensor
+from relational_tensat.formats.onnx_wire import LARGE_BYTES, PLACEHOLDER
 from relational_tensat.tensor.types import Array
 
 #: The first version of the default operator set that has ConstantOfShape.
@@ -34,6 +35,8 @@ class Emitter:
         self.opset = opset
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
+        #: What stands in the file for the placeholders of large initializers, by name.
+        self.large_weights: dict[str, Array] = {}
         self._fresh = fresh
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._start = 0
@@ -69,11 +72,20 @@ class Emitter:
         """
         element = uniform_element(value) if may_be_node else None
         if element is None or dtype not in _UNIFORM_DTYPES or self.opset < _UNIFORM_SINCE:
-            self.initializers.append(to_tensor(name, value, dtype))
+            self._initializer(name, value, dtype)
             return
         shape = self.constant(np.array(value.shape, np.int64))
         tensor = to_tensor("value", element.reshape(1), dtype)
         self.emit("ConstantOfShape", [shape], [name], value=tensor)
+
+    def _initializer(self, name: str, value: Array, dtype: str) -> None:
+        if value.nbytes < LARGE_BYTES:
+            self.initializers.append(to_tensor(name, value, dtype))
+            return
+        tensor = onnx.TensorProto(name=name, data_type=dtype_code(dtype), dims=value.shape)
+        tensor.raw_data = PLACEHOLDER
+        self.initializers.append(tensor)
+        self.large_weights[name] = stored(value, dtype)
 
     def begin(self, base: str) -> None:
         """Start an operator: fresh names will begin with ``base``, the name of its first result."""

@@ -8,11 +8,19 @@ from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # it ships no types
-from onnx import checker, external_data_helper, inliner
+from onnx import checker, inliner
 
 from relational_tensat.base.errors import InputError, ModelError
-from relational_tensat.base.files import read_bytes
+from relational_tensat.formats.arrays import compact
 from relational_tensat.formats.onnx_dims import fix_dims
+from relational_tensat.formats.onnx_external import (
+    has_external_data,
+    load_external_data,
+    map_file,
+    mapped_array,
+    read_skeleton,
+    with_weights_as_inputs,
+)
 from relational_tensat.formats.onnx_infer import condense
 from relational_tensat.formats.onnx_metadata import read_metadata, weights_without_data
 from relational_tensat.formats.onnx_names import all_nodes, names_values
@@ -26,6 +34,7 @@ from relational_tensat.formats.onnx_types import (
     is_numeric,
     type_of,
 )
+from relational_tensat.formats.onnx_wire import WireError
 from relational_tensat.formats.onnx_write import is_writable
 from relational_tensat.tensor import Graph, TensorType, Weight, build_graph
 
@@ -43,17 +52,22 @@ def read_onnx(path: Path, dims: Mapping[str, int]) -> Graph:
     """
     where = str(path)
     try:
-        model = onnx.load_model_from_string(read_bytes(path))
+        model, data = read_skeleton(map_file(path))
     except DecodeError:
         raise ModelError(f"{where}: not an ONNX model, or truncated") from None
+    except WireError as error:
+        raise ModelError(f"{where}: not an ONNX model, or truncated: {error}") from None
     if not model.HasField("graph") or not model.opset_import:
         raise ModelError(f"{where}: not an ONNX model: it has no graph or no operator set version")
     try:
-        checker.check_model(os.fspath(path))
-        external_data_helper.load_external_data_for_model(model, os.fspath(path.parent))
+        if has_external_data(model):
+            checker.check_model(os.fspath(path))  # it knows the folder, and where files may be
+            data |= load_external_data(model, path.parent)
+        else:
+            checker.check_model(with_weights_as_inputs(model, data))
     except (checker.ValidationError, OSError, ValueError) as error:
         raise ModelError(f"{where}: not a valid ONNX model: {condense(str(error))}") from None
-    return read_model(model, dims, where)
+    return read_model(model, dims, where, data)
 
 
 def check_model(model: onnx.ModelProto, where: str) -> None:
@@ -70,19 +84,29 @@ def check_model(model: onnx.ModelProto, where: str) -> None:
         raise ModelError(f"{where}: not a valid ONNX model: {condense(str(error))}") from None
 
 
-def read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> Graph:
+def read_model(
+    model: onnx.ModelProto,
+    dims: Mapping[str, int],
+    where: str,
+    data: Mapping[str, memoryview] | None = None,
+) -> Graph:
     """Return the graph of a valid model whose external data is loaded; changes the model.
+
+    Args:
+        data: of the initializers that have a placeholder in the model, by name.
 
     Raises:
         UsageError, InputError, ModelError: as ``read_onnx``.
     """
     try:
-        return _read_model(model, dims, where)
+        return _read_model(model, dims, where, data or {})
     except TensorDataError as error:
         raise ModelError(f"{where}: {error}") from None
 
 
-def _read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> Graph:
+def _read_model(
+    model: onnx.ModelProto, dims: Mapping[str, int], where: str, data: Mapping[str, memoryview]
+) -> Graph:
     _check_texts(model, where)
     if model.functions:
         model = inliner.inline_local_functions(model)
@@ -103,7 +127,10 @@ def _read_model(model: onnx.ModelProto, dims: Mapping[str, int], where: str) -> 
     inputs = {name: kind for name, kind in inputs.items() if name not in weights}
     exotic = []
     for tensor in graph.initializer:
-        if is_numeric(type_of(tensor)):
+        if tensor.name in data:
+            array = compact(mapped_array(tensor, data[tensor.name]))
+            weights[tensor.name] = Weight(type_of(tensor), array)
+        elif is_numeric(type_of(tensor)):
             weights[tensor.name] = Weight(type_of(tensor), array_of(tensor))
         else:  # strings, complex numbers, 4 and 8 bit floats: an opaque constant carries them
             exotic.append(onnx.helper.make_node("Constant", [], [tensor.name], value=tensor))

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
-from onnx import checker, external_data_helper
+from onnx import checker
 
 from relational_tensat.base.errors import ModelError
 from relational_tensat.base.files import write_aside
+from relational_tensat.formats.onnx_external import with_weights_as_inputs
 from relational_tensat.formats.onnx_infer import condense, opens_in_runtime
 from relational_tensat.formats.onnx_opset import INFERENCE_ERRORS
-from relational_tensat.formats.onnx_write import write_model
-from relational_tensat.tensor import Graph
+from relational_tensat.formats.onnx_wire import with_large_weights
+from relational_tensat.formats.onnx_write import write_skeleton
+from relational_tensat.tensor import Array, Graph
 
-#: From this size on, tensors go to a file of their own beside the model (protobuf ends at 2 GiB).
+#: From this size on, large weights go to a file of their own beside the model (protobuf ends at 2 GiB).
 _EXTERNAL_FROM_BYTES = 1_500_000_000
-#: Smaller tensors stay in the model all the same.
-_EXTERNAL_TENSOR_BYTES = 1024
+#: Where a weight begins in that file: what a system can map into memory by itself.
+_ALIGNMENT_BYTES = 4096
 
 
 def save_onnx(graph: Graph, path: Path) -> None:
@@ -29,36 +31,57 @@ def save_onnx(graph: Graph, path: Path) -> None:
         ModelError: the graph has no valid ONNX form.
     """
     try:
-        model = write_model(graph)
+        model, weights = write_skeleton(graph)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
+    checked = with_weights_as_inputs(model, weights)
     with write_aside(path) as aside:
         target = aside / path.name
-        if sum(len(tensor.raw_data) for tensor in model.graph.initializer) >= _EXTERNAL_FROM_BYTES:
-            external_data_helper.convert_model_to_external_data(
-                model, location=f"{path.name}.data", size_threshold=_EXTERNAL_TENSOR_BYTES
-            )
-            onnx.save_model(model, os.fspath(target))
-        else:
-            target.write_bytes(model.SerializeToString())
+        if sum(weight.nbytes for weight in weights.values()) >= _EXTERNAL_FROM_BYTES:
+            _write_beside(model, weights, aside / f"{path.name}.data")
+            weights = {}
+        data = {name: memoryview(weight.data).cast("B") for name, weight in weights.items()}
+        with target.open("wb") as file:
+            file.writelines(with_large_weights(model, data))
         try:
-            _check(target)
+            _check(checked, target)
         except (checker.ValidationError, *INFERENCE_ERRORS) as error:
             raise ModelError(
                 f"{path}: not written, the result is no valid ONNX model: {condense(str(error))}"
             ) from None
 
 
-def _check(path: Path) -> None:
-    """Check a model file, the types of its values included.
+def _write_beside(model: onnx.ModelProto, weights: Mapping[str, Array], path: Path) -> None:
+    """Write large weights to a file of their own, which the model then refers to."""
+    with path.open("wb") as file:
+        for tensor in model.graph.initializer:
+            if tensor.name not in weights:
+                continue
+            offset = -(-file.tell() // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+            file.seek(offset)
+            weight = weights[tensor.name]
+            file.write(weight.data)
+            tensor.ClearField("raw_data")
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+            place = {"location": path.name, "offset": offset, "length": weight.nbytes}
+            for key, value in place.items():
+                tensor.external_data.add(key=key, value=str(value))
+
+
+def _check(model: onnx.ModelProto, path: Path) -> None:
+    """Check a model, the types of its values included.
+
+    Args:
+        model: the skeleton, its large weights as inputs.
+        path: the file that it was written to.
 
     Raises:
         ValidationError, InferenceError: it is not valid.
     """
     try:
-        checker.check_model(os.fspath(path), full_check=True)
+        checker.check_model(model, full_check=True)
     except INFERENCE_ERRORS:
         # ONNX fails on functions of its own (MeanVarianceNormalization) that onnxruntime runs.
         if not opens_in_runtime(path):
             raise
-        checker.check_model(os.fspath(path))
+        checker.check_model(model)

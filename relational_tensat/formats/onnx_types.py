@@ -127,10 +127,15 @@ def type_of(tensor: onnx.TensorProto) -> TensorType:
 def to_tensor(name: str, array: Array, dtype: str) -> onnx.TensorProto:
     """Return elements as an ONNX tensor of the declared element type."""
     tensor = onnx.TensorProto(name=name, data_type=dtype_code(dtype), dims=array.shape)
+    tensor.raw_data = stored(array, dtype).tobytes()
+    return tensor
+
+
+def stored(array: Array, dtype: str) -> Array:
+    """Return elements as ONNX stores those of an element type; the same array where it has them so."""
     if dtype == "bfloat16":
         array = float_to_bfloat16_bits(array)
     else:
         array = array.astype(numpy_dtype(dtype), copy=False)
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    tensor.raw_data = np.ascontiguousarray(little).tobytes()
-    return tensor
+    return np.asarray(little, order="C")

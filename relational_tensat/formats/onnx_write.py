@@ -22,7 +22,15 @@ from relational_tensat.formats.onnx_opset import (
 )
 from relational_tensat.formats.onnx_plan import NamePlan, plan_names
 from relational_tensat.formats.onnx_types import UNKNOWN, is_numeric, to_value_info, type_of
-from relational_tensat.tensor import Graph, Node, TensorType, ValueType, numpy_dtype, tensors_of
+from relational_tensat.tensor import (
+    Array,
+    Graph,
+    Node,
+    TensorType,
+    ValueType,
+    numpy_dtype,
+    tensors_of,
+)
 from relational_tensat.tensor.graph import describe
 from relational_tensat.tensor.operators import get_operator
 
@@ -39,7 +47,23 @@ def write_model(graph: Graph) -> onnx.ModelProto:
     Raises:
         ModelError: no version of ONNX's operators has all that the graph's opaque nodes need.
     """
-    return _Writer(graph).write()
+    model, large_weights = write_skeleton(graph)
+    for tensor in model.graph.initializer:
+        if tensor.name in large_weights:
+            tensor.raw_data = large_weights[tensor.name].tobytes()
+    return model
+
+
+def write_skeleton(graph: Graph) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """Return the graph as an ONNX model, unchecked, and the data of its large initializers.
+
+    These have a placeholder in the model (``onnx_wire``), so nothing large is copied.
+
+    Raises:
+        ModelError: as ``write_model``.
+    """
+    writer = _Writer(graph)
+    return writer.write(), writer.large_weights
 
 
 def is_writable(graph: Graph) -> bool:
@@ -61,6 +85,10 @@ class _Writer:
         self._imports = _choose_imports(graph)
         self._emitter = Emitter(self._imports[""], self._plan.fresh)
         self._value_infos: list[onnx.ValueInfoProto] = []
+
+    @property
+    def large_weights(self) -> dict[str, Array]:
+        return self._emitter.large_weights
 
     def write(self) -> onnx.ModelProto:
         graph, names = self._graph, self._plan.names

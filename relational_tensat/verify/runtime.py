@@ -77,6 +77,7 @@ def verify_files(
         expected = [_arrays(session.run(None, feed)) for feed in feeds]
     except refusals as error:
         return not_compared(f"{run_as.value} cannot run the original: {first_line(error)}")
+    del session  # one at a time: each has a copy of the weights
     has_random_inputs = bool(set(original.inputs) - set(real_inputs))
     comparison = Comparison(
         f"{run_as.value}, {what}",

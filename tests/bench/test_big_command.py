@@ -10,7 +10,9 @@ import pytest
 
 from bench.__main__ import main
 from bench.big import command as big_command
+from bench.big import models
 from bench.big.egraphs import SHAPES, write_egraph
+from bench.big.transformers import Shape
 from relational_tensat.extract import ExtractionOptions, extract, topological_order
 from relational_tensat.extract.index import edge_owner
 from relational_tensat.extract.interchange import SerializedEGraph, read_egraph_json
@@ -52,7 +54,7 @@ def test_the_command(
 ) -> None:
     monkeypatch.setattr(big_command, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(big_command, "_in_a_process", big_command.measure_here)
-    argv = ["big", "--e-nodes", "300", "--folder", str(tmp_path), "--save"]
+    argv = ["big", "--models", "--e-nodes", "300", "--folder", str(tmp_path), "--save"]
     assert main([*argv, "--json", "--extractors", "greedy", "greedy-sql"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [(row["shape"], row["what"]) for row in rows] == [
@@ -74,3 +76,23 @@ def test_a_process_of_its_own(tmp_path: Path) -> None:
     write_egraph(tmp_path / "egraph.json", "wide", 100)
     answer = big_command._in_a_process(tmp_path / "egraph.json", "greedy", 10.0)
     assert answer["cost"] > 0 and answer["peak_mib"] > 1
+
+
+def test_large_models_are_optimized_in_processes_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = {
+        "encoder": Shape(1, 16, 2, 32, 4, 50, gated=False),
+        "decoder": Shape(2, 16, 2, 32, 4, 50, gated=True),
+    }
+    monkeypatch.setattr(models, "MODELS", small)
+    monkeypatch.setattr(big_command, "MODELS", small)
+    argv = ["big", "--models", *small, "--shapes", "--folder", str(tmp_path), "--json"]
+    assert main(argv) == 0
+    rows = json.loads(capsys.readouterr().out)["models"]
+    assert [(row["model"], row["what"]) for row in rows] == [
+        (model, what) for model in small for what in ("onnxruntime", "optimize")
+    ]
+    assert all(row["cpu_s"] > 0 and row["peak_mib"] >= row["own_mib"] > 0 for row in rows)
+    assert all("verified" in row["note"] for row in rows if row["what"] == "optimize")
+    assert (tmp_path / "decoder.onnx.data").exists()

@@ -136,8 +136,8 @@ def test_bfloat16_rounds_to_nearest_even() -> None:
 
 def test_large_weights_go_beside_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_save, "_EXTERNAL_FROM_BYTES", 1000)
-    data = np.random.default_rng(0).random((64, 64), dtype=np.float32)
-    kind = TensorType("float32", (64, 64))
+    data = np.random.default_rng(0).random((512, 512), dtype=np.float32)
+    kind = TensorType("float32", (512, 512))
     nodes = [Node("matmul", ("x", "w"), ("y",))]
     graph = build_graph("large", {"x": kind}, {"w": Weight(kind, data)}, nodes, ["y"])
     path = tmp_path / "a.onnx"
@@ -147,7 +147,7 @@ def test_large_weights_go_beside_the_model(tmp_path: Path, monkeypatch: pytest.M
     again = load_model(path).weights["w"].data
     assert again is not None
     np.testing.assert_array_equal(again, data)
-    (result,) = session(path).run(None, {"x": np.eye(64, dtype=np.float32)})
+    (result,) = session(path).run(None, {"x": np.eye(512, dtype=np.float32)})
     np.testing.assert_allclose(result, data, rtol=1e-6)
     (tmp_path / "a.onnx.data").unlink()
     with pytest.raises(ModelError, match=r"a\.onnx: not a valid ONNX model: .*a\.onnx\.data"):
