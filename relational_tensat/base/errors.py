@@ -52,6 +52,10 @@ class VerificationError(RelationalTensatError, ArithmeticError):
     exit_code = 4
 
 
+class LossError(VerificationError):
+    """The optimized graph computes the same, and is larger or slower than the original where it is used."""
+
+
 class NoSolutionError(RelationalTensatError, RuntimeError):
     """No graph could be extracted within the limits."""
 

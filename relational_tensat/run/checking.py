@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from relational_tensat.formats import save_model, to_onnx_model
@@ -12,6 +12,7 @@ from relational_tensat.run.options import Options
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify import Verification, not_compared, verify, verify_files
 from relational_tensat.verify.fold import fold_weights
+from relational_tensat.verify.quantized import compare_quantized, is_quantized
 from relational_tensat.verify.reseed import can_reseed, reseed
 from relational_tensat.verify.runtime import Session
 from relational_tensat.verify.shrinking import RandomWeights
@@ -89,12 +90,12 @@ def _check_files(
 
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
         folder = Path(name)
-        outcome = compare(
-            "the two files",
-            files.original,
-            files.before or _save(files.original, folder, "original"),
-            _save(files.folded, folder, "optimized"),
-        )
+        before = files.before or _save(files.original, folder, "original")
+        after = _save(files.folded, folder, "optimized")
+        outcome = compare("the two files", files.original, before, after)
+        if outcome.runs and is_quantized(files.original):
+            check = compare_quantized(before, after, options.process.threads)
+            outcome = replace(outcome, quantized=check)
     proven = any(check.proves_something for check in outcome.outputs)
     if outcome.failure() or proven or not outcome.runs:
         return outcome

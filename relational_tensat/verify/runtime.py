@@ -28,6 +28,9 @@ from relational_tensat.verify.verification import Verification, not_compared
 
 _QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are none of ours
 
+#: Where onnxruntime puts the weights of a graph that it writes: in the file itself, they end at 2 GiB.
+_BESIDE = "session.optimized_model_external_initializers_file_name"
+
 
 class Session(Enum):
     """How onnxruntime runs a file: as it is, or with all its own optimizations, as by default."""
@@ -67,10 +70,10 @@ def verify_files(
     if importlib.util.find_spec("onnxruntime") is None:
         return not_compared("onnxruntime is not installed: the written file was not run")
     real_inputs = inputs or {}
-    refusals: tuple[type[Exception], ...] = (InputError, *_refusals())
+    refusals: tuple[type[Exception], ...] = (InputError, *runtime_errors())
     try:
         check_memory(original)
-        session = _open(before, threads, run_as)
+        session = open_session(before, threads, run_as)
         weights = RandomWeights(original, seed, shrink)
         draws = [draw_inputs(original, seed + run, shrink, real_inputs) for run in range(runs)]
         feeds = [_feeds(session, original, draw, weights) for draw in draws]
@@ -88,7 +91,7 @@ def verify_files(
         varies=runs > 1 and has_random_inputs,
     )
     try:
-        session = _open(after, threads, run_as)
+        session = open_session(after, threads, run_as)
         for feed, outputs in zip(feeds, expected, strict=True):
             comparison.add(outputs, _arrays(session.run(None, _of_session(session, feed))))
     except refusals as error:
@@ -103,7 +106,14 @@ def verify_files(
     )
 
 
-def _open(model: Path | bytes, threads: int, run_as: Session) -> Any:
+def open_session(
+    model: Path | bytes, threads: int, run_as: Session, *, optimized: Path | None = None
+) -> Any:
+    """Return a session of onnxruntime.
+
+    Args:
+        optimized: where it writes the graph that it runs, weights beside it.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -112,6 +122,9 @@ def _open(model: Path | bytes, threads: int, run_as: Session) -> Any:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = _QUIET
+    if optimized is not None:
+        options.optimized_model_filepath = str(optimized)
+        options.add_session_config_entry(_BESIDE, f"{optimized.name}.data")
     return onnxruntime.InferenceSession(
         model if isinstance(model, bytes) else str(model),
         sess_options=options,
@@ -143,7 +156,7 @@ def _typed(array: Array, dtype: str) -> Array:
     return np.asarray(array).astype(numpy_dtype(dtype), order="C")
 
 
-def _refusals() -> tuple[type[Exception], ...]:
+def runtime_errors() -> tuple[type[Exception], ...]:
     """Return what onnxruntime raises: it has no common base class."""
     import onnxruntime
 

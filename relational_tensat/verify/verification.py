@@ -8,6 +8,21 @@ from relational_tensat.verify.comparison import TINY, OutputCheck
 
 
 @dataclass(frozen=True, slots=True)
+class QuantizedCheck:
+    """How the files of a quantized model and of what was made of it compare, a sentence each.
+
+    Attributes:
+        kernels: what onnxruntime's default optimizations make of both.
+        loss: what the optimized model lost by that; "" for nothing.
+        growth: how much larger its file is; "" where it is not.
+    """
+
+    kernels: str
+    loss: str = ""
+    growth: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """The outcome of comparing an optimized graph with its original.
 
@@ -18,6 +33,7 @@ class Verification:
         warnings: what the comparison does not prove, and why.
         shrink: how many steps smaller inputs were drawn, so that the original does not overflow.
         stand_ins: operators that random functions replaced, as nothing can compute them.
+        quantized: how a quantized model's file compares; None for others.
     """
 
     runs: int
@@ -26,6 +42,7 @@ class Verification:
     warnings: tuple[str, ...] = ()
     shrink: int = 0
     stand_ins: tuple[str, ...] = ()
+    quantized: QuantizedCheck | None = None
 
     @property
     def ok(self) -> bool:
@@ -47,6 +64,7 @@ class Verification:
             warnings=tuple(dict.fromkeys((*self.warnings, *other.warnings))),
             shrink=self.shrink,
             stand_ins=tuple(dict.fromkeys((*self.stand_ins, *other.stand_ins))),
+            quantized=other.quantized or self.quantized,
         )
 
     def failure(self) -> str:

@@ -20,7 +20,7 @@ MOST_REJECTIONS = 8
 _MOST_APPLICATIONS = 2
 
 
-def search_again(state: RunState, reason: str) -> RunState:
+def search_again(state: RunState, reason: str, *, is_loss: bool = False) -> RunState:
     """Leave out what made the chosen graph wrong, and choose another; at last, the original.
 
     The application at fault is found by bisecting the chain of steps. What it built is not extracted any
@@ -28,6 +28,7 @@ def search_again(state: RunState, reason: str) -> RunState:
 
     Args:
         reason: what is wrong with the graph, one sentence.
+        is_loss: it is not wrong but worse: then it will be in every place where the rule is applied.
     """
     try:
         fault = find_fault(state.egraph.connection, state.original, lambda g: _is_right(state, g))
@@ -36,11 +37,11 @@ def search_again(state: RunState, reason: str) -> RunState:
         return _give_up(state, Rejection(f"{text}: the original is kept"))
     rule = fault.step.rule
     n_rejections = sum(rejection.rule == rule for rejection in state.rejections)
-    text = f"{fault.text} makes the result wrong: {reason}"
+    text = f"{fault.text} makes the result {'worse' if is_loss else 'wrong'}: {reason}"
     if len(state.rejections) + 1 >= MOST_REJECTIONS:
         rejection = Rejection(f"{text}: the original is kept", rule, fault.reproduction)
         return _give_up(state, rejection)
-    by_rule = not fault.e_nodes or n_rejections >= _MOST_APPLICATIONS
+    by_rule = is_loss or not fault.e_nodes or n_rejections >= _MOST_APPLICATIONS
     left_out = "the rule" if by_rule else "this application"
     rejection = Rejection(f"{text}: {left_out} is left out", rule, fault.reproduction)
     state = replace(state, rejections=(*state.rejections, rejection)).noting(rejection.why)
@@ -71,7 +72,7 @@ def _without_rule(state: RunState, rule: str) -> RunState:
 
 
 def _is_right(state: RunState, graph: Graph) -> bool:
-    """Whether a graph computes what the original computes, as far as that can be compared."""
+    """Whether a graph computes what the original computes, as far as that can be compared, and as well."""
     try:
         _, outcome = check_result(
             state.original,
@@ -83,4 +84,5 @@ def _is_right(state: RunState, graph: Graph) -> bool:
         )
     except (InputError, VerificationError):
         return False
-    return not outcome.failure()
+    loss = outcome.quantized is not None and outcome.quantized.loss
+    return not (outcome.failure() or loss)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from relational_tensat.base.errors import VerificationError
+from relational_tensat.base.errors import LossError, VerificationError
 from relational_tensat.run.checking import check_result
 from relational_tensat.run.result import Rejection
 from relational_tensat.run.state import RunState
-from relational_tensat.verify.verification import UNCHANGED
+from relational_tensat.verify.verification import UNCHANGED, Verification
 
 
 def verify(state: RunState) -> RunState:
@@ -25,16 +25,17 @@ def verify(state: RunState) -> RunState:
         try:
             checked_state = compare(state)
         except VerificationError as error:
-            if state.options.verification.strict or state.is_unchanged:
+            is_loss = isinstance(error, LossError)
+            if state.is_unchanged or (state.options.verification.strict and not is_loss):
                 raise
             from relational_tensat.run.stages.searching_again import search_again  # seldom needed
 
-            state = _record(search_again(state, str(error)))
+            state = _record(search_again(state, str(error), is_loss=is_loss))
             continue
-        if checked_state.verification.runs or state.is_unchanged:
-            return _close(checked_state)
-        reasons = "; ".join(checked_state.verification.warnings)
-        reason = f"nothing could be compared: {reasons}: the original is kept"
+        objection = _objection(checked_state.verification)
+        if not objection or state.is_unchanged:
+            return _close(checked_state.noting(_kernels(checked_state.verification)))
+        reason = f"{objection}: the original is kept"
         state = replace(
             state, chosen=state.original, rejections=(*state.rejections, Rejection(reason))
         )
@@ -47,6 +48,7 @@ def compare(state: RunState) -> RunState:
 
     Raises:
         VerificationError: it computes something else.
+        LossError: it runs on integers less than the original.
     """
     with state.phases.phase("verify"):
         folded, verification = check_result(
@@ -57,11 +59,25 @@ def compare(state: RunState) -> RunState:
             source=state.file,
             target=state.target,
         )
+    quantized = verification.quantized
+    if quantized is not None and quantized.loss and not state.is_unchanged:
+        raise LossError(quantized.loss)
     if verification.failure():
         raise VerificationError(verification.failure())
     if state.is_unchanged and not verification.runs:  # not even folded, as nothing was compared
         folded = state.original
     return replace(state, folded=folded, verification=verification)
+
+
+def _objection(verification: Verification) -> str:
+    """Return why a graph that is right is not returned, "" where it is."""
+    if not verification.runs:
+        return f"nothing could be compared: {'; '.join(verification.warnings)}"
+    return verification.quantized.growth if verification.quantized is not None else ""
+
+
+def _kernels(verification: Verification) -> str:
+    return verification.quantized.kernels if verification.quantized is not None else ""
 
 
 def keep_original(state: RunState, reason: str) -> RunState:
