@@ -1,4 +1,4 @@
-"""The rooms of the package: imports go one way, and no module is part of a circle."""
+"""The rooms of the package: imports go one way, and no module is part of a cycle."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def rooms() -> list[str]:
     return re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE)
 
 
-def test_no_module_is_part_of_a_circle_of_imports() -> None:
-    circles = [
+def test_no_module_is_part_of_a_cycle_of_imports() -> None:
+    cycles = [
         sorted(part) for part in nx.strongly_connected_components(import_graph()) if len(part) > 1
     ]
-    assert circles == []
+    assert cycles == []
 
 
 def test_every_room_stands_in_the_table_and_there_are_at_most_16() -> None:

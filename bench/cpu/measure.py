@@ -73,7 +73,7 @@ class CpuRun:
 def measure_model(name: str, path: Path, options: Options, rounds: int, seconds: float) -> CpuRun:
     """Optimize a model for this machine's processor; time both graphs.
 
-    The weights are drawn anew: files that ship have constant ones, which onnxruntime would make from a
+    The weights are drawn again: files that ship have constant ones, which onnxruntime would make from a
     number at each run. What depends on weights only is folded in both graphs.
 
     Args:

@@ -36,7 +36,7 @@ class Answer:
         reduced: e-nodes, e-classes and edges after the reductions; only of ours.
         dropped: e-nodes that each reduction took away; only of ours.
         simplex_iterations, branch_nodes: of HiGHS; only of ours.
-        note: what the extractor said.
+        note: the extractor's note.
     """
 
     method: str

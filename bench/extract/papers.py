@@ -28,7 +28,7 @@ FORMS = ("real", "int", "none")
 
 @dataclass(frozen=True, eq=False)
 class PaperResult:
-    """What the solver said.
+    """What the solver reported.
 
     Attributes:
         choice: per class, the e-node it chose, or ``UNUSED``; None without a solution. Not

@@ -90,7 +90,7 @@ def best_known(row: Row) -> float | None:
 
 
 def answer_of(row: Row, method: str) -> Answer | None:
-    """Return what a method said of an instance, or None where it was not asked."""
+    """Return a method's answer for an instance, or None where it was not run."""
     return next((answer for answer in row["answers"] if answer.method == method), None)
 
 

@@ -87,7 +87,7 @@ def run_group(group: Group) -> list[Row]:
                 hopeless.add(method)
         wrong = contradictions(answers, instance.optimum)
         rows.append({**instance.describe(), "answers": answers, "contradictions": wrong})
-        _tell(instance.name, instance.problem.n_nodes, answers)
+        _print_answers(instance.name, instance.problem.n_nodes, answers)
     return rows
 
 
@@ -115,7 +115,7 @@ def run_ablation(task: AblationTask) -> Ablation | None:
         return None
     instance = task.source.make()
     ablation = ablate(instance, task.limits.ours_s, threads=task.limits.threads)
-    _tell(f"ablation of {instance.name}", instance.problem.n_nodes, ablation.answers[:1])
+    _print_answers(f"ablation of {instance.name}", instance.problem.n_nodes, ablation.answers[:1])
     return ablation
 
 
@@ -131,7 +131,7 @@ def _answer(instance: Instance, method: str, limits: Limits) -> Answer:
     return run_method(instance.problem, method, limit_s, threads=limits.threads)
 
 
-def _tell(name: str, n_nodes: int, answers: Sequence[Answer]) -> None:
+def _print_answers(name: str, n_nodes: int, answers: Sequence[Answer]) -> None:
     last = answers[-1]
     print(
         f"{name}: {n_nodes:,} e-nodes; {last.method} {cell(last, last.cost)}",

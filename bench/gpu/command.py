@@ -38,7 +38,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--limit-s", metavar="S", type=float, default=480.0, help="(480)")
     parser.add_argument("--cost-cache", metavar="FILE", type=Path, help="(the user's own)")
     parser.add_argument("--runs", metavar="FILE", type=Path, help="what is done (beside the cache)")
-    parser.add_argument("--fresh", action="store_true", help="measure all models anew")
+    parser.add_argument("--fresh", action="store_true", help="measure all models again")
     parser.add_argument("--out", metavar="DIR", type=Path, default=RESULTS, help="(bench/results)")
     parser.add_argument("--save", action="store_true", help="keep the figures, and the table")
     parser.set_defaults(run=run)
@@ -104,12 +104,12 @@ def measure(names: Sequence[str], session: Session) -> list[ModelRun]:
             break
         if path is None and name not in names:
             continue
-        _say(f"kernels of {name}")
+        _report(f"kernels of {name}")
         configurations = record.graph_configurations(record.load(name, path))
         gpu_optimize.measure_all(session.source, configurations, session.until_s)
     runs = []
     for name in names:
-        _say(f"{name}, end to end")
+        _report(f"{name}, end to end")
         run = gpu_measure.measure_model(name, record.load(name, None), session)
         if run is not None:
             runs.append(run)
@@ -195,5 +195,5 @@ def _number(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     print(f"{text} ...", file=sys.stderr, flush=True)

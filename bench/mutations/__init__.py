@@ -1,1 +1,1 @@
-"""Damaged files: whatever is wrong with one, the program says so in one line."""
+"""Damaged files: whatever is wrong with one, the program reports it in one line."""

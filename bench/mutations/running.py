@@ -23,7 +23,7 @@ _SHARES = {"windows": 30, "shapes": 30, "branches": 20, "json": 20, "rules": 30,
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A command that ended in an internal error, or said nothing or too much about what is wrong."""
+    """A command that ended in an internal error, or reported nothing or too much about what is wrong."""
 
     name: str
     index: int

@@ -48,11 +48,11 @@ def results_of(
     results = {} if fresh else _kept(cells, settings, folder)
     waiting = [cell for cell in cells if cell not in results]
     if results:
-        _tell(f"{len(results)} of {len(cells)} cells kept from before, in {folder}")
+        _report(f"{len(results)} of {len(cells)} cells kept from before, in {folder}")
     ran = _in_turn if jobs == 1 else partial(_side_by_side, jobs)
     for cell, result in ran(waiting, settings, folder, deadline_s):
         results[cell] = result
-        _tell(f"{len(results)}/{len(cells)} {cell.name}: {_short(result)}")
+        _report(f"{len(results)}/{len(cells)} {cell.name}: {_short(result)}")
     return {cell: results.get(cell, _NOT_RUN) for cell in cells}
 
 
@@ -138,5 +138,5 @@ def _short(result: Result) -> str:
     return ", ".join(parts)
 
 
-def _tell(text: str) -> None:
+def _report(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

@@ -64,7 +64,7 @@ def measure_process(
     """Run ``relational-tensat run MODEL`` in a process of its own, with the given options.
 
     Raises:
-        NoSolutionError: it failed; with what it said.
+        NoSolutionError: it failed; with its last line.
     """
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
         output = Path(folder) / f"out{model.suffix}"
@@ -83,7 +83,7 @@ def measure_process(
             log.seek(0)
             lines = log.read().decode().splitlines()
         if process.returncode or not output.is_file():
-            reason = lines[-1] if lines else "nothing was said"
+            reason = lines[-1] if lines else "no output"
             raise NoSolutionError(f"{name}: exit code {process.returncode}: {reason}")
     return _process_run(
         name,

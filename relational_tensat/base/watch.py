@@ -65,12 +65,12 @@ class Watch:
 
     @property
     def wants_stop(self) -> bool:
-        """Whether someone wants to stop, whatever the time."""
+        """Whether a stop was requested, whatever the time."""
         return self.happened or (self._should_stop is not None and self._should_stop())
 
     @property
     def is_over(self) -> bool:
-        """Whether the time is over, or someone wants to stop."""
+        """Whether the time is over, or a stop was requested."""
         return self.seconds_left <= 0.0 or self.wants_stop
 
     def check_time(self) -> None:

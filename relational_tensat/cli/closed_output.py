@@ -1,4 +1,4 @@
-"""Standard output that is closed: what is written to it is lost, and that is said."""
+"""Standard output that is closed: what is written to it is lost, and that is reported."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Write the file and say how large the e-graph in it is."""
+    """Write the file and report how large the e-graph in it is."""
     from relational_tensat.cli.console import stdout_console
     from relational_tensat.cli.database import RunDatabase
     from relational_tensat.extract.interchange import egraph_json, save_egraph_json

@@ -8,7 +8,7 @@ from pathlib import Path
 from relational_tensat.cli.parser import Parser, seconds, whole_number
 from relational_tensat.cli.rules_frame import add_json, add_rule_files, add_seed, collect, report
 
-HELP = "say for each rule of a file whether the rules that ship prove its two sides equal"
+HELP = "report for each rule of a file whether the rules that ship prove its two sides equal"
 
 _MISSING = 4
 

@@ -14,7 +14,7 @@ from relational_tensat.cli.rules_frame import add_json, add_seed, collect, repor
 if TYPE_CHECKING:
     from rich.console import Console
 
-HELP = "read rules of TASO or TENSAT, say which are sound and under which condition, write them"
+HELP = "read rules of TASO or TENSAT, report which are sound and under which condition, write them"
 
 
 def add_arguments(parser: Parser) -> None:
@@ -35,7 +35,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Import, report, write; what is unsound is said and marked, and no failure of the command."""
+    """Import, report, write; what is unsound is reported and marked, and no failure of the command."""
     from relational_tensat.cli.rules_import_text import imports_json, print_imports
     from relational_tensat.rules.soundness import DEFAULT_TRIALS
     from relational_tensat.rules.taso import import_rules, write_judged

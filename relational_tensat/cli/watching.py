@@ -1,4 +1,4 @@
-"""What a command that takes minutes says meanwhile."""
+"""What a command that takes minutes reports meanwhile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Result = TypeVar("_Result")
 _SHOWN_EVERY_S = 5.0
 
 
-def watched(results: Iterable[_Result], say: Callable[[int, _Result], str]) -> Iterator[_Result]:
+def watched(results: Iterable[_Result], report: Callable[[int, _Result], str]) -> Iterator[_Result]:
     """Pass results on; now and then, write a line on standard error.
 
     Args:
@@ -22,5 +22,5 @@ def watched(results: Iterable[_Result], say: Callable[[int, _Result], str]) -> I
     for count, result in enumerate(results, start=1):
         if time.monotonic() - shown > _SHOWN_EVERY_S:
             shown = time.monotonic()
-            sys.stderr.write(f"{say(count, result)}\n")
+            sys.stderr.write(f"{report(count, result)}\n")
         yield result

@@ -36,11 +36,11 @@ class AnalyticSource(CostSource):
         return Answer(cost_us, FREE if is_free else ESTIMATED)
 
     def is_free(self, configuration: Configuration) -> bool:
-        """Say no: the model itself says what is free."""
+        """Return False: the model itself knows what is free."""
         return False
 
     def estimate_us(self, configuration: Configuration) -> float:
-        """Return what the model says."""
+        """Return the cost that the model computes."""
         return self._model.cost_us(
             configuration.op, configuration.inputs, configuration.output, dict(configuration.attrs)
         )

@@ -69,7 +69,7 @@ class EGraph:
         """Put a graph into the tables of a new database.
 
         Args:
-            database: a file, which is made anew; in memory by default.
+            database: a new file, replacing one of that name; in memory by default.
             process: what the database may use, as for ``Database``.
 
         Raises:

@@ -73,7 +73,7 @@ class Replay:
         return False
 
     def _reach(self, node: Node, goal: int) -> None:
-        """Rewrite a node, which is not fixed, until it has the form that is wanted."""
+        """Rewrite a node, which is not fixed, until it has the required form."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise _no_explanation("rewrites that need each other too deeply")
@@ -94,7 +94,7 @@ class Replay:
         self._depth -= 1
 
     def _require(self, parent: Node, index: int, goal: int) -> Node:
-        """Return an operand, rewritten to the form that is wanted."""
+        """Return an operand, rewritten to the required form."""
         node = parent.child(index)
         if node.enode != goal:
             if node.fixed:
@@ -137,7 +137,7 @@ class Replay:
                 self._find_operands(child, match, operand)
 
     def _make_alike(self, parent: Node, index: int, model: Node) -> None:
-        """Make an operand the same as another node, which a rule wants to be equal."""
+        """Make an operand the same as another node, which a rule requires to be equal."""
         model = model.now()
         node = parent.child(index)
         self._state.add_terms(self._term_of, self._terms, (node, model))

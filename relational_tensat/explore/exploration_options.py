@@ -28,7 +28,8 @@ class ExplorationOptions(OptionGroup):
         node_limit: holds at any moment.
         time_limit_s: wall seconds; None for no limit.
         cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
-            (TENSAT's first method: all descendants anew before each multi-pattern application) or ``none``.
+            (TENSAT's first method: all descendants recomputed before each multi-pattern application) or
+            ``none``.
         semi_naive: work only on matches that involve a row written since the last search. The e-graph is
             the same without.
         blocks: recurring blocks are explored once, and what is found is copied to the others: where that
@@ -54,7 +55,7 @@ class ExplorationOptions(OptionGroup):
     cycle_filter: str = option(
         "efficient", "how cycles are kept out", choices=("efficient", "vanilla", "none")
     )
-    semi_naive: bool = option(True, "match everything anew in every iteration, for comparison")
+    semi_naive: bool = option(True, "match everything again in every iteration, for comparison")
     blocks: str = option(
         "auto",
         "whether blocks that recur are explored only once",

@@ -51,7 +51,7 @@ class Delta:
         filtered: e-nodes that the cycle filter took.
         multi_complete, single_complete: whether all matches of multi-pattern rules, and of single-pattern
             rules, were carried out (or rejected); else they are not found again until something in them
-            is written anew.
+            is rewritten.
     """
 
     matches: Mapping[int, int]

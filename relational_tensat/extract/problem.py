@@ -85,7 +85,7 @@ class Extraction:
         optimal: whether the choice was proven to be of least cost.
         method: the extractor that was asked for.
         seconds: wall time.
-        note: one line for the report: what the solver said, what was cut or repaired.
+        note: one line for the report: what the solver reported, what was cut or repaired.
         interrupted: whether Ctrl-C ended it with the best so far; only of ``ilp``.
         reductions: e-nodes that each reduction took away, by its name; only of ``ilp``.
         size, reduced_size: counts of e-nodes, e-classes and edges, and of all components together

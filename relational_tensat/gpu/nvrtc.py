@@ -111,7 +111,7 @@ def compile_unit(unit: str, arch: str) -> Compiled:
 def cached_unit(unit: str, arch: str) -> Compiled:
     """Return a unit compiled, from the cache if it is there.
 
-    A file in the cache that cannot be read is compiled anew.
+    A file in the cache that cannot be read is compiled again.
 
     Raises:
         MissingDependencyError, InputError: as ``compile_unit``.

@@ -39,7 +39,7 @@ def time_on_device(
 
 
 def with_drawn_weights(graph: Graph, seed: int) -> Graph:
-    """Return a graph with what depends on weights only folded, and weights drawn anew.
+    """Return a graph with what depends on weights only folded, and new random weights.
 
     Models of shapes only have no weights, and light ones have constant ones, which onnxruntime makes
     from a number at each run. Where weights have no data, what would be folded is drawn as well.

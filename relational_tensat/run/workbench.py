@@ -113,7 +113,7 @@ class EGraph:
 
         Args:
             model: a graph, or the path of a ``.json`` or ``.onnx`` model.
-            db: a file that keeps the tables, made anew; None for in memory.
+            db: a file that keeps the tables, replaced where it exists; None for in memory.
             options: of ``Options.of``: dims, threads, memory_limit, temp_directory.
 
         Raises:

@@ -53,7 +53,7 @@ def seeded_weights(graph: Graph, seed: int) -> SeededWeights:
 
 
 class SeededWeights(Mapping[str, Array]):
-    """Random weights by name, drawn anew on each access; nothing is cached.
+    """Random weights by name, drawn again on each access; nothing is cached.
 
     Normal numbers of such scale that the graph's values are about 1 (``weight_scales``), or in 0.5
     to 1.5 where only positive numbers make sense. What is no parameter stays as it is, where the

@@ -13,7 +13,7 @@ _MOST_BYTES = 1 << 28
 
 
 def can_reseed(graph: Graph) -> bool:
-    """Whether the graph's weights are small enough to be written anew for a check."""
+    """Whether the graph's weights are small enough to be written again for a check."""
     return 0 < weight_bytes(graph) <= _MOST_BYTES
 
 

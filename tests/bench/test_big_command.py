@@ -38,7 +38,7 @@ def test_files_have_their_size_and_shape(shape: str, tmp_path: Path) -> None:
     assert len(egraph.nodes) == 2000
     assert len(egraph.classes) == 800
     owners = problem.node_class[edge_owner(problem.child_ptr)]
-    assert np.any(problem.child_idx > owners)  # upwards: a circle
+    assert np.any(problem.child_idx > owners)  # upwards: a cycle
     assert 0 < np.count_nonzero(problem.cost_us == 0) < 800
     assert (layers(egraph) > 60) == (shape == "deep")
 

@@ -1,4 +1,4 @@
-"""``python -m bench cpu``: what is measured of a model, and what is said of it; no time is asserted."""
+"""``python -m bench cpu``: what is measured of a model, and what is reported; no time is asserted."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.extract.small_egraphs import small_problem
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_papers_programs_find_the_optimum_or_a_circle(form: str) -> None:
+def test_the_papers_programs_find_the_optimum_or_a_cycle(form: str) -> None:
     cyclic = 0
     for seed in range(60):
         problem = small_problem(seed)
@@ -38,14 +38,14 @@ def test_algorithm_2_is_a_heuristic() -> None:
         extraction = algorithm_2(problem, 60.0)
         assert extraction.finished
         cost = chosen_cost(problem, extraction.choice)
-        if cost is not None:  # nothing in it forbids circles
+        if cost is not None:  # nothing in it forbids cycles
             assert cost >= brute_force_us(problem) - 1e-9
             worse += cost > brute_force_us(problem) + 1e-9
     assert worse > 0
 
 
 def test_algorithm_2_charges_shared_work_once() -> None:
-    # Both children of the first e-node rest on class 3 (cost 10): 22 as a tree, 12 as a graph.
+    # Both children of the first e-node depend on class 3 (cost 10): 22 as a tree, 12 as a graph.
     nodes = [(0, 1.0, [1, 2]), (0, 15.0, []), (1, 1.0, [3]), (2, 1.0, [3]), (3, 10.0, [])]
     problem = build(nodes, 4)
     assert algorithm_2(problem, 1.0).choice.tolist() == [0, 2, 3, 4]
@@ -86,7 +86,7 @@ def test_a_technique_can_be_left_out() -> None:
     assert "required" not in answer.dropped
 
 
-def test_a_circle_costs_nothing_that_can_be_said() -> None:
+def test_a_cycle_costs_nothing_that_can_be_concluded() -> None:
     problem = build([(0, 1.0, [1]), (1, 1.0, [0]), (1, 5.0, [])], 2)
     assert is_cyclic(problem)
     assert chosen_cost(problem, np.array([0, 1], dtype=np.int32)) is None

@@ -94,7 +94,7 @@ def test_each_model_is_optimized_verified_and_timed_once(
     assert gpu_measure._known("tiny", session) is None
 
 
-def test_time_that_is_up_is_said(session: Session) -> None:
+def test_time_that_is_up_is_reported(session: Session) -> None:
     over = replace(session, until_s=time.perf_counter() - 1)
     assert gpu_command.measure(["tiny"], over) == []
     assert "0 of 1 models are done: call it again" in gpu_command.text_of([], ["tiny"])

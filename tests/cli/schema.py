@@ -41,7 +41,7 @@ SCHEMA: dict[str, Any] = {
     "notes": list,
     "cautions": list,
     "output": (str, type(None)),
-    "resumed_after": (int, type(None)),  # the last complete iteration before a run was taken up
+    "resumed_after": (int, type(None)),  # the last complete iteration before a run was resumed
     "untrusted_rules": None,  # why, per name
 }
 EXTRACTION: dict[str, Any] = {

@@ -143,7 +143,7 @@ def test_a_difference_is_exit_code_4(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_what_cannot_be_explained(
     model: Path, database: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def said(*argv: object) -> str:
+    def line_of(*argv: object) -> str:
         capsys.readouterr()
         assert main(["explain", *map(str, argv)]) == 3
         out, err = capsys.readouterr()
@@ -151,14 +151,14 @@ def test_what_cannot_be_explained(
         assert err.count("\n") == 1
         return err
 
-    assert "no such database file" in said(model.with_name("none.duckdb"))
-    assert "cannot be opened" in said(model)
+    assert "no such database file" in line_of(model.with_name("none.duckdb"))
+    assert "cannot be opened" in line_of(model)
     other = model.with_name("other.duckdb")
     duckdb.connect(str(other)).close()
-    assert f"{other}: not a database of a run" in said(other)
+    assert f"{other}: not a database of a run" in line_of(other)
     with duckdb.connect(str(database)) as connection:
         connection.execute("DELETE FROM chosen")
-    assert f"{database}: no graph has been extracted" in said(database)
+    assert f"{database}: no graph has been extracted" in line_of(database)
     with duckdb.connect(str(database)) as connection:
         connection.execute("UPDATE meta SET value = '1' WHERE key = 'format_version'")
-    assert "format 1, expected" in said(database)
+    assert "format 1, expected" in line_of(database)

@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture
 def egraph(tmp_path: Path) -> Path:
-    """Two consumers, each with a part of its own or one that both may share; and a circle."""
+    """Two consumers, each with a part of its own or one that both may share; and a cycle."""
     nodes = {
         "root": {"op": "pair", "children": ["a1", "b1"], "eclass": "root", "cost": 0},
         "a1": {"op": "own", "children": [], "eclass": "a", "cost": 4},

@@ -70,7 +70,7 @@ def test_verification_is_reported_with_what_was_checked() -> None:
     assert "caution: 2 of 2 weights have no data" in text
 
 
-def test_optimal_is_said_only_when_proven() -> None:
+def test_optimal_is_reported_only_when_proven() -> None:
     result = example_result()
     gap = "gap 10.00% (no graph in it costs less than 27.00 µs)"
     assert gap in printed(result)
@@ -87,7 +87,7 @@ def test_the_summary_is_one_line() -> None:
     assert "gap 10.00%" in line
 
 
-def test_verified_is_said_only_where_something_was_compared() -> None:
+def test_verified_is_reported_only_where_something_was_compared() -> None:
     compared = example_result()
     assert "verified, worst relative error 1.5e-15" in summary_line(compared)
     same = replace(compared, unchanged=True, verification=UNCHANGED)
@@ -98,7 +98,7 @@ def test_verified_is_said_only_where_something_was_compared() -> None:
     assert not json.loads(json_report(same))["verified"]["ok"]
 
 
-def test_a_rejected_graph_is_the_first_that_is_said() -> None:
+def test_a_rejected_graph_is_the_first_that_is_reported() -> None:
     rejection = Rejection("step 3 is wrong: the original is kept", "some-rule", ("a = b",))
     result = replace(
         example_result(), unchanged=True, rejections=(rejection,), notes=(rejection.why, "more")

@@ -47,7 +47,7 @@ def flat_us(configuration: Configuration) -> float:
     return 1.0 + sum(part.nbytes for kind in configuration.inputs for part in _parts(kind)) / 1e6
 
 
-#: What whole graphs take on a device that is not told otherwise.
+#: What whole graphs take on a device that is not set otherwise.
 GAIN = WholeTiming(100.0, 80.0, 1.25, 1.2, 1.3, 40)
 
 

@@ -67,7 +67,7 @@ def test_killing_loses_at_most_the_measurement_in_flight(tmp_path: Path) -> None
             kept = max([kept, *map(int, process.stdout.read().split())])
         known += kept
         costs = CostCache(path).find(CPU, products(40))
-        # what was said to be kept is there; of the next it is not known whether it was
+        # what was reported as kept is there; of the next it is not known whether it was
         assert known <= len(costs) <= known + 1
         known = len(costs)
 

@@ -174,7 +174,7 @@ def test_measuring_is_watched(cache: CostCache) -> None:
     assert source.measuring_s > 0
 
 
-def test_what_cannot_be_measured_is_estimated_and_said(cache: CostCache) -> None:
+def test_what_cannot_be_measured_is_estimated_and_reported(cache: CostCache) -> None:
     unable = frozenset({"relu"})
     source = MeasuredSource("cpu", FakeDevice(unable=unable), cache)
     relu = configuration("relu", f32(4))

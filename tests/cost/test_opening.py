@@ -42,7 +42,9 @@ def test_a_profile(text: str) -> None:
     assert source.counts == CostCounts(estimated=1)
 
 
-def test_cpu_is_the_device_and_its_profile_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_is_the_device_and_its_profile_has_to_be_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     plug_in(monkeypatch, FakeDevice())
     assert isinstance(open_source("cpu"), MeasuredSource)
     assert isinstance(open_source("analytic:cpu"), AnalyticSource)

@@ -47,7 +47,7 @@ def was_merged(path: Path) -> bool:
     return load_model(path).count_ops()["matmul"] == 1
 
 
-def test_a_gain_is_kept_and_said(device: FakeDevice, options: Options, tmp_path: Path) -> None:
+def test_a_gain_is_kept_and_reported(device: FakeDevice, options: Options, tmp_path: Path) -> None:
     result = run(options, tmp_path / "out.json")
     assert result.whole is not None
     assert result.whole.timing is GAIN
@@ -124,7 +124,7 @@ def test_costs_from_elsewhere_time_nothing(device: FakeDevice, options: Options)
         (KeyboardInterrupt, "not run whole on cpu: interrupted"),
     ],
 )
-def test_what_cannot_be_timed_is_returned_untimed_and_said(
+def test_what_cannot_be_timed_is_returned_untimed_and_reported(
     device: FakeDevice, options: Options, whole: Any, sentence: str
 ) -> None:
     device.whole = whole

@@ -165,7 +165,7 @@ def test_a_file_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
             Database(path)
 
 
-def test_a_run_starts_its_file_anew(tmp_path: Path) -> None:
+def test_a_run_starts_its_file_again(tmp_path: Path) -> None:
     path = tmp_path / "run.duckdb"
     path.write_text("no database")
     for _ in range(2):

@@ -41,7 +41,7 @@ def test_every_table_and_column_has_a_comment(tmp_path: Path) -> None:
 def test_a_column_without_a_comment_is_found(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "other.duckdb")) as connection:
         connection.execute("CREATE TABLE t (a INTEGER, b INTEGER)")
-        connection.execute("COMMENT ON COLUMN t.b IS 'said'")
+        connection.execute("COMMENT ON COLUMN t.b IS 'described'")
         assert without_comment(read_schema(connection)) == ["t", "t.a"]
 
 

@@ -227,7 +227,7 @@ def test_what_cannot_be_explained() -> None:
         explain(duckdb.connect())
 
 
-def test_a_choice_that_goes_in_circles() -> None:
+def test_a_choice_that_goes_in_cycles() -> None:
     nodes = [Node("relu", ("x",), ("a",)), Node("relu", ("a",), ("b",))]
     egraph = explored(graph_of_nodes(nodes, ["b"]), example_rules("twice"), cycle_filter="none")
     cheapest_graph(egraph)

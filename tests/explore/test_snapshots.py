@@ -1,4 +1,4 @@
-"""The generated SQL, to be read: one file per kind of query. UPDATE_SNAPSHOTS=1 writes them anew."""
+"""The generated SQL, to be read: one file per kind of query. UPDATE_SNAPSHOTS=1 rewrites them."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_derivations_without_sets_are_acyclic_and_their_costs_are_bounds(most_me
         costs = deriver.derivation_costs(problem.cost_us)
         outgrown += not deriver.exact
         exact = DagDeriver(problem).derivation_costs(problem.cost_us)
-        # What is settled before the sets are given up is as it was; of the rest, nothing is said.
+        # What is settled before the sets are given up is as it was; the rest is not checked.
         assert np.all((costs == exact) | np.isinf(costs))
     assert outgrown > 5
 

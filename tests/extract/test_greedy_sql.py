@@ -120,7 +120,7 @@ FREE_CIRCLE = build(
 
 
 @pytest.mark.parametrize("method", ["greedy-sql", "greedy-dag-sql", "greedy"])
-def test_circles_of_free_ties_are_not_chosen(method: str) -> None:
+def test_cycles_of_free_ties_are_not_chosen(method: str) -> None:
     # All three classes cost 3 either way: rank sends each to the leaf.
     assert extract(FREE_CIRCLE, ExtractionOptions(method)).choice.tolist() == [1, 3, 5, 6, 7]
 
@@ -197,7 +197,7 @@ def test_a_root_without_acyclic_derivation_is_refused(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["greedy-sql", "greedy-dag-sql"])
-def test_where_there_is_no_time_python_chooses_and_it_is_said(method: str) -> None:
+def test_where_there_is_no_time_python_chooses_and_it_is_reported(method: str) -> None:
     problem = random_problem(3)
     extraction = extract(problem, ExtractionOptions(method, time_limit_s=0.0))
     assert extraction.note.startswith("SQL was not done within the time limit; chosen in Python: ")

@@ -33,7 +33,7 @@ def with_tree_greedy_as_original(seed: int) -> ExtractionProblem:
 
 
 def pressed_at(event: int) -> Callable[[float, float], None]:
-    """Return progress that is told of so many events and then of Ctrl-C."""
+    """Return progress that is notified of so many events and then of Ctrl-C."""
     seen = 0
 
     def progress(cost_us: float, bound_us: float) -> None:
@@ -95,7 +95,7 @@ def test_the_choice_to_begin_from_is_not_lost(monkeypatch: pytest.MonkeyPatch) -
         assert_no_worse(problem, extraction)
 
 
-def test_a_search_that_loses_what_a_plainer_method_found_is_a_bug_that_is_told(
+def test_a_search_that_loses_what_a_plainer_method_found_is_a_bug_that_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     problem = layered_problem(layers=2, width=4, seed=1)
@@ -113,7 +113,7 @@ def test_a_search_that_loses_what_a_plainer_method_found_is_a_bug_that_is_told(
         extract(problem, start=best)
 
 
-def test_a_search_that_returns_a_circle_is_a_bug_that_is_told(
+def test_a_search_that_returns_a_cycle_is_a_bug_that_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     problem = build([(0, 1.0, [1]), (1, 1.0, [0]), (1, 5.0, [])], 2)

@@ -15,7 +15,7 @@ from relational_tensat.extract.exact.solve.running import run_highs
 
 
 class Busy:
-    """Stands for HiGHS: runs until it is told to stop, and asks nobody."""
+    """Stands for HiGHS: runs until it is interrupted, and calls nobody back."""
 
     def __init__(self, pressed: int = 0) -> None:
         self.stop = threading.Event()

@@ -1,4 +1,4 @@
-"""Every way in which HiGHS may end: what is taken from it, and what is said."""
+"""Every way in which HiGHS may end: what is taken from it, and what is reported."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_what_found_nothing_in_an_e_graph_is_not_asked_about_it_again() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_where_no_class_is_inlined_the_e_graph_is_not_made_anew(seed: int) -> None:
+def test_where_no_class_is_inlined_the_e_graph_is_not_made_again(seed: int) -> None:
     reduced = drop_underivable(unreduced(random_problem(seed)))
     while inline_single_free(reduced).problem.n_classes < reduced.problem.n_classes:
         reduced = inline_single_free(reduced)

@@ -62,5 +62,5 @@ def test_other_data_is_not_overwritten(tmp_path: Path) -> None:
     assert not target.exists()
     result = optimize(source, Options.of(iterations=1), output=target)
     assert (target.parent / "data" / "w.bin").read_bytes() == b"mine"
-    assert any("written anew" in note for note in result.notes)
+    assert any("written from its graph" in note for note in result.notes)
     np.testing.assert_array_equal(load_model(target).weights["w"].data, np.ones((4, 4)))

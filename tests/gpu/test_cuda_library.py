@@ -183,7 +183,7 @@ def test_versions_name_what_is_missing(compiled: None, monkeypatch: pytest.Monke
     assert (versions["cublasLt"], versions["cudnn"], versions["nvrtc"]) == ("none", "none", "13.0")
 
 
-def test_memory_that_is_not_there_is_said_in_one_line(compiled: None) -> None:
+def test_memory_that_is_not_there_is_reported_in_one_line(compiled: None) -> None:
     gpu = _gpu([])
 
     def full(nbytes: int) -> None:

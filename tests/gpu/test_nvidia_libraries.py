@@ -104,7 +104,7 @@ def test_how_numbers_are_multiplied(dtype: str, math: str, compute: int, code: i
     assert {arguments[1] for arguments in handle.called("cublasLtMatrixLayoutCreate")} == {code}
 
 
-def test_what_cublas_refuses_is_said_in_one_line() -> None:
+def test_what_cublas_refuses_is_reported_in_one_line() -> None:
     blas, _, _ = _blas(cublasLtMatmulAlgoGetHeuristic=lambda *_: 15)
     with pytest.raises(InputError, match="cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPP"):
         blas.bind(_product(), _resolve)
@@ -248,7 +248,7 @@ def test_pools() -> None:
         dnn.bind_pool(replace(call, act="relu"), _resolve)
 
 
-def test_no_algorithm_is_said_in_one_line() -> None:
+def test_no_algorithm_is_reported_in_one_line() -> None:
     dnn, _, _ = _dnn((0, 9, 0), (7, 0, 1 << 40))
     with pytest.raises(InputError, match="cuDNN has no algorithm for this convolution"):
         dnn.bind(_convolution(), _resolve, fused=False)

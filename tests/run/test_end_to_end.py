@@ -35,7 +35,7 @@ def test_weights_that_have_no_values_are_drawn_and_what_would_be_folded_too() ->
     assert np.unique(data).size > 1000
 
 
-def test_constant_weights_are_drawn_anew_and_sizes_are_not() -> None:
+def test_constant_weights_are_drawn_again_and_sizes_are_not() -> None:
     ones = np.broadcast_to(np.float32(1.0), (64, 64))
     where = TensorType("int64", (2,))
     graph = build_graph(

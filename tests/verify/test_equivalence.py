@@ -92,7 +92,7 @@ def small(nodes: Sequence[Node], output: str = "y", kind: TensorType | None = No
     return build_graph("small", {"x": kind or f32(3, 4)}, {"w": weight(4)}, nodes, [output])
 
 
-def test_what_proves_nothing_is_said() -> None:
+def test_what_proves_nothing_is_reported() -> None:
     graph = small([Node("sub", ("x", "x"), ("z",)), Node("add", ("z", "w"), ("y",))])
     outcome = verify(graph, graph)
     assert outcome.ok

@@ -89,7 +89,7 @@ def test_outputs_may_be_tuples_inputs_or_repeated() -> None:
     assert result["a"].tolist() == [0]
 
 
-def test_weights_are_asked_for_once_when_needed_and_dropped_after_use() -> None:
+def test_weights_are_requested_once_when_needed_and_dropped_after_use() -> None:
     graph, alive, most = mlp(5), weakref.WeakSet[Any](), 0
     names: list[str] = []
 

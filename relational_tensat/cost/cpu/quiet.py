@@ -24,7 +24,7 @@ _LEARNING_S = 0.5
 #: The best is a low percentile of the last readings: now and then a clock runs faster for a moment.
 _BEST_PERCENTILE = 1
 _READINGS = 20_000
-#: The percentile is computed anew after so many readings.
+#: The percentile is recomputed after so many readings.
 _RENEWED_AFTER = 500
 
 

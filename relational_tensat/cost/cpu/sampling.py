@@ -28,7 +28,7 @@ SAMPLES = 30
 _ENOUGH = 5
 #: With so many rounds of steady samples, the others do not count.
 _ENOUGH_ROUNDS = 10
-#: Out of patience, at most so many times the samples wanted are taken.
+#: Out of patience, at most so many times the samples asked for are taken.
 _MOST = 3
 
 
@@ -104,7 +104,7 @@ def differences_us(rounds: Sequence[Round]) -> tuple[NDArray[np.float64], int]:
 
 
 def warm(function: Callable[[], None], before: Callable[[], None]) -> None:
-    """Bring a function's data back, which others may have displaced; then the state that is wanted."""
+    """Bring a function's data back, which others may have displaced; then the required state."""
     function()
     before()
 
@@ -148,7 +148,7 @@ def steady(rounds: Sequence[Round]) -> list[Round]:
 def _is_enough(rounds: Sequence[Round], give_up: float) -> bool:
     """Whether no more samples are needed: enough undisturbed ones, or, out of patience, any.
 
-    Where nothing certain can be said of most rounds, so great is the disturbance, many must do.
+    Where most rounds are too disturbed to conclude anything from, many must do.
     """
     if not rounds:
         return False

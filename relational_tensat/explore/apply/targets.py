@@ -22,7 +22,7 @@ def hash_cons_text(operands: int) -> str:
     key = ", ".join(["signature", *children])
     zeros = ", 0" * (CHILD_COLUMNS - operands)
     return (
-        "-- the e-nodes that applications want as one node of their targets and that do not exist\n"
+        "-- the e-nodes that applications need as one node of their targets and that do not exist\n"
         "INSERT INTO enode\n"
         "SELECT\n"
         f"    id, id, signature, head, {', '.join(children)}{zeros}, $iteration, rule, $stamp, false\n"
@@ -117,7 +117,7 @@ def unions_text(sources: int) -> str:
     positions = "unnest([0, 1])" if sources > 1 else "0"
     return (
         "-- the unions that applications ask for\n"
-        "WITH asked AS (\n"
+        "WITH pair AS (\n"
         "    SELECT\n"
         "        least(a, b) AS a, greatest(a, b) AS b,\n"
         f"        min(application) FILTER (source = 0) AS first0{first}\n"
@@ -129,8 +129,8 @@ def unions_text(sources: int) -> str:
         "    WHERE a > 0 AND a <> b\n"
         "    GROUP BY least(a, b), greatest(a, b)\n"
         ")\n"
-        f"SELECT 0 AS round, w.rule, asked.a, asked.b, w.instance, {source} AS source, w.b AS bindings\n"
-        f"FROM asked JOIN application AS w ON w.id = {reason}"
+        f"SELECT 0 AS round, w.rule, pair.a, pair.b, w.instance, {source} AS source, w.b AS bindings\n"
+        f"FROM pair JOIN application AS w ON w.id = {reason}"
     )
 
 

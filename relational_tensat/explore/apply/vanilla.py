@@ -1,6 +1,6 @@
 """TENSAT's first cycle filter, kept for comparison (its section 5.2, "vanilla").
 
-Before each application of a multi-pattern rule the descendants of every class are computed anew, and the
+Before each application of a multi-pattern rule the descendants of every class are recomputed, and the
 application is skipped if a root is among the descendants of a variable's class. Quadratic, by design.
 """
 

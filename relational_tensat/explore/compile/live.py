@@ -49,7 +49,7 @@ class Edges:
         self._changed = set(edges)
         self._seen |= self._changed
 
-    def can_match_anew(self, heads: Sequence[int], parents: Sequence[tuple[int, int]]) -> bool:
+    def can_match_again(self, heads: Sequence[int], parents: Sequence[tuple[int, int]]) -> bool:
         """Whether all edges of a skeleton's row are in the e-graph, and one of them has changed."""
         edges = [(heads[p], at, heads[i]) for i, (p, at) in enumerate(parents, start=1)]
         edges = edges or [(heads[0], -1, 0)]
@@ -110,7 +110,7 @@ def live_skeletons(
         rows = [row for row in sorted(skeleton.rows) if row[0] in pattern_ids]
         if edges is not None:
             parents = skeleton.parents
-            rows = [row for row in rows if edges.can_match_anew(row[1:], parents)]
+            rows = [row for row in rows if edges.can_match_again(row[1:], parents)]
         if rows:
             skeletons.append(LiveSkeleton(skeleton, tuple(rows)))
     return skeletons

@@ -160,7 +160,7 @@ def _matches(prefix: Prefix, branch: Branch, late: Step | None, compiled: Compil
 
 
 def _join_rows(source: _Source, branch: Branch) -> None:
-    """Join a branch with its rows: which patterns have these heads, and which leaves these want equal."""
+    """Join a branch with its rows: which patterns have these heads, which leaves must be equal."""
     equal = [f"{source.column(a)} = {source.column(b)}" for a, b in branch.optional]
     varied = [i for i, step in enumerate(branch.steps) if len(step.heads) > 1]
     names = ["pattern", *(f"h{i}" for i in varied), *(f"e{k}" for k in range(len(equal)))]
@@ -172,7 +172,7 @@ def _join_rows(source: _Source, branch: Branch) -> None:
     source.join_values("s", names, values, on)
     source.conditions += [f"(NOT s.e{k} OR {condition})" for k, condition in enumerate(equal)]
     if all(wants.intersection(branch.optional) for wants in branch.wants):
-        # each pattern wants some: so ask for any, before there is a row for each pattern
+        # each pattern requires some: so ask for any, before there is a row for each pattern
         source.conditions.append(f"({' OR '.join(equal)})")
 
 

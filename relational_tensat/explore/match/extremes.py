@@ -43,7 +43,7 @@ class Extremes:
         return bool(self._signatures) and bool(self._guarded)
 
     def refresh(self) -> None:
-        """Find the extreme classes anew."""
+        """Find the extreme classes again."""
         catalogue = self._egraph.catalogue
         count = len(catalogue.signatures)
         self._signatures += [n for n in range(self._seen + 1, count + 1) if self._is_extreme(n)]

@@ -94,7 +94,7 @@ def named_choices(
 
     Raises:
         NoSolutionError: the root has no acyclic derivation.
-        OutOfTimeError: ``exhausted`` said so while a choice was made.
+        OutOfTimeError: ``exhausted`` returned true while a choice was made.
     """
     if problem.n_nodes <= LARGEST_UNLIMITED:
         exhausted = None

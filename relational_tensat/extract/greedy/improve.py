@@ -8,7 +8,7 @@ LUT-Based FPGAs*, IEEE TCAD 26(2), 2007). Memory is linear in the e-graph.
 
 A choice stays acyclic because every class stands behind the children of its e-node in an order of
 all classes. Where another e-node has children that stand behind the class, these and what they depend
-on are moved before it, unless they depend on the class itself. The order is made anew before a pass.
+on are moved before it, unless they depend on the class itself. The order is recomputed before each pass.
 """
 
 from __future__ import annotations

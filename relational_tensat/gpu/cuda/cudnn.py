@@ -49,7 +49,7 @@ from relational_tensat.gpu.routing import (
     with_padded_operand,
 )
 
-#: Algorithms that want more are passed over.
+#: Algorithms that need more are passed over.
 _MOST_WORKSPACE_BYTES = 1 << 30
 #: Zeros that stand for a bias: of as many filters as a layer commonly has.
 _ZERO_BYTES = 1 << 16
@@ -197,7 +197,7 @@ class Cudnn:
         return descriptor
 
     def _bias(self, call: Convolution, resolve: Resolve) -> int:
-        """Return the address of the bias; where there is none, of zeros: cuDNN wants one with relu."""
+        """Return the address of the bias; where there is none, of zeros: cuDNN requires one with relu."""
         if call.bias is not None:
             return resolve(call.bias)
         needed = call.groups * call.filters * item_bytes(call.dtype)

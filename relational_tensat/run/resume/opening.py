@@ -17,7 +17,7 @@ from relational_tensat.run.resume.record import RunRecord, record_of_rows
 #: A DuckDB file begins with three blocks of 4 KiB; a file with less was not finished being made.
 _LEAST_BYTES = 3 * 4096
 
-_NOT_STARTED = "the run was killed before exploration had begun: start it anew"
+_NOT_STARTED = "the run was killed before exploration had begun: start it again"
 
 
 class OpenedRun:
@@ -104,7 +104,7 @@ class OpenedRun:
         if version != FORMAT_VERSION:
             raise InputError(
                 f"{self._path}: the database has format {version}, expected {FORMAT_VERSION}: "
-                "start the run anew"
+                "start the run again"
             )
 
     def _rows(self, text: str) -> list[tuple[Any, ...]]:

@@ -48,7 +48,9 @@ def write(state: RunState) -> RunState:
             data = copy_model(state.file, state.target)
         except OtherDataError as error:
             save_model(state.folded, state.target)
-            return state.noting(f"{error}: the original is written anew instead of copied")
+            return state.noting(
+                f"{error}: the original is written from its graph instead of copied"
+            )
     beside = f", with {', '.join(map(str, data))}" if data else ""
     return state.noting(f"the written file is the original, byte for byte{beside}")
 

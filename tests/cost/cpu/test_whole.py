@@ -130,7 +130,7 @@ def test_large_weights_are_not_written_to_be_timed(monkeypatch: pytest.MonkeyPat
     assert times == Unmeasurable("32,768 bytes of weights, more than 1,000")
 
 
-def test_what_onnxruntime_refuses_is_said() -> None:
+def test_what_onnxruntime_refuses_is_reported() -> None:
     pytest.importorskip("onnxruntime")
     kind = TensorType("bfloat16", (4,))
     graph = build_graph("odd", {"x": kind}, {}, [Node("relu", ("x",), ("y",))], ["y"])

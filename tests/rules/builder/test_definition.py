@@ -217,5 +217,5 @@ def test_the_stubs_are_what_operators_and_functions_say() -> None:
     folder = Path(ops.__file__ or "").parent
     for name, text in stubs().items():
         assert (folder / name).read_text(encoding="utf-8") == text, (
-            f"{name}: python -m relational_tensat.rules.builder.stubs writes it anew"
+            f"{name}: python -m relational_tensat.rules.builder.stubs writes it"
         )

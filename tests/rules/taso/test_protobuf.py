@@ -141,7 +141,9 @@ def test_no_changed_byte_escapes_as_another_error(tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, data: bytes, message: str) -> None:
+def test_what_is_wrong_is_reported_with_its_place(
+    tmp_path: Path, data: bytes, message: str
+) -> None:
     assert re.fullmatch(message, refused(tmp_path, data))
 
 

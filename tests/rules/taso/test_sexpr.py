@@ -101,5 +101,5 @@ def test_an_odd_number_of_lines_of_such_a_file_is_refused(tmp_path: Path) -> Non
         ),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+def test_what_is_wrong_is_reported_with_its_line(tmp_path: Path, line: str, message: str) -> None:
     assert re.fullmatch(rf"2: {message}", refused(tmp_path, f"{SUM}{line}\n"))

@@ -128,7 +128,7 @@ def check_resumed(runs: Runs, folder: Path) -> str:
     stored_log = stored_iterations(database)
     if runs.resume(folder) == 3:
         (line,) = (folder / "printed").read_text().splitlines()
-        assert line.endswith("the run was killed before exploration had begun: start it anew")
+        assert line.endswith("the run was killed before exploration had begun: start it again")
         assert reported_count == 0
         return "creating"
     resumed = result(folder / "printed")

@@ -18,7 +18,7 @@ from relational_tensat.run.resume import read_run
 from tests.explore.example_rules import example_rules
 from tests.graphs import shared_matmuls
 
-NOT_BEGUN = "the run was killed before exploration had begun: start it anew"
+NOT_BEGUN = "the run was killed before exploration had begun: start it again"
 
 
 def refusal(path: Path) -> str:

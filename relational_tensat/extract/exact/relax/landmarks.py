@@ -145,7 +145,7 @@ class _Point:
         self.support = [[node for node in part if self.amount[node] > _TINY] for part in nodes]
         inner = [node for node in np.flatnonzero(x > _TINY).tolist() if children[node]]
         leaves = [node for node in np.flatnonzero(x > _TINY).tolist() if not children[node]]
-        # What has children first, as reduceat wants it.
+        # What has children first, as reduceat requires.
         self._inner = inner
         support_nodes = np.array([*inner, *leaves], dtype=np.int64)
         self._x, self._owner = x[support_nodes], problem.node_class[support_nodes]

@@ -51,7 +51,7 @@ class SolverOptions:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the time is over or someone wants to stop."""
+        """Whether the time is over or a stop was requested."""
         return self.watch.is_over
 
     def for_share(self, fraction: float) -> SolverOptions:

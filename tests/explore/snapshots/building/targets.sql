@@ -1,4 +1,4 @@
--- the e-nodes that applications want as one node of their targets and that do not exist
+-- the e-nodes that applications need as one node of their targets and that do not exist
 INSERT INTO enode
 SELECT
     id, id, signature, head, c0, c1, c2, 0, 0, $iteration, rule, $stamp, false
@@ -39,7 +39,7 @@ GROUP BY class
 ORDER BY class;
 
 -- the unions that applications ask for
-WITH asked AS (
+WITH pair AS (
     SELECT
         least(a, b) AS a, greatest(a, b) AS b,
         min(application) FILTER (source = 0) AS first0
@@ -51,11 +51,11 @@ WITH asked AS (
     WHERE a > 0 AND a <> b
     GROUP BY least(a, b), greatest(a, b)
 )
-SELECT 0 AS round, w.rule, asked.a, asked.b, w.instance, 0 AS source, w.b AS bindings
-FROM asked JOIN application AS w ON w.id = first0;
+SELECT 0 AS round, w.rule, pair.a, pair.b, w.instance, 0 AS source, w.b AS bindings
+FROM pair JOIN application AS w ON w.id = first0;
 
 -- the unions that applications ask for
-WITH asked AS (
+WITH pair AS (
     SELECT
         least(a, b) AS a, greatest(a, b) AS b,
         min(application) FILTER (source = 0) AS first0,
@@ -68,5 +68,5 @@ WITH asked AS (
     WHERE a > 0 AND a <> b
     GROUP BY least(a, b), greatest(a, b)
 )
-SELECT 0 AS round, w.rule, asked.a, asked.b, w.instance, (coalesce(first0 > first1, first0 IS NULL))::INTEGER AS source, w.b AS bindings
-FROM asked JOIN application AS w ON w.id = least(first0, first1);
+SELECT 0 AS round, w.rule, pair.a, pair.b, w.instance, (coalesce(first0 > first1, first0 IS NULL))::INTEGER AS source, w.b AS bindings
+FROM pair JOIN application AS w ON w.id = least(first0, first1);

@@ -29,7 +29,7 @@ def test_finds_what_the_slow_matcher_finds(name: str) -> None:
     assert some > 0
 
 
-def test_another_graph_is_matched_anew_once_the_last_is_forgotten() -> None:
+def test_another_graph_is_matched_again_once_the_last_is_forgotten() -> None:
     (rule,) = parse_rules('(rule r (law "x") (from (tanh ?x)) (to (tanh ?x)))', "r.rules")
     state = _state("chain")
     matcher = Matcher(state.universe)

@@ -20,7 +20,7 @@ def _search(graph: Graph, **options: float) -> Outcome:
 
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("alpha", [1.0, 1.05])
-def test_the_result_is_checked_and_costs_what_is_said(name: str, alpha: float) -> None:
+def test_the_result_is_checked_and_costs_what_is_reported(name: str, alpha: float) -> None:
     graph = GRAPHS[name]()
     result = _search(graph, alpha=alpha, budget=30)
     assert result.cost_us == pytest.approx(graph_cost_us(result.graph, _PROFILE))

@@ -110,7 +110,7 @@ def test_a_run_is_resumed_after_its_copies(tmp_path: Path) -> None:
         try:
             result = resume(tmp_path / "run.duckdb", model)
         except InputError as error:
-            assert "killed before exploration had begun: start it anew" in str(error)
+            assert "killed before exploration had begun: start it again" in str(error)
             assert not resumed
             refused += 1
             continue
