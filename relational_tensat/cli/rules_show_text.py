@@ -21,9 +21,12 @@ _UNKNOWN = "-- no operands were found that satisfy its sources and conditions"
 def rule_sql(rule: Rule, database: Path | None = None) -> str:
     """Return the statements of an iteration by a rule, as if it were the only one, and its matches.
 
+    Searching, judging, building, uniting, rebuilding and the cycle filter: all that a run with the default
+    options does. What the cycle filter decides outside SQL stands as lists in the statement after its
+    query.
+
     In a run, one query finds all that can match: rules whose sources have the same shape are one branch of
-    it, and sources that begin alike share the join of that. Heads are numbered as a run meets them. Only
-    the cycle filter, which no rule has for itself, is left out.
+    it, and sources that begin alike share the join of that. Heads are numbered as a run meets them.
 
     Args:
         database: of a run: the statements are those on its e-graph, and run there as they are printed,

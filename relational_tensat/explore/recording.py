@@ -1,4 +1,4 @@
-"""What a rule runs, written down while it runs: every statement, with the values of its parameters."""
+"""What a rule runs, recorded while it runs: every statement, with the values of its parameters."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import Database
 
 _PARAMETER = re.compile(r"\$(\w+)")
@@ -26,11 +30,11 @@ class RecordedStatement:
 
 
 class RecordingDatabase(Database):
-    """A database in memory that writes down what it runs, as long as it is asked to.
+    """A database in memory that records what it runs.
 
     Attributes:
         recorded: the statements, in order.
-        is_recording: whether they are written down.
+        is_recording: whether they are recorded now.
     """
 
     def __init__(self) -> None:
@@ -49,6 +53,11 @@ class RecordingDatabase(Database):
         """Run the statements of a text, separated by semicolons."""
         self._record(name, text.strip().removesuffix(";"))
         super().execute_all(text, name)
+
+    def columns(self, name: str, **params: Any) -> dict[str, NDArray[Any]]:
+        """Run the query of ``sql/NAME.sql``; return its columns."""
+        self._record(name, with_values(sql(name), params))
+        return super().columns(name, **params)
 
     def append(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Append rows."""
@@ -78,6 +87,8 @@ def literal(value: Any) -> str:
     if isinstance(value, str):
         quoted = value.replace("'", "''")
         return f"'{quoted}'"
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, Sequence):
         return f"[{', '.join(map(literal, value))}]"
     return str(value)

@@ -24,8 +24,8 @@ from relational_tensat.tensor.graph import Graph
 #: So many e-nodes a rule may add where it is shown what it runs.
 _NODE_BUDGET = 1_000_000
 
-#: Statements that keep the program's books, not the rule's.
-_BOOKS = frozenset({"egraph/next_ids", "insert rule", "match/matches_by_rule"})
+#: Statements that log what a run did: no part of what a rule runs.
+_LOG = frozenset({"egraph/next_ids", "insert rule", "match/matches_by_rule"})
 
 #: The tables that a rule changes or that patterns are compared by.
 CHANGED = ("head", "signature", "enode", "eclass", "union_log")
@@ -89,7 +89,7 @@ def _copy(database: RecordingDatabase, path: Path) -> None:
 
 
 def _explored(egraph: EGraph, database: RecordingDatabase, rule: Rule) -> list[RecordedStatement]:
-    """Carry out an iteration by one rule; return its statements."""
+    """Carry out an iteration by one rule, cycle filter included; return its statements."""
 
     def end(_: object) -> None:
         database.is_recording = False
@@ -99,7 +99,6 @@ def _explored(egraph: EGraph, database: RecordingDatabase, rule: Rule) -> list[R
         iterations=1,
         node_limit=egraph.e_nodes + _NODE_BUDGET,
         time_limit_s=None,
-        cycle_filter="none",
     )
     explore(egraph, [rule], options, progress=end)
-    return [recorded for recorded in database.recorded if recorded.name not in _BOOKS]
+    return [recorded for recorded in database.recorded if recorded.name not in _LOG]

@@ -25,6 +25,12 @@ from tests.explore.python_matcher import PythonMatcher
 
 ALL = [*load_rules(), *taso_rules()]
 
+#: What an iteration leaves: e-nodes, and classes with their height labels.
+E_GRAPH = (
+    "SELECT id, class, signature, c0, c1, c2, c3, c4, filtered FROM enode ORDER BY id",
+    "SELECT id, parent, height FROM eclass ORDER BY id",
+)
+
 
 def test_a_printed_rule_reads_back_the_same() -> None:
     for rule in ALL:
@@ -45,10 +51,11 @@ def test_the_sql_is_all_that_a_rule_runs() -> None:
             changes = changes[changes.index(search) :]
 
 
-def test_on_a_runs_database_it_runs_as_printed_and_gives_the_matches(tmp_path: Path) -> None:
+def test_on_a_runs_database_it_runs_as_printed_and_gives_matches_and_e_graph(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "run.duckdb"
-    egraph = EGraph.create(mixed(), path)
-    explore(egraph, example_rules(), ExplorationOptions(2, node_limit=600))
+    egraph = explored_mixed(path)
     matcher = PythonMatcher(egraph)
     rules = [rule for rule in example_rules() if not rule.unsound]
     expected = {rule.name: Counter(matcher.applications(rule)) for rule in rules}
@@ -56,26 +63,48 @@ def test_on_a_runs_database_it_runs_as_printed_and_gives_the_matches(tmp_path: P
     before = path.read_bytes()
     assert sum(bool(matches) for matches in expected.values()) > 4
     assert any(expected[rule.name] for rule in rules if rule.is_multi)
+    texts = {rule.name: rule_sql(rule, path) for rule in rules}
     for rule in rules:
-        text = rule_sql(rule, path)
-        assert matches_of(text, path, rule) == Counter(
-            (match.roots, match.bindings) for match in expected[rule.name].elements()
-        ), rule.name
+        with duckdb.connect(str(path), read_only=True) as connection:
+            matches = run_as_printed(texts[rule.name], connection, rule)
+            assert matches == Counter(
+                (match.roots, match.bindings) for match in expected[rule.name].elements()
+            ), rule.name
+            alone = explored_mixed()
+            explore(alone, [rule], ExplorationOptions(1, node_limit=1_000_000))
+            for query in E_GRAPH:
+                rows = connection.execute(query).fetchall()
+                assert rows == alone.connection.execute(query).fetchall(), rule.name
+            alone.close()
     assert path.read_bytes() == before
+    for statement in (
+        "TEMP TABLE suspect",
+        "DELETE FROM application",
+        "SET filtered = true",
+        "SET height = lifted",
+    ):
+        assert any(statement in text for text in texts.values()), statement
 
 
-def matches_of(text: str, path: Path, rule: Rule) -> Counter[tuple[tuple[int, ...], ...]]:
+def explored_mixed(path: Path | None = None) -> EGraph:
+    egraph = EGraph.create(mixed(), path)
+    explore(egraph, example_rules(), ExplorationOptions(2, node_limit=600))
+    return egraph
+
+
+def run_as_printed(
+    text: str, connection: duckdb.DuckDBPyConnection, rule: Rule
+) -> Counter[tuple[tuple[int, ...], ...]]:
     """Run what is printed where nothing can be changed; return roots and bindings of all matches."""
     slots = CompiledRules([rule]).rules[0].slots
     matches: Counter[tuple[tuple[int, ...], ...]] = Counter()
-    with duckdb.connect(str(path), read_only=True) as connection:
-        for statement in connection.extract_statements(text):
-            rows = connection.execute(statement).fetchall()
-            if "SELECT id, root0, root1, b" in statement.query:
-                matches += Counter(
-                    ((root0, root1) if rule.is_multi else (root0,), tuple(b[s] for s in slots))
-                    for _, root0, root1, b in rows
-                )
+    for statement in connection.extract_statements(text):
+        rows = connection.execute(statement).fetchall()
+        if "SELECT id, root0, root1, b" in statement.query:
+            matches += Counter(
+                ((root0, root1) if rule.is_multi else (root0,), tuple(b[s] for s in slots))
+                for _, root0, root1, b in rows
+            )
     return matches
 
 
