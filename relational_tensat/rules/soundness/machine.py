@@ -72,6 +72,9 @@ def compared(
         if isinstance(results, Outcome):
             return results, None
         left, right = results
+        outcome, element = _compared(sides, left, right, None, everywhere)
+        if outcome is Outcome.HOLDS or not any(map(_rounds, (sides.left, sides.right))):
+            return outcome, element
         scale = 0.0 if everywhere else max(_largest(left), _largest(right))
         outcome, element = _compared(sides, left, right, scale, everywhere)
         if outcome is Outcome.FAILS and not everywhere:
@@ -81,9 +84,8 @@ def compared(
 
 
 def _compared(
-    sides: Sides, left: Sequence[Any], right: Sequence[Any], scale: float, everywhere: bool
+    sides: Sides, left: Sequence[Any], right: Sequence[Any], scale: float | None, everywhere: bool
 ) -> tuple[Outcome, Element | None]:
-    exact = not any(map(_rounds, (sides.left, sides.right)))
     for source, (a, b) in enumerate(zip(sides.left.roots, sides.right.roots, strict=True)):
         kinds = tensors_of(sides.types(sides.left)[source])
         for part, (left_part, right_part, kind) in enumerate(
@@ -91,9 +93,7 @@ def _compared(
         ):
             if np.shape(left_part) != np.shape(right_part):
                 return Outcome.FAILS, None
-            wrong = np.argwhere(
-                ~_same(left_part, right_part, kind, None if exact else scale, everywhere)
-            )
+            wrong = np.argwhere(~_same(left_part, right_part, kind, scale, everywhere))
             if len(wrong):
                 at = tuple(wrong[0].tolist())
                 index = part if isinstance(left[a], tuple) else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -65,16 +67,12 @@ class MachineValues:
 
     def _float(self, kind: TensorType, scale: str) -> Array:
         rng, format_ = self._rng, FLOAT_FORMATS[kind.dtype]
-        signs = rng.choice((-1.0, 1.0), size=kind.shape)
+        signs = self._chosen(_SIGNS, kind)
         match scale:
             case "whole":
                 return np.asarray(rng.integers(-3, 4, size=kind.shape), np.float64)
             case "ends":
-                format_ends = (
-                    format_.smallest, format_.smallest_normal, format_.largest, -format_.largest,
-                    1 + format_.epsilon, 1 / format_.epsilon, np.inf, -np.inf, np.nan,
-                )  # fmt: skip
-                return np.asarray(rng.choice((*_SPECIAL, *format_ends), size=kind.shape))
+                return np.asarray(self._chosen(_float_ends(kind.dtype), kind))
             case "large":
                 return np.asarray(signs * format_.moderate[1] * rng.uniform(0, 1, size=kind.shape))
             case "wide":
@@ -89,28 +87,46 @@ class MachineValues:
     def _integer(self, kind: TensorType, scale: str) -> Array:
         """Draw from the whole range; 0 is left out where other operands may be divided by these."""
         rng, numpy_type = self._rng, numpy_dtype(kind.dtype)
-        low, high = integer_range(kind.dtype)
+        low, high = _integer_range(kind.dtype)
         signed = low < 0
         if scale == "whole":
             return np.asarray(
                 rng.integers(-3 if signed else 0, 4, size=kind.shape).astype(numpy_type)
             )
         if scale in ("ordinary", "positive", "small", "wide"):
-            sizes = rng.integers(1, 6, size=kind.shape).astype(numpy_type)
-            return (
-                sizes * rng.choice((-1, 1), size=kind.shape).astype(numpy_type) if signed else sizes
-            )
-        half = 1 << (numpy_type.itemsize * 4)
-        ends = [
-            low,
-            high,
-            high - 1,
-            high // 2 + 1,
-            half % high,
-            1,
-            3,
-            *((-1, low + 1) if signed else ()),
-        ]
-        picked = rng.choice(np.array(ends, numpy_type), size=kind.shape)
+            sizes: Any = rng.integers(1, 6, size=kind.shape).astype(numpy_type)
+            signs = self._chosen(_SIGNS, kind).astype(numpy_type) if signed else 1
+            return np.asarray(sizes * signs, numpy_type)
+        picked = self._chosen(_integer_ends(kind.dtype), kind)
         any_ = rng.integers(low, high, size=kind.shape, dtype=numpy_type, endpoint=True)
         return np.asarray(np.where(rng.integers(0, 2, size=kind.shape) == 1, picked, any_))
+
+    def _chosen(self, numbers: Array, kind: TensorType) -> Any:
+        """Return one of some numbers per element."""
+        return np.asarray(numbers[self._rng.integers(0, len(numbers), size=kind.shape)])
+
+
+_SIGNS = np.array((-1.0, 1.0))
+_integer_range = cache(integer_range)
+
+
+@cache
+def _float_ends(dtype: str) -> Array:
+    """Return numbers at which functions and a float type change."""
+    kind = FLOAT_FORMATS[dtype]
+    ends = (
+        kind.smallest, kind.smallest_normal, kind.largest, -kind.largest,
+        1 + kind.epsilon, 1 / kind.epsilon, np.inf, -np.inf, np.nan,
+    )  # fmt: skip
+    return np.array((*_SPECIAL, *ends))
+
+
+@cache
+def _integer_ends(dtype: str) -> Array:
+    """Return the ends of an integer type, and numbers from which others overflow."""
+    numpy_type = numpy_dtype(dtype)
+    low, high = integer_range(dtype)
+    half = 1 << (numpy_type.itemsize * 4)
+    below_zero = (-1, low + 1) if low < 0 else ()
+    ends = (low, high, high - 1, high // 2 + 1, half % high, 1, 3, *below_zero)
+    return np.array(ends, numpy_type)
