@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from relational_tensat.cost import Profile
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.explore import ExplorationOptions, Observer, explore
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.rules.model import Rule
 from relational_tensat.run.options import Options
@@ -87,7 +87,9 @@ def measure_run(
     with closing(EGraph.create(graph)) as egraph:
         extractor = _Timed(egraph, profile, options.extraction, options.process, Silent())
         start_s = time.process_time()
-        explored = explore(egraph, rules, _limits(k_multi, options), after=extractor.after)
+        explored = explore(
+            egraph, rules, _limits(k_multi, options), observer=Observer(after=extractor.after)
+        )
         explored_s = time.process_time() - start_s
         start_s = time.process_time()
         extraction = extractor.finish(explored.iterations)

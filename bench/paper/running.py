@@ -14,7 +14,7 @@ from bench.paper.cells import BUDGETS, Cell
 from bench.tensat.measure import stopwatch
 from relational_tensat.cost import Profile, graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, ExplorationOptions, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
 from relational_tensat.explore.strategies.backtracking import backtrack
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.extract.problem import ExtractionProblem
@@ -94,7 +94,10 @@ def _anytime(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> 
     with closing(EGraph.create(graph)) as egraph:
         extractor = AnytimeExtractor(egraph, profile, options.extraction, options.process, watch)
         exploration = explore(
-            egraph, rules_of(cell), _limits(cell, settings), after=extractor.after
+            egraph,
+            rules_of(cell),
+            _limits(cell, settings),
+            observer=Observer(after=extractor.after),
         )
         extraction = extractor.finish(exploration.iterations)
         moments = [

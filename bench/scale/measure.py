@@ -20,7 +20,13 @@ from bench.scale.families import FAMILIES, Family
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, ExplorationOptions, IterationReport, explore
+from relational_tensat.explore import (
+    Exploration,
+    ExplorationOptions,
+    IterationReport,
+    Observer,
+    explore,
+)
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
 from relational_tensat.run.checking import check_result
@@ -120,7 +126,10 @@ def measure_here(task: Task) -> Row:
         )
         with watch.pressing(), stopwatch.phase(REST):
             exploration = explore(
-                egraph, rules, limits, progress=lambda entry: watch.note(egraph, entry)
+                egraph,
+                rules,
+                limits,
+                observer=Observer(progress=lambda entry: watch.note(egraph, entry)),
             )
         end_s = time.perf_counter()
         cpu_s = time.process_time() - cpu_s

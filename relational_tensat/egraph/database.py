@@ -75,7 +75,7 @@ class Database:
 
     Attributes:
         is_file: whether the tables outlive the process: what is committed is on the disk.
-        threads: how many a statement may use.
+        process: its threads, its memory limit and the folder for what does not fit into that.
         statements: how many SQL statements have been run.
         stopwatch: the time that they took, by phase and name.
     """
@@ -104,7 +104,7 @@ class Database:
         """
         self.is_file = path is not None
         process = process or ProcessOptions()
-        self.threads = process.threads
+        self.process = process
         config: dict[str, str | bool | int | float | list[str]] = {"threads": process.threads}
         folder = _spill_folder(path, process.temp_directory)
         if folder is not None:
@@ -129,6 +129,11 @@ class Database:
         self.statements = 0
         self.stopwatch = Stopwatch()
         self._stopped = False
+
+    @property
+    def threads(self) -> int:
+        """How many a statement may use."""
+        return self.process.threads
 
     def world(self, name: str) -> Database:
         """Return the same database for the tables of another e-graph: a schema of that name.

@@ -11,15 +11,19 @@ from relational_tensat.base.lazy import names_on_first_use
 
 if TYPE_CHECKING:
     from relational_tensat.explore.exploration_options import ExplorationOptions
+    from relational_tensat.explore.observer import Observer
     from relational_tensat.explore.outcome import Exploration, IterationReport, RuleStats
     from relational_tensat.explore.strategies.saturation import explore
 
-__all__ = ["Exploration", "ExplorationOptions", "IterationReport", "RuleStats", "explore"]
+__all__ = [
+    "Exploration", "ExplorationOptions", "IterationReport", "Observer", "RuleStats", "explore",
+]  # fmt: skip
 
 __getattr__ = names_on_first_use(
     __name__,
     {
         "exploration_options": ("ExplorationOptions",),
+        "observer": ("Observer",),
         "outcome": ("Exploration", "IterationReport", "RuleStats"),
         "strategies.saturation": ("explore",),
     },

@@ -13,7 +13,7 @@ from relational_tensat.egraph.database import FORMAT_VERSION
 from relational_tensat.egraph.egraph import Counters, EGraph
 from relational_tensat.egraph.published import create_tables
 from relational_tensat.egraph.restore import restore_egraph
-from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.explore import ExplorationOptions, Observer, explore
 from relational_tensat.explore.derivation.configurations import generic_configurations
 from relational_tensat.explore.derivation.sides import both_sides
 from relational_tensat.explore.recording import RecordedStatement, RecordingDatabase, literal
@@ -100,5 +100,5 @@ def _explored(egraph: EGraph, database: RecordingDatabase, rule: Rule) -> list[R
         node_limit=egraph.e_nodes + _NODE_BUDGET,
         time_limit_s=None,
     )
-    explore(egraph, [rule], options, progress=end)
+    explore(egraph, [rule], options, observer=Observer(progress=end))
     return [recorded for recorded in database.recorded if recorded.name not in _LOG]

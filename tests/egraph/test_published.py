@@ -15,7 +15,7 @@ from relational_tensat.egraph.published import (
     read_schema,
     without_comment,
 )
-from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.explore import ExplorationOptions, Observer, explore
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed
 
@@ -27,7 +27,12 @@ def test_every_table_and_column_has_a_comment(tmp_path: Path) -> None:
     def look(_: int) -> None:
         uncommented.extend(read_schema(egraph.connection))
 
-    explore(egraph, example_rules("swap", "negate"), ExplorationOptions(2), after=look)
+    explore(
+        egraph,
+        example_rules("swap", "negate"),
+        ExplorationOptions(2),
+        observer=Observer(after=look),
+    )
     egraph.close()
     with duckdb.connect(str(tmp_path / "run.duckdb"), read_only=True) as connection:
         tables = read_schema(connection)

@@ -6,7 +6,7 @@ import time
 
 from relational_tensat.egraph.database import OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore import Exploration, ExplorationOptions, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
 from relational_tensat.rules.language import parse_rules
 from tests.graphs import shared_matmuls
 
@@ -24,7 +24,7 @@ def grown(e_nodes: int) -> tuple[Exploration, EGraph]:
         egraph,
         GROWS,
         ExplorationOptions(iterations=6),
-        until=lambda egraph: egraph.e_nodes >= e_nodes,
+        observer=Observer(until=lambda egraph: egraph.e_nodes >= e_nodes),
     )
     return exploration, egraph
 
@@ -56,7 +56,10 @@ def test_what_follows_an_iteration_may_end_the_exploration() -> None:
         return "enough" if iteration == 3 else None
 
     exploration = explore(
-        EGraph.create(shared_matmuls()), GROWS, ExplorationOptions(iterations=6), after=after
+        EGraph.create(shared_matmuls()),
+        GROWS,
+        ExplorationOptions(iterations=6),
+        observer=Observer(after=after),
     )
     assert (exploration.stop_reason, exploration.iterations) == ("enough", 3)
     assert followed == [1, 2, 3]
@@ -65,7 +68,9 @@ def test_what_follows_an_iteration_may_end_the_exploration() -> None:
 def test_nothing_follows_the_last_iteration() -> None:
     followed: list[int] = []
     limits = ExplorationOptions(iterations=2)
-    exploration = explore(EGraph.create(shared_matmuls()), GROWS, limits, after=followed.append)
+    exploration = explore(
+        EGraph.create(shared_matmuls()), GROWS, limits, observer=Observer(after=followed.append)
+    )
     assert exploration.stop_reason == "iterations"
     assert followed == [1]
 
@@ -76,13 +81,18 @@ def test_a_limit_reached_by_what_follows_an_iteration_is_named() -> None:
     def exhaust(iteration: int) -> None:
         raise OutOfMemory("too little")
 
-    assert explore(egraph, GROWS, ExplorationOptions(6), after=exhaust).stop_reason == "memory"
+    assert (
+        explore(egraph, GROWS, ExplorationOptions(6), observer=Observer(after=exhaust)).stop_reason
+        == "memory"
+    )
 
     def wait(iteration: int) -> None:
         while not egraph.database.is_interrupted:
             time.sleep(0.01)
         egraph.counts()
 
-    exploration = explore(egraph, GROWS, ExplorationOptions(6, time_limit_s=1.0), after=wait)
+    exploration = explore(
+        egraph, GROWS, ExplorationOptions(6, time_limit_s=1.0), observer=Observer(after=wait)
+    )
     assert exploration.stop_reason == "time"
     assert egraph.counts() == (egraph.e_nodes, egraph.e_classes)

@@ -8,7 +8,13 @@ import pytest
 
 from relational_tensat.base.errors import UnsoundRuleError, UsageError
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, ExplorationOptions, IterationReport, explore
+from relational_tensat.explore import (
+    Exploration,
+    ExplorationOptions,
+    IterationReport,
+    Observer,
+    explore,
+)
 from relational_tensat.tensor import Node, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
 from tests.egraph.extraction import cheapest_graph, original_graph
@@ -94,7 +100,9 @@ def test_every_iteration_is_reported_to_progress() -> None:
         assert (entry.e_nodes, entry.e_classes) == egraph.counts()
 
     egraph = EGraph.create(sum_of(5))
-    exploration = explore(egraph, example_rules("swap", "regroup"), progress=progress)
+    exploration = explore(
+        egraph, example_rules("swap", "regroup"), observer=Observer(progress=progress)
+    )
     assert tuple(reports) == exploration.log
     assert len(reports) == exploration.iterations > 3
     assert all(entry.seconds > 0 and entry.statements > 0 for entry in reports)

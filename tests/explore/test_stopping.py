@@ -14,7 +14,13 @@ import pytest
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import OutOfMemory
-from relational_tensat.explore import Exploration, ExplorationOptions, IterationReport, explore
+from relational_tensat.explore import (
+    Exploration,
+    ExplorationOptions,
+    IterationReport,
+    Observer,
+    explore,
+)
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.tensor import Node, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph, random_inputs, seeded_weights
@@ -76,7 +82,9 @@ def test_the_node_limit_holds_in_every_iteration(limit: int) -> None:
     def progress(entry: IterationReport) -> None:
         sizes.append(egraph.counts()[0])
 
-    exploration = explore(egraph, REORDER, ExplorationOptions(node_limit=limit), progress=progress)
+    exploration = explore(
+        egraph, REORDER, ExplorationOptions(node_limit=limit), observer=Observer(progress=progress)
+    )
     assert exploration.stop_reason == "nodes"
     assert max(sizes) <= limit
     assert max(sizes) > 0.6 * limit  # what fits is built; congruence may take a part of it again
@@ -167,7 +175,7 @@ def test_ctrl_c_between_iterations() -> None:
 
     before = signal.getsignal(signal.SIGINT)
     egraph = EGraph.create(sum_of(9))
-    exploration = explore(egraph, REORDER, NEVER, progress=progress)
+    exploration = explore(egraph, REORDER, NEVER, observer=Observer(progress=progress))
     assert (exploration.stop_reason, exploration.iterations) == ("interrupted", 2)
     assert signal.getsignal(signal.SIGINT) is before
     assert_whole(egraph, exploration)
@@ -181,7 +189,7 @@ def test_ctrl_c_twice_ends_the_program() -> None:
 
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        explore(EGraph.create(sum_of(9)), REORDER, NEVER, progress=progress)
+        explore(EGraph.create(sum_of(9)), REORDER, NEVER, observer=Observer(progress=progress))
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -194,7 +202,7 @@ def test_ctrl_c_within_an_iteration() -> None:
             timer.start()  # the iterations after it take much longer than that
 
     egraph = EGraph.create(sum_of(14))
-    exploration = explore(egraph, REORDER, NEVER, progress=progress)
+    exploration = explore(egraph, REORDER, NEVER, observer=Observer(progress=progress))
     assert exploration.stop_reason == "interrupted"
     assert_whole(egraph, exploration)
 
@@ -235,7 +243,9 @@ def test_whichever_statement_is_stopped(reason: str) -> None:
         reference,
         example_rules(),
         limits,
-        progress=lambda _: statement_counts.append(reference.database.statements),
+        observer=Observer(
+            progress=lambda _: statement_counts.append(reference.database.statements)
+        ),
     )
     begin = statement_counts[0] - whole.log[0].statements
     for statement in range(begin, statement_counts[-1], 23):

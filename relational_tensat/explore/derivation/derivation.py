@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from relational_tensat.base.errors import UnsoundRuleError
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore import Exploration, ExplorationOptions, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
 from relational_tensat.explore.derivation.configurations import generic_configurations
 from relational_tensat.explore.derivation.sides import Sides, both_sides
 from relational_tensat.rules.instance import tensor_vars
@@ -158,7 +158,10 @@ class _Attempt:
             time_limit_s=max(left_s, 0.0),
         )
         exploration = explore(
-            egraph, self._laws, options, until=lambda current: not _unproven(sides, current)
+            egraph,
+            self._laws,
+            options,
+            observer=Observer(until=lambda current: not _unproven(sides, current)),
         )
         if exploration.stop_reason == "interrupted":
             raise KeyboardInterrupt

@@ -13,18 +13,19 @@ these from it, the iteration is undone, and done again with a smaller node budge
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 from relational_tensat.base.errors import UnsoundRuleError
-from relational_tensat.base.watch import Guard, Watch
+from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
 from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
+from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import Exploration, IterationReport, read_log, rule_stats
 from relational_tensat.explore.schedule.plan import Schedule
 from relational_tensat.explore.step import Budget, Delta, Starved, step
@@ -39,33 +40,25 @@ def explore(
     rules: Sequence[Rule],
     options: ExplorationOptions | None = None,
     *,
-    progress: Callable[[IterationReport], None] | None = None,
-    until: Callable[[EGraph], bool] | None = None,
-    after: Callable[[int], str | None] | None = None,
+    observer: Observer | None = None,
     start: Checkpoint | None = None,
-    watch: Watch | None = None,
 ) -> Exploration:
     """Grow an e-graph by rules until it is saturated, has what is looked for, or a limit is reached.
 
     Args:
         options: the limits, and how exploration proceeds until then; ``blocks`` is for ``explore_blocks``.
-        progress: called after every iteration.
-        until: asked after every iteration whether the e-graph has what is looked for (the stop reason
-            ``goal``).
-        after: called with its index after every iteration that another one follows; what it returns
-            is a reason to stop there. Its time counts as exploration's.
+        observer: who is called between iterations, and may end them.
         start: where another process left an exploration of this e-graph by these rules; it is resumed
-            there, all but the time limit as if nothing had happened. ``after`` is then called
+            there, all but the time limit as if nothing had happened. ``observer.after`` is then called
             for the last complete iteration, too.
-        watch: the run's. Ctrl-C ends the exploration, and nothing else of the run.
 
     Raises:
         UnsoundRuleError: a rule would unite classes of different types.
     """
     saturation = _Saturation(
-        egraph, rules, options or ExplorationOptions(), start, watch or Watch()
+        egraph, rules, options or ExplorationOptions(), observer or Observer(), start
     )
-    return saturation.run(progress, until, after)
+    return saturation.run()
 
 
 class _Saturation:
@@ -74,13 +67,13 @@ class _Saturation:
         egraph: EGraph,
         rules: Sequence[Rule],
         options: ExplorationOptions,
+        observer: Observer,
         start: Checkpoint | None,
-        watch: Watch,
     ) -> None:
         self._egraph = egraph
         self._database = egraph.database
         self._options = options
-        self._watch = watch
+        self._observer = observer
         self._started = time.perf_counter()
         self._iteration_started, self._statements_before = self._started, 0
         self._world: World
@@ -123,40 +116,30 @@ class _Saturation:
         rule_seconds = enumerate(start.rule_seconds, start=start.first_rule)
         world.matcher.rule_seconds = {rule: seconds for rule, seconds in rule_seconds if seconds}
 
-    def run(
-        self,
-        progress: Callable[[IterationReport], None] | None,
-        until: Callable[[EGraph], bool] | None,
-        after: Callable[[int], str | None] | None,
-    ) -> Exploration:
-        guard = self._watch.guard(self._database.interrupt, self._options.time_limit_s)
+    def run(self) -> Exploration:
+        progress = self._observer.progress
+        guard = self._observer.watch.guard(self._database.interrupt, self._options.time_limit_s)
         iteration = self._state.iteration
         reason = "schedule" if self._schedule and self._schedule.rules is None else None
         with guard.watching():
             if iteration:
-                reason = self._follow(iteration, self._state.stopped or reason, guard, until, after)
+                reason = self._follow(iteration, self._state.stopped or reason, guard)
             while reason is None and iteration < self._options.iterations:
                 iteration += 1
                 reason = self._iterate(iteration, guard)
                 if progress is not None:
                     progress(self._journal.log[-1])
-                reason = self._follow(iteration, reason, guard, until, after)
+                reason = self._follow(iteration, reason, guard)
         self._database.resume()
         return self._finish(reason or "iterations")
 
-    def _follow(
-        self,
-        iteration: int,
-        reason: str | None,
-        guard: Guard,
-        until: Callable[[EGraph], bool] | None,
-        after: Callable[[int], str | None] | None,
-    ) -> str | None:
+    def _follow(self, iteration: int, reason: str | None, guard: Guard) -> str | None:
         """Do what follows an iteration; return the reason to stop, or None to continue."""
-        if reason in (None, "saturated", "schedule") and self._is_reached(until):
+        if reason in (None, "saturated", "schedule") and self._has_goal():
             return "goal"
         if reason is not None or iteration >= self._options.iterations:
             return reason
+        after = self._observer.after
         try:
             reason = None if after is None else after(iteration)
         except Interrupted:
@@ -165,7 +148,8 @@ class _Saturation:
             reason = "memory"
         return reason or guard.reason
 
-    def _is_reached(self, until: Callable[[EGraph], bool] | None) -> bool:
+    def _has_goal(self) -> bool:
+        until = self._observer.until
         try:
             return until is not None and until(self._egraph)
         except Interrupted:

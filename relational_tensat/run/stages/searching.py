@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from relational_tensat.cost import ask_for_graph
+from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.strategies.blocks import explore_blocks
 from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
 from relational_tensat.run.state import RunState
@@ -18,11 +19,12 @@ def explore(state: RunState) -> RunState:
             state.egraph,
             state.rules,
             state.options.exploration,
-            state.options.process,
-            progress=phases.progress.iteration,
-            after=state.extractor.after,
+            observer=Observer(
+                progress=phases.progress.iteration,
+                after=state.extractor.after,
+                watch=state.watch,
+            ),
             start=state.start,
-            watch=state.watch,
         )
     phases.move(state.extractor.spent_s, source="explore", target="extract")
     return replace(state, exploration=exploration, blocks=blocks)

@@ -15,7 +15,7 @@ from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import graph_cost_us
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Interrupted
-from relational_tensat.explore import Exploration, ExplorationOptions, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
 from relational_tensat.extract import Extraction, ExtractionProblem, dag_cost_us
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.extract.anytime import extractor as extractor_module
@@ -56,7 +56,9 @@ class Run:
     def explore(self, iterations: int = 4) -> Exploration:
         """Explore, and extract after the iterations that say so."""
         limits = ExplorationOptions(iterations, multi_iterations=2, node_limit=400)
-        return explore(self.egraph, self.rules, limits, after=self.extractor.after)
+        return explore(
+            self.egraph, self.rules, limits, observer=Observer(after=self.extractor.after)
+        )
 
     def finish(self) -> tuple[Extraction, float]:
         """Return the final extraction, and what the graph in the table ``chosen`` costs."""

@@ -9,7 +9,7 @@ import pytest
 
 from relational_tensat.cost import CostModel, graph_cost_us
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import ExplorationOptions, explore
+from relational_tensat.explore import ExplorationOptions, Observer, explore
 from relational_tensat.extract import ExtractionOptions, dag_cost_us, extract, is_acyclic
 from relational_tensat.extract.anytime.kept import KeptChoice
 from relational_tensat.extract.tables import TableProblem, chosen_graph, extraction_problem
@@ -68,7 +68,7 @@ def test_what_is_kept_is_found_again_after_each_iteration(name: str) -> None:
         )
 
     limits = ExplorationOptions(4, multi_iterations=3, node_limit=150, cycle_filter=cycle_filter)
-    explore(egraph, example_rules(), limits, after=after)
+    explore(egraph, example_rules(), limits, observer=Observer(after=after))
     assert kept
     last = assert_restored(egraph, kept[-1], cost)
     assert not verify(egraph.graph, last, runs=1).failure()

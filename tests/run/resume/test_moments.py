@@ -14,7 +14,7 @@ import pytest
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.restore import restore_egraph
-from relational_tensat.explore import Exploration, ExplorationOptions, explore
+from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
 from relational_tensat.explore.checkpoint import read_checkpoint
 from relational_tensat.tensor import Graph
 from tests.egraph.invariants import assert_invariants
@@ -57,7 +57,9 @@ def explored(
         return execute(*args, **kwargs)
 
     egraph.database.execute = counting  # type: ignore[method-assign]
-    exploration = explore(egraph, example_rules(), replace(LIMITS, **modes), after=after)
+    exploration = explore(
+        egraph, example_rules(), replace(LIMITS, **modes), observer=Observer(after=after)
+    )
     rows = dump(egraph.connection)
     egraph.close()
     return exploration, rows, count
@@ -149,7 +151,7 @@ def test_another_exploration_of_the_same_file_can_be_resumed_too(tmp_path: Path)
 
     egraph = EGraph.create(mixed(), path)
     explore(egraph, example_rules("swap"), ExplorationOptions(2))
-    explore(egraph, example_rules(), LIMITS, after=after)
+    explore(egraph, example_rules(), LIMITS, observer=Observer(after=after))
     rows = dump(egraph.connection)
     egraph.close()
     assert copies

@@ -10,17 +10,16 @@ Where the windows are not explored to saturation, the whole graph is explored as
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from relational_tensat.base.process import ProcessOptions
-from relational_tensat.base.watch import Watch
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.outcome import Exploration, IterationReport
+from relational_tensat.explore.observer import Observer
+from relational_tensat.explore.outcome import Exploration
 from relational_tensat.explore.strategies.blocks.report import BlocksReport
 from relational_tensat.explore.strategies.saturation import explore
 from relational_tensat.rules.model import Rule
@@ -35,21 +34,16 @@ def explore_blocks(
     egraph: EGraph,
     rules: Sequence[Rule],
     options: ExplorationOptions,
-    process: ProcessOptions | None = None,
     *,
-    progress: Callable[[IterationReport], None] | None = None,
-    after: Callable[[int], str | None] | None = None,
+    observer: Observer | None = None,
     start: Checkpoint | None = None,
-    watch: Watch | None = None,
 ) -> tuple[Exploration, BlocksReport | None]:
     """Explore an e-graph that holds an original graph and nothing else, by its blocks if it has any.
 
     Args:
         options: their limits hold for all of it together.
-        process: of the database that windows are explored in.
-        progress, after: as ``explore``; ``after`` is not called for iterations of exploring windows but
-            for the last one, when that is copied.
-        watch: as ``explore``.
+        observer: as ``explore``. In windows, only ``progress`` is called; ``after`` is called for the last
+            of their iterations, when that is copied.
         start: where another process left the exploration; what recurs is not looked for then.
 
     Returns:
@@ -59,18 +53,18 @@ def explore_blocks(
         UnsoundRuleError: as ``explore``.
     """
     started = time.perf_counter()
-    process = process or ProcessOptions()
+    observer = observer or Observer()
     report = None
     if start is None and _may_pay(options):
         from relational_tensat.explore.strategies.blocks.reusing import (
             Reuse,  # a dozen modules: few runs need them
         )
 
-        reuse = Reuse(egraph, rules, options, progress)
-        report = reuse.carry_out(partial(Database, process=process))
+        reuse = Reuse(egraph, rules, options, observer.progress)
+        report = reuse.carry_out(partial(Database, process=egraph.database.process))
         start = reuse.start
         if reuse.stopped is not None:
-            after = partial(_always, reuse.stopped)
+            observer = replace(observer, after=partial(_always, reuse.stopped))
     limit_s = options.time_limit_s
     if limit_s is not None:
         limit_s = max(limit_s - (time.perf_counter() - started), 0.0)
@@ -78,10 +72,8 @@ def explore_blocks(
         egraph,
         rules,
         replace(options, time_limit_s=limit_s),
-        progress=progress,
-        after=after,
+        observer=observer,
         start=start,
-        watch=watch,
     )
     return replace(exploration, seconds=time.perf_counter() - started), report
 

@@ -11,6 +11,7 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
 from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.exploration_options import ExplorationOptions
+from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import Exploration, IterationReport
 from relational_tensat.explore.strategies.blocks.copying import copy_windows, most_copies
 from relational_tensat.explore.strategies.blocks.images import Images, TooHigh, find_images
@@ -83,7 +84,7 @@ class Reuse:
             representative.egraph,
             self._rules,
             replace(self._options, node_limit=node_limit),
-            progress=self._progress,
+            observer=Observer(progress=self._progress),
         )
         explored = time.perf_counter()
         ended_early = exploration.iterations < self._options.iterations

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relational_tensat.egraph import EGraph
-from relational_tensat.explore import Exploration, ExplorationOptions
+from relational_tensat.explore import Exploration, ExplorationOptions, Observer
 from relational_tensat.explore.outcome import IterationReport
 from relational_tensat.explore.strategies.blocks import (
     BlocksReport,
@@ -118,7 +118,7 @@ def test_the_node_limit_holds() -> None:
         def note(report: IterationReport, sizes: list[int] = sizes) -> None:
             sizes.append(report.e_nodes)
 
-        exploration, _ = explore_blocks(egraph, RULES, limits, progress=note)
+        exploration, _ = explore_blocks(egraph, RULES, limits, observer=Observer(progress=note))
         assert max(sizes) <= limit
         assert egraph.e_nodes <= limit
         without, plainly, _ = explored(graph, RULES, limits, "never")
