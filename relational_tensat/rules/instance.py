@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeAlias
 
 from relational_tensat.base.errors import ShapeError, UnsoundRuleError
+from relational_tensat.base.once import once_per_object
 from relational_tensat.rules.functions import Inapplicable, get_function
 from relational_tensat.rules.model import Apply, Expr, Literal, Rule, Term, Var
 from relational_tensat.tensor.floats import is_extreme, representable
@@ -105,16 +106,10 @@ def instantiate(
     return compiled_rule(rule).instantiate(symbols, var_types, root_types)
 
 
-#: Compiled rules by identity; the rule is kept, so that its identity stays its own.
-_COMPILED: dict[int, tuple[Rule, CompiledRule]] = {}
-
-
+@once_per_object
 def compiled_rule(rule: Rule) -> CompiledRule:
     """Return a rule's compiled form, the same one for the same rule."""
-    entry = _COMPILED.get(id(rule))
-    if entry is None:
-        entry = _COMPILED[id(rule)] = (rule, CompiledRule(rule))
-    return entry[1]
+    return CompiledRule(rule)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from relational_tensat.base.once import once_per_object
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Expr, Literal, Rule, Term, Var
 from relational_tensat.tensor.types import AttrValue
 
 
+@once_per_object
 def rule_text(rule: Rule) -> str:
     """Return a rule in the rule language; what stood for several
     rules, and ``let``, is put in."""

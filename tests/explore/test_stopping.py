@@ -132,8 +132,16 @@ def test_a_limit_that_makes_batches_but_is_not_reached_changes_nothing() -> None
 def test_the_time_limit() -> None:
     egraph = EGraph.create(sum_of(14))
     started = time.monotonic()
+
+    def progress(entry: IterationReport) -> None:
+        if entry.iteration == 2:  # without this, what is explored by then takes minutes to check
+            time.sleep(max(0.0, started + 0.98 - time.monotonic()))
+
     exploration = explore(
-        egraph, REORDER, ExplorationOptions(1000, node_limit=10**9, time_limit_s=1.0)
+        egraph,
+        REORDER,
+        ExplorationOptions(1000, node_limit=10**9, time_limit_s=1.0),
+        progress=progress,
     )
     assert 1.0 <= time.monotonic() - started < 20
     assert exploration.stop_reason == "time"

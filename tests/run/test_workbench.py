@@ -14,12 +14,12 @@ from relational_tensat.tensor import TensorType
 from relational_tensat.tensor.graph import Weight
 from tests.graphs import shared_matmuls
 
-NASRNN = Path(__file__).parents[2] / "bench" / "inputs" / "nasrnn.json"
+BLOCK = Path(__file__).parents[2] / "bench" / "inputs" / "transformer_block.onnx"
 
 
 def test_it_finds_what_optimize_finds() -> None:
-    result = optimize(NASRNN, Options.of(cost="tensat_t4", blocks="never"))
-    with EGraph.of(NASRNN) as egraph:
+    result = optimize(BLOCK, Options.of(cost="tensat_t4", blocks="never"))
+    with EGraph.of(BLOCK) as egraph:
         exploration = egraph.explore()
         extracted = egraph.extract("tensat_t4")
         assert (egraph.e_nodes, egraph.e_classes) == (result.e_nodes, result.e_classes)
@@ -60,7 +60,7 @@ def test_costs_of_ones_own_hold() -> None:
 
 def test_a_file_is_opened_again(tmp_path: Path) -> None:
     db = tmp_path / "run.duckdb"
-    with EGraph.of(NASRNN, db=db) as egraph:
+    with EGraph.of(BLOCK, db=db) as egraph:
         egraph.explore(iterations=2)
         sizes = egraph.e_nodes, egraph.e_classes
         cost_us = egraph.extract("t4").cost_us

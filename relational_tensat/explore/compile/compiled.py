@@ -16,7 +16,7 @@ from relational_tensat.explore.compile.patterns import (
     Pattern,
     Skeleton,
     SourcePattern,
-    source_pattern,
+    source_patterns,
 )
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule
@@ -103,7 +103,7 @@ class CompiledRules:
         self.rules: list[CompiledRule] = []
         self._pattern_ids: dict[Pattern, int] = {}
         self._skeleton_ids: dict[tuple[Skeleton, tuple[int, ...] | None], int] = {}
-        sources = [tuple(source_pattern(s, rule) for s in rule.sources) for rule in rules]
+        sources = [source_patterns(rule) for rule in rules]
         pattern_ids = [
             tuple(self._pattern(s.pattern) for s in rule_sources) for rule_sources in sources
         ]
@@ -114,6 +114,13 @@ class CompiledRules:
             self.rules.append(CompiledRule(rule, first + index, pattern_ids[index], slots))
         self.heads = Heads(self.patterns)
         self._head_count = 0
+        #: Per pattern and node of it, the heads seen so far that may stand there.
+        self._heads_at: list[list[list[int]]] = [[[] for _ in p.nodes] for p in self.patterns]
+        #: By operator and arity, the nodes that ask for these: (pattern id, index of the node).
+        self._places: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        for pattern_id, pattern in enumerate(self.patterns, start=1):
+            for place, node in enumerate(pattern.nodes):
+                self._places.setdefault((node.op, node.arity), []).append((pattern_id, place))
         self.joins = _join_groups(self.rules, sources)
         self.single_rules = frozenset(r.id for r in self.rules if len(r.patterns) == 1)
         self.multi_rules = frozenset(r.id for r in self.rules if len(r.patterns) > 1)
@@ -163,16 +170,18 @@ class CompiledRules:
 
     def see_heads(self) -> None:
         """Note which rows of skeletons the heads seen since the last call make possible."""
-        if self._head_count == len(self.heads.examples):
-            return
+        first_new = self._head_count
         self._head_count = len(self.heads.examples)
-        for skeleton in self.skeletons:
-            for pattern_id in skeleton.patterns:
-                options = [
-                    [h + 1 for h, symbol in enumerate(self.heads.examples) if node.accepts(symbol)]
-                    for node in self.patterns[pattern_id - 1].nodes
-                ]
-                skeleton.rows.update((pattern_id, *heads) for heads in itertools.product(*options))
+        changed: set[int] = set()
+        for head, symbol in enumerate(self.heads.examples[first_new:], start=first_new + 1):
+            for pattern_id, place in self._places.get((symbol.op, symbol.arity), ()):
+                if self.patterns[pattern_id - 1].nodes[place].accepts(symbol):
+                    self._heads_at[pattern_id - 1][place].append(head)
+                    changed.add(pattern_id)
+        for skeleton in self.skeletons if changed else ():
+            for pattern_id in changed.intersection(skeleton.patterns):
+                rows = itertools.product([pattern_id], *self._heads_at[pattern_id - 1])
+                skeleton.rows.update(rows)
 
 
 def note_examples(compiled: CompiledRules) -> None:

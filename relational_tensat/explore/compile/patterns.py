@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from relational_tensat.base.errors import RuleError
+from relational_tensat.base.once import once_per_object
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.rules.model import Apply, Literal, Rule, Var
@@ -68,6 +69,16 @@ class SourcePattern:
 
     pattern: Pattern
     leaf_of: dict[str, int]
+
+
+@once_per_object
+def source_patterns(rule: Rule) -> tuple[SourcePattern, ...]:
+    """Return the patterns of the sources of a rule.
+
+    Raises:
+        RuleError: as ``source_pattern``.
+    """
+    return tuple(source_pattern(source, rule) for source in rule.sources)
 
 
 def source_pattern(source: Apply, rule: Rule) -> SourcePattern:

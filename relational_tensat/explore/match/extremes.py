@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from relational_tensat.base.once import once_per_object
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
@@ -74,6 +75,7 @@ class Extremes:
         return symbol.op == "weight" and attrs["name"] in self._weights
 
 
+@once_per_object
 def rounds_otherwise(rule: Rule) -> bool:
     """Whether the two sides of a rule may round differently.
 

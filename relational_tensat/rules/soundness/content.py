@@ -6,6 +6,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from relational_tensat.base.once import once_per_object
 from relational_tensat.rules.model import Rule
 
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -18,6 +19,7 @@ _NO_MEANING = frozenset({
 })  # fmt: skip
 
 
+@once_per_object
 def content_hash(rule: Rule) -> str:
     """Return the hash of what a rule claims: its law, whatever its name, place and ``worth``."""
     claim = repr((rule.sources, rule.targets, rule.conditions))
