@@ -68,9 +68,18 @@ def find_fault(
             right = middle
         else:
             wrong = middle
-    rewrite = explanation.rewrites[right]
+    return fault_at(explanation, right, original)
+
+
+def fault_at(explanation: Explanation, index: int, original: Graph) -> Fault:
+    """Return a step of an explanation as a fault.
+
+    Args:
+        original: has the data of weights.
+    """
+    rewrite = explanation.rewrites[index]
     return Fault(
-        explanation.steps[right],
+        explanation.steps[index],
         len(explanation.steps),
         _new_enodes(explanation, rewrite),
         reproduce(explanation, rewrite, original),

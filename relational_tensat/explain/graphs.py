@@ -7,20 +7,28 @@ from collections.abc import Mapping
 import numpy as np
 
 from relational_tensat.base.resources import sql
+from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
-from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.other_sizes import Counterpart
+from relational_tensat.explain.stored import StoredEGraph, StoredSignature
 from relational_tensat.explain.terms import Outputs, Terms
 from relational_tensat.tensor.graph import Graph, Weight
 from relational_tensat.tensor.types import Array, TensorType, numpy_dtype
 
 
 def graph_of(
-    outputs: Outputs, terms: Terms, stored: StoredEGraph, names: Mapping[str, int]
+    outputs: Outputs,
+    terms: Terms,
+    stored: StoredEGraph,
+    names: Mapping[str, int],
+    counterparts: Mapping[int, Counterpart] | None = None,
 ) -> Graph:
     """Return the tensor graph that terms are.
 
     Args:
         names: terms of the original graph's values, by name; other values get made-up names.
+        counterparts: what the terms are at other sizes, to return the graph there. Its values have the
+            same names.
     """
     chosen: dict[int, ChosenNode] = {}
     inputs: dict[str, TensorType] = {}
@@ -29,6 +37,8 @@ def graph_of(
     for term in terms.of(outputs):
         signature, children = terms[term]
         kind = stored.signatures[signature]
+        if counterparts is not None:
+            kind = _counterpart(kind, counterparts[term])
         chosen[term] = ChosenNode(term, kind.symbol, kind.type, children)
         if kind.symbol.op in ("input", "weight"):
             assert isinstance(kind.type, TensorType)
@@ -46,6 +56,11 @@ def graph_of(
     called = {name: term for name, term in names.items() if term in chosen} | output_of
     rows = [(term, name, term, "") for name, term in called.items()]
     return build_chosen(frame, chosen, rows, list(output_of.items()))
+
+
+def _counterpart(kind: StoredSignature, there: Counterpart) -> StoredSignature:
+    symbol = Symbol(kind.symbol.op, there.attrs, kind.symbol.arity)
+    return StoredSignature(symbol, kind.operands, there.type)
 
 
 def _data(stored: bytes | None, kind: TensorType) -> Array | None:

@@ -17,7 +17,16 @@ from relational_tensat.tensor import Graph
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["copy_model", "from_onnx_model", "load_model", "save_model", "to_onnx_model"]
+    from relational_tensat.formats.dynamic.sized_model import DynamicModel
+
+__all__ = [
+    "copy_model",
+    "from_onnx_model",
+    "load_dynamic",
+    "load_model",
+    "save_model",
+    "to_onnx_model",
+]
 
 
 def load_model(path: Path, dims: Mapping[str, int] | None = None) -> Graph:
@@ -43,6 +52,22 @@ def load_model(path: Path, dims: Mapping[str, int] | None = None) -> Graph:
     from relational_tensat.formats.onnx_read import read_onnx
 
     return read_onnx(path, dims or {})
+
+
+def load_dynamic(path: Path, dims: Mapping[str, int] | None = None) -> DynamicModel | Graph:
+    """Read an ONNX file with dynamic dimensions at several sizes; one without as ``load_model`` does.
+
+    Args:
+        dims: sizes to optimize at; others get defaults.
+
+    Raises:
+        UsageError, InputError, MissingDependencyError: as ``load_model``.
+        SizeError: it is another graph at other sizes.
+    """
+    _need_onnx()
+    from relational_tensat.formats.dynamic.sized_model import read_dynamic
+
+    return read_dynamic(path, dims or {})
 
 
 def save_model(graph: Graph, path: Path) -> None:

@@ -27,7 +27,7 @@ def fix_dims(
         UsageError: a name in ``dims`` is none of the model's, or a size is negative.
         InputError: a dimension stays without a size.
     """
-    _check_names(inputs, dims, where)
+    check_names(inputs, dims, where)
     for _, axis, dim in [*_axes(inputs), *_axes(values)]:
         size = dims.get(axis, dims.get(dim.dim_param)) if _is_dynamic(dim) else None
         if size is not None:
@@ -40,9 +40,12 @@ def fix_dims(
             )
 
 
-def _check_names(
-    inputs: Sequence[onnx.ValueInfoProto], dims: Mapping[str, int], where: str
-) -> None:
+def check_names(inputs: Sequence[onnx.ValueInfoProto], dims: Mapping[str, int], where: str) -> None:
+    """Check that what sizes are given for are dynamic dimensions of the inputs.
+
+    Raises:
+        UsageError: a name in ``dims`` is none of the model's, or a size is negative or another one.
+    """
     dimensions: dict[str, onnx.TensorShapeProto.Dimension] = {}
     for _, axis, dim in _axes(inputs):
         dimensions[axis] = dim

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -29,6 +29,7 @@ class NodeReader:
         inputs: types of the graph inputs.
         weights: what is known before inference; grows by what is folded.
         as_they_are: keep every node opaque, and none merged with its like.
+        unfolded: values that stay computed, whatever is known of them.
     """
 
     def __init__(
@@ -40,8 +41,10 @@ class NodeReader:
         where: str,
         *,
         as_they_are: bool = False,
+        unfolded: Collection[str] = (),
     ) -> None:
         self._as_they_are = as_they_are
+        self._unfolded = frozenset(unfolded)
         self._imports = {"": 1, **imports}
         self._weights = dict(weights)
         self._types = {**inputs, **{name: weight.type for name, weight in weights.items()}}
@@ -65,6 +68,11 @@ class NodeReader:
         for node in nodes:
             self._read(_in_default_domain(node))
 
+    @property
+    def constants(self) -> Mapping[str, Weight]:
+        """All values that are known before inference."""
+        return self._weights
+
     def result(self, outputs: Iterable[str]) -> tuple[list[Node], dict[str, Weight]]:
         """Return the nodes and weights that the outputs depend on."""
         values, nodes = set(outputs), []
@@ -79,7 +87,9 @@ class NodeReader:
         if self._as_they_are:
             self._read_as_opaque(node)
             return
-        folded = fold(node, self._types, self._weights, self._oracle)
+        folded = None
+        if self._unfolded.isdisjoint(node.output):
+            folded = fold(node, self._types, self._weights, self._oracle)
         if folded is not None:
             self._weights |= folded
             self._types |= {name: weight.type for name, weight in folded.items()}

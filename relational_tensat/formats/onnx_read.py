@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
@@ -42,12 +43,36 @@ from relational_tensat.tensor import Graph, TensorType, Weight, build_graph
 _MAX_MESSAGE_BYTES = 2**31 - 1
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """A model that was read.
+
+    Attributes:
+        constants: all values that are known before inference, those too that were only needed to read
+            the graph: shapes, axes and what they are computed from.
+    """
+
+    graph: Graph
+    constants: Mapping[str, Weight]
+
+
 def read_onnx(path: Path, dims: Mapping[str, int]) -> Graph:
     """Read a graph from an ONNX file, with its external data beside it.
 
     Raises:
         UsageError: ``dims`` names a dimension that the model lacks.
         InputError: the file cannot be read, or a dynamic dimension is not fixed.
+        ModelError: it is no valid ONNX model.
+    """
+    model, data = parse_onnx(path)
+    return read_model(model, dims, str(path), data)
+
+
+def parse_onnx(path: Path) -> tuple[onnx.ModelProto, dict[str, memoryview]]:
+    """Return the valid model of an ONNX file, and the data of initializers that have a placeholder in it.
+
+    Raises:
+        InputError: the file cannot be read.
         ModelError: it is no valid ONNX model.
     """
     where = str(path)
@@ -67,7 +92,7 @@ def read_onnx(path: Path, dims: Mapping[str, int]) -> Graph:
             checker.check_model(with_weights_as_inputs(model, data))
     except (checker.ValidationError, OSError, ValueError) as error:
         raise ModelError(f"{where}: not a valid ONNX model: {condense(str(error))}") from None
-    return read_model(model, dims, where, data)
+    return model, data
 
 
 def check_model(model: onnx.ModelProto, where: str) -> None:
@@ -98,15 +123,38 @@ def read_model(
     Raises:
         UsageError, InputError, ModelError: as ``read_onnx``.
     """
+    return read_in_full(model, dims, where, data or {}).graph
+
+
+def read_in_full(
+    model: onnx.ModelProto,
+    dims: Mapping[str, int],
+    where: str,
+    data: Mapping[str, memoryview],
+    unfolded: Collection[str] = (),
+) -> Reading:
+    """Return the graph, and all that became known while it was read; changes the model.
+
+    Args:
+        data: of the initializers that have a placeholder in the model, by name.
+        unfolded: values that stay computed, whatever is known of them.
+
+    Raises:
+        UsageError, InputError, ModelError: as ``read_onnx``.
+    """
     try:
-        return _read_model(model, dims, where, data or {})
+        return _read_model(model, dims, where, data, unfolded)
     except TensorDataError as error:
         raise ModelError(f"{where}: {error}") from None
 
 
 def _read_model(
-    model: onnx.ModelProto, dims: Mapping[str, int], where: str, data: Mapping[str, memoryview]
-) -> Graph:
+    model: onnx.ModelProto,
+    dims: Mapping[str, int],
+    where: str,
+    data: Mapping[str, memoryview],
+    unfolded: Collection[str],
+) -> Reading:
     _check_texts(model, where)
     if model.functions:
         model = inliner.inline_local_functions(model)
@@ -141,18 +189,23 @@ def _read_model(
     outputs = [value.name for value in graph.output]
     needed_nodes = _needed([*exotic, *graph.node], outputs)
 
-    def read(*, as_they_are: bool) -> Graph:
-        reader = NodeReader(graph, imports, inputs, weights, where, as_they_are=as_they_are)
+    def read(*, as_they_are: bool) -> Reading:
+        reader = NodeReader(
+            graph, imports, inputs, weights, where, as_they_are=as_they_are, unfolded=unfolded
+        )
         reader.read_all(needed_nodes, outputs)
         nodes, used_weights = reader.result(outputs)
         metadata = read_metadata(model)
-        return build_graph(graph.name, inputs, used_weights, nodes, outputs, metadata, where=where)
+        tensor_graph = build_graph(
+            graph.name, inputs, used_weights, nodes, outputs, metadata, where=where
+        )
+        return Reading(tensor_graph, reader.constants)
 
     if any(map(names_values, needed_nodes)):  # what they name must stay
         return read(as_they_are=True)
-    operator_graph = read(as_they_are=False)
-    if is_writable(operator_graph):
-        return operator_graph
+    reading = read(as_they_are=False)
+    if is_writable(reading.graph):
+        return reading
     return read(as_they_are=True)
 
 

@@ -34,6 +34,15 @@ def save_onnx(graph: Graph, path: Path) -> None:
         model, weights = write_skeleton(graph)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
+    save_skeleton(model, weights, path)
+
+
+def save_skeleton(model: onnx.ModelProto, weights: Mapping[str, Array], path: Path) -> None:
+    """Write a skeleton and its large weights as ``save_onnx`` does; changes a model of external data.
+
+    Raises:
+        InputError, ModelError: as ``save_onnx``.
+    """
     checked = with_weights_as_inputs(model, weights)
     with write_aside(path) as aside:
         target = aside / path.name

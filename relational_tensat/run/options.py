@@ -19,9 +19,12 @@ class ModelOptions(OptionGroup):
     """How a model is read."""
 
     dims: Mapping[str, int] = option(
-        factory=dict, help="sizes of the model's dynamic dimensions",
+        factory=dict, help="sizes of the model's dynamic dimensions that it is optimized and compared at",
         flag="--dim", noun="dimension", metavar="NAME=SIZE,…", minimum=0,
     )  # fmt: skip
+    static: bool = option(
+        False, "write the model with its dynamic dimensions fixed to the sizes of --dim"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,10 +131,15 @@ def _result(state: RunState) -> Result:
     before = graph_cost_us(state.graph, cost)
     after = before if state.copies_file else graph_cost_us(state.chosen, cost)
     bound = min(extraction.bound_us, after)
+    original, graph = state.graph, state.folded
+    if state.dynamic is not None:
+        from relational_tensat.run.dynamic import as_constants  # few models need it
+
+        original, graph = (as_constants(g, state.dynamic) for g in (original, graph))
     return Result(
         model=state.source.name if isinstance(state.source, Graph) else str(state.source),
-        graph=state.folded,
-        original=state.graph,
+        graph=graph,
+        original=original,
         cost_profile=cost.name,
         cost_before_us=before,
         cost_after_us=after,

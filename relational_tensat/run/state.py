@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, open_source
@@ -24,6 +24,10 @@ from relational_tensat.run.progress import Progress
 from relational_tensat.run.result import Rejection, WholeRun
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify import Verification
+
+if TYPE_CHECKING:
+    from relational_tensat.formats.dynamic.sized_model import DynamicModel
+    from relational_tensat.run.sized_result import SizedResult
 
 #: The value of what a later stage brings: a stage that reads it too early is a mistake of the pipeline's
 #: order, not a case that every reader has to think of.
@@ -49,6 +53,8 @@ class RunState:
         rules, untrusted: the rules, and why some of them are not known to be sound.
         inputs: to verify with, by name.
         target: where the result is written; None for nowhere.
+        dynamic: the model at several sizes, where its dynamic dimensions are to stay; ``graph`` is then
+            the one at the sizes that it is optimized at, with what is computed from sizes as inputs.
 
         original: (share) the model with one weight in place of equal ones.
         egraph, extractor: what is explored and extracted from.
@@ -63,8 +69,11 @@ class RunState:
         time_spent: where the seconds of exploration and extraction went.
 
         chosen: (choose) the original or the extracted graph.
+        sized: (verify) the chosen graph at each of the dynamic model's sizes, and the file that it is.
         folded, verification: (verify) the chosen graph as it is written, and how it compares.
         rejections: why graphs that were extracted are not returned.
+        n_left_out: how many steps were left out that hold at some sizes only, and ``left_out`` what
+            they built in the present e-graph.
         whole: (time) how long both take end to end; None where that was not timed.
     """
 
@@ -84,6 +93,7 @@ class RunState:
     untrusted: Mapping[str, str] = _LATER
     inputs: Mapping[str, Array] = _LATER
     target: Path | None = None
+    dynamic: DynamicModel | None = None
 
     original: Graph = _LATER
     egraph: EGraph = _LATER
@@ -103,9 +113,12 @@ class RunState:
     time_spent: TimeSpent = _LATER
 
     chosen: Graph = _LATER
+    sized: SizedResult | None = None
     folded: Graph = _LATER
     verification: Verification = _LATER
     rejections: tuple[Rejection, ...] = ()
+    n_left_out: int = 0
+    left_out: frozenset[int] = frozenset()
     whole: WholeRun | None = None
 
     @classmethod
@@ -135,6 +148,11 @@ class RunState:
     def file(self) -> Path | None:
         """The file that the model is from, if it is from one."""
         return None if isinstance(self.source, Graph) else Path(self.source)
+
+    @property
+    def compared_file(self) -> Path | None:
+        """The file that a result of fixed sizes is compared with: a dynamic one has other inputs."""
+        return self.file if self.dynamic is None else None
 
     @property
     def is_unchanged(self) -> bool:

@@ -47,17 +47,19 @@ class RunRecord:
         output: Path | None,
         *,
         own_costs: bool,
+        is_dynamic: bool = False,
     ) -> RunRecord:
         """Return the record of a run.
 
         Args:
             graph: the model as it was read.
+            is_dynamic: its dynamic dimensions are kept, so that the graph is not all of the model.
         """
         return cls(
             options=options_text(options),
             model=None if isinstance(model, Graph) else Path(model).absolute(),
             model_digest=graph_digest(graph),
-            model_copy=small_copy(graph),
+            model_copy=None if is_dynamic else small_copy(graph),
             output=None if output is None else output.absolute(),
             cost_digest=None if own_costs else cost_digest(options),
             own_costs=own_costs,

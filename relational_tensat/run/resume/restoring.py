@@ -9,7 +9,7 @@ from relational_tensat.explore.outcome import ended_exploration
 from relational_tensat.run.resume.stored import StoredRun
 from relational_tensat.run.stages.loading import (
     check_plan,
-    read_model,
+    open_model,
     read_rules,
     share_weights,
 )
@@ -26,9 +26,19 @@ def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState
     Raises:
         InputError: the model or the rules have changed, or another process uses the database.
     """
-    found_model = stored.find_model(model, lambda path: read_model(state, path))
+    opened = state
+
+    def read(path: Path) -> Graph:
+        nonlocal opened
+        opened = open_model(state, path)
+        return opened.graph
+
+    found_model = stored.find_model(model, read)
     state = replace(
-        state, source=found_model.model, graph=found_model.graph, rules=read_rules(state)
+        opened if found_model.graph is opened.graph else state,
+        source=found_model.model,
+        graph=found_model.graph,
+        rules=read_rules(state),
     )
     stored.check_rules(state.rules)
     state = share_weights(check_plan(state))

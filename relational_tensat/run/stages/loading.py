@@ -11,7 +11,7 @@ from relational_tensat.cost import ask_for_graph
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore.schedule import parse_schedule
 from relational_tensat.explore.schedule.rulesets import check_rulesets
-from relational_tensat.formats import load_model
+from relational_tensat.formats import load_dynamic, load_model
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.gate import check_trust
@@ -24,7 +24,7 @@ from relational_tensat.verify.real_inputs import load_inputs
 
 def load(state: RunState) -> RunState:
     """Read the model, the rules and the inputs, and check where the result is to go."""
-    state = replace(state, graph=read_model(state, state.source))
+    state = open_model(state, state.source)
     return check_plan(replace(state, rules=read_rules(state)))
 
 
@@ -40,12 +40,39 @@ def share(state: RunState) -> RunState:
     return state
 
 
-def read_model(state: RunState, source: Graph | str | Path) -> Graph:
-    """Return a graph that was given, or read it from its file."""
+def open_model(state: RunState, source: Graph | str | Path) -> RunState:
+    """Return the state with a graph that was given, or is read from its file.
+
+    Where the model has dynamic dimensions that the result is to have, too, it is read at several sizes. One
+    that is another graph at other sizes is not explored: the original is what will be returned.
+    """
     if isinstance(source, Graph):
-        return source
+        return replace(state, graph=source)
+    path, dims = Path(source), dict(state.options.model.dims)
     with state.phases.phase("load"):
-        return load_model(Path(source), dict(state.options.model.dims))
+        if not _stays_dynamic(state, path):
+            return replace(state, graph=load_model(path, dims))
+        from relational_tensat.formats.dynamic.sized_model import SizeError  # needs onnx
+
+        try:
+            model = load_dynamic(path, dims)
+        except SizeError as error:
+            if error.base is None:
+                raise
+            options = state.options.replace(iterations=0)
+            note = f"no dynamic result: {error}; --static writes one of fixed sizes"
+            return replace(state, graph=error.base, options=options).noting(note)
+    if isinstance(model, Graph):
+        return replace(state, graph=model)
+    defaults = {key: size for key, size in model.base.sizes.items() if key not in model.chosen}
+    note = f"no --dim for {', '.join(defaults)}: sizes by default" if defaults else ""
+    return replace(state, graph=model.base.graph, dynamic=model).noting(note, *model.notes)
+
+
+def _stays_dynamic(state: RunState, path: Path) -> bool:
+    """Whether dynamic dimensions are kept: only ONNX has them, and only files are written with them."""
+    suffixes = {path.suffix.lower(), Path(state.output or "").suffix.lower()}
+    return suffixes == {".onnx"} and not state.options.model.static
 
 
 def read_rules(state: RunState) -> list[Rule]:
@@ -61,7 +88,8 @@ def read_rules(state: RunState) -> list[Rule]:
 def check_plan(state: RunState) -> RunState:
     """Check where the result goes, read the inputs to verify with, and reject unsound rules."""
     target = check_output(state.output, state.source)
-    inputs = load_inputs(state.graph, state.options.verification.inputs)
+    computed = {} if state.dynamic is None else state.dynamic.base.computed
+    inputs = {**load_inputs(state.graph, state.options.verification.inputs), **computed}
     with state.phases.phase("load"):
         untrusted = _check_rules(state)
     return replace(state, target=target, inputs=inputs, untrusted=untrusted)
@@ -93,6 +121,11 @@ def _record(state: RunState) -> None:
     from relational_tensat.run.resume.record import RunRecord, write_record  # few runs need it
 
     record = RunRecord.of(
-        state.options, state.source, state.graph, state.target, own_costs=state.has_own_costs
+        state.options,
+        state.source,
+        state.graph,
+        state.target,
+        own_costs=state.has_own_costs,
+        is_dynamic=state.dynamic is not None,
     )
     write_record(state.egraph.database, record)

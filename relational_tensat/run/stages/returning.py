@@ -40,6 +40,11 @@ def write(state: RunState) -> RunState:
     if state.target is None:
         return state
     with state.phases.phase("write"):
+        if state.sized is not None and not state.copies_file:
+            from relational_tensat.run.stages.sizing import sizes_note  # needs onnx
+
+            state.sized.save(state.target)
+            return state.noting(sizes_note(state))
         if not state.copies_file:
             save_model(state.folded, state.target)
             return state

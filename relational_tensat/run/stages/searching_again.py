@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import InputError, NoSolutionError, VerificationError
 from relational_tensat.explain.fault import Fault, find_fault
@@ -14,8 +15,13 @@ from relational_tensat.run.stages.searching import explore, extract
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 
+if TYPE_CHECKING:
+    from relational_tensat.run.dynamic import NotDynamicError
+
 #: After so many graphs that were wrong the original is returned.
 MOST_REJECTIONS = 8
+#: After so many steps that hold at some sizes only, too.
+MOST_LEFT_OUT = 32
 #: A rule of which so many applications were wrong is left out.
 _MOST_APPLICATIONS = 2
 
@@ -51,6 +57,28 @@ def search_again(state: RunState, reason: str, *, is_loss: bool = False) -> RunS
         return _give_up(state, Rejection("no other graph was found: the original is kept"))
 
 
+def search_dynamic(state: RunState, error: NotDynamicError) -> RunState:
+    """Leave out a step that holds at some sizes only, and choose another graph; at last, the original.
+
+    Args:
+        error: what was found when the steps were carried out at other sizes.
+    """
+    fault = error.fault
+    if fault is None or state.n_left_out == MOST_LEFT_OUT:
+        return _give_up(state, Rejection(f"no dynamic result: {error}: the original is kept"))
+    e_nodes = frozenset(fault.e_nodes)
+    by_rule = e_nodes <= state.left_out  # leaving these out once did not help
+    left_out = "the rule" if by_rule else "this application"
+    note = f"{fault.text} does not hold at all sizes: {error}: {left_out} is left out"
+    state = replace(
+        state, n_left_out=state.n_left_out + 1, left_out=state.left_out | e_nodes
+    ).noting(note)
+    try:
+        return _without_rule(state, fault.step.rule) if by_rule else _without_nodes(state, fault)
+    except NoSolutionError:
+        return _give_up(state, Rejection("no other graph was found: the original is kept"))
+
+
 def _give_up(state: RunState, rejection: Rejection) -> RunState:
     rejections = (*state.rejections, rejection)
     return replace(state, chosen=state.original, rejections=rejections).noting(rejection.why)
@@ -67,7 +95,9 @@ def _without_rule(state: RunState, rule: str) -> RunState:
     state.resources.close()
     options = state.options.replace(skip=(*state.options.rules.skip, rule))
     rules = [candidate for candidate in state.rules if candidate.name != rule]
-    state = replace(state, options=options, rules=rules, start=None, extractions=())
+    state = replace(
+        state, options=options, rules=rules, start=None, extractions=(), left_out=frozenset()
+    )
     return choose(extract(explore(share(state))))
 
 
@@ -79,7 +109,7 @@ def _is_right(state: RunState, graph: Graph) -> bool:
             graph,
             state.inputs,
             state.options,
-            source=state.file,
+            source=state.compared_file,
             target=state.target,
         )
     except (InputError, VerificationError):

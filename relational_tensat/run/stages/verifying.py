@@ -22,6 +22,9 @@ def verify(state: RunState) -> RunState:
         VerificationError: it computes something else, and the options are strict.
     """
     while not state.copies_file:
+        state, has_all_sizes = at_all_sizes(state)
+        if not has_all_sizes:
+            continue
         try:
             checked_state = compare(state)
         except VerificationError as error:
@@ -34,13 +37,47 @@ def verify(state: RunState) -> RunState:
             continue
         objection = _objection(checked_state.verification)
         if not objection or state.is_unchanged:
-            return _close(checked_state.noting(_kernels(checked_state.verification)))
+            state, has_all_sizes = compared_at_all_sizes(checked_state)
+            if has_all_sizes:
+                return _close(state.noting(_kernels(checked_state.verification)))
+            continue
         reason = f"{objection}: the original is kept"
         state = replace(
             state, chosen=state.original, rejections=(*state.rejections, Rejection(reason))
         )
         state = _record(state.noting(reason))
     return _close(replace(state, folded=state.graph, verification=UNCHANGED))
+
+
+def at_all_sizes(state: RunState) -> tuple[RunState, bool]:
+    """Carry the steps to the chosen graph out at all sizes of dynamic dimensions, if there are any.
+
+    Returns:
+        The state, with another chosen graph where they do not hold, and whether they do.
+    """
+    if state.dynamic is None:
+        return state, True
+    from relational_tensat.run.stages.sizing import sized_or_other  # few models need it
+
+    state, has_all_sizes = sized_or_other(state)
+    return (state if has_all_sizes else _record(state)), has_all_sizes
+
+
+def compared_at_all_sizes(state: RunState) -> tuple[RunState, bool]:
+    """Compare the chosen graph at other sizes of dynamic dimensions, too, if there are any.
+
+    Returns:
+        The state, with the original chosen where it computes something else, and whether it does not.
+
+    Raises:
+        VerificationError: it computes something else, and the options are strict.
+    """
+    if state.dynamic is None:
+        return state, True
+    from relational_tensat.run.stages.sizing import compared_or_original  # few models need it
+
+    state, is_same = compared_or_original(state)
+    return (state if is_same else _record(state)), is_same
 
 
 def compare(state: RunState) -> RunState:
@@ -56,7 +93,7 @@ def compare(state: RunState) -> RunState:
             state.chosen,
             state.inputs,
             state.options,
-            source=state.file,
+            source=state.compared_file,
             target=state.target,
         )
     quantized = verification.quantized
@@ -91,8 +128,8 @@ def keep_original(state: RunState, reason: str) -> RunState:
 
 
 def _record(state: RunState) -> RunState:
-    """Write into the database why the original is returned, if it is."""
-    if state.is_unchanged:
+    """Write into the database why the original is returned although another graph is cheaper, if it is."""
+    if state.is_unchanged and state.rejections:
         state.egraph.database.run("run/set_kept_original", why=state.rejections[-1].why)
     return state
 

@@ -1,0 +1,214 @@
+"""The steps of an explanation, carried out at other sizes of a model's dynamic dimensions.
+
+The graph at other sizes has the same operators with other attributes and types. Every term of the
+explained graphs gets its counterpart there: those of the original from the graph that was read at these
+sizes, those that a step builds from its rule, whose conditions are examined and whose attributes are
+computed anew. Where a step does not apply, or two values that were one at the explained sizes are two at
+others, it holds at the explained sizes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from relational_tensat.base.errors import RelationalTensatError, UnsoundRuleError
+from relational_tensat.egraph.catalogue import Symbol
+from relational_tensat.explain.explanation import Explanation
+from relational_tensat.explain.laws import Law
+from relational_tensat.explain.rewrite import Rewrite
+from relational_tensat.rules.instance import Instance, instantiate
+from relational_tensat.tensor import Graph
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.types import AttrItems, TensorType, ValueType
+
+
+class HoldsHereOnlyError(Exception):
+    """A step holds at the explained sizes, and not at others.
+
+    Attributes:
+        step: its index; -1 where values of the original are equal at the explained sizes only.
+        reason: why, one clause.
+    """
+
+    def __init__(self, step: int, reason: str) -> None:
+        super().__init__(reason)
+        self.step = step
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """What a term is at other sizes: its operator's attributes there, and its type."""
+
+    attrs: AttrItems
+    type: ValueType
+
+
+class _ConflictError(Exception):
+    """A term would be two things at once; the text says which."""
+
+
+def at_other_sizes(explanation: Explanation, graph: Graph) -> dict[int, Counterpart]:
+    """Carry out all steps at other sizes.
+
+    Args:
+        graph: the original there: the same names and operators as at the explained sizes.
+
+    Returns:
+        The counterparts of all terms, those of the result included.
+
+    Raises:
+        HoldsHereOnlyError: a step does not hold there.
+    """
+    replay = _Replay(explanation)
+    try:
+        replay.begin(graph)
+    except _ConflictError as conflict:
+        raise HoldsHereOnlyError(-1, str(conflict)) from None
+    for index, rewrite in enumerate(explanation.rewrites):
+        try:
+            replay.follow(rewrite)
+        except (_ConflictError, RelationalTensatError) as error:
+            raise HoldsHereOnlyError(index, str(error)) from None
+    return replay.counterparts
+
+
+class _Replay:
+    def __init__(self, explanation: Explanation) -> None:
+        self._explanation = explanation
+        self._terms = explanation.terms
+        self._signatures = explanation.stored.signatures
+        self.counterparts: dict[int, Counterpart] = {}
+
+    def begin(self, graph: Graph) -> None:
+        """Give the terms of the original graph their counterparts."""
+        attrs_of = self._original_attrs(graph)
+        for term in self._terms.of(self._all_originals()):
+            op = self._symbol(term).op
+            if op == "input":
+                kind = graph.types[str(dict(self._symbol(term).attrs)["name"])]
+                assert isinstance(kind, TensorType)
+                attrs = tuple({**dict(self._symbol(term).attrs), "shape": kind.shape}.items())
+            else:
+                attrs = attrs_of.get(term, self._symbol(term).attrs)
+            self._apply(term, attrs)
+
+    def follow(self, rewrite: Rewrite) -> None:
+        """Apply a step's rule, and put what it builds in place of what it replaces."""
+        law = rewrite.law
+        values = self._side_terms(law, rewrite.operands, source=True)
+        sources = values[law.variables :]
+        for term in values:
+            self._supply(term)
+        in_preorder = sources[::-1]
+        roots = [values[root] for root in law.source.roots]
+        try:
+            instance = instantiate(
+                law.rule,
+                [(self._symbol(t).op, dict(self.counterparts[t].attrs)) for t in in_preorder],
+                tuple(self.counterparts[term].type for term in rewrite.operands),
+                tuple(self.counterparts[root].type for root in roots),
+            )
+        except UnsoundRuleError as error:
+            raise _ConflictError(str(error)) from None
+        if instance is None:
+            raise _ConflictError("its condition does not hold there")
+        self._build(law, instance, rewrite.operands)
+        self._spread(rewrite)
+
+    def _build(self, law: Law, instance: Instance, operands: tuple[int, ...]) -> None:
+        """Give what the rule builds, or finds where it is read backward, its counterparts."""
+        target = self._side_terms(law, operands, source=False)
+        forms = [
+            (self._symbol(term).op, node[1])
+            for term, node in zip(target[law.variables :], law.target.nodes, strict=True)
+        ]
+        if [(node.op, node.children) for node in instance.nodes] != forms or (
+            instance.roots != law.target.roots
+        ):
+            raise _ConflictError("it builds another graph there")
+        for term, node in zip(target[law.variables :], instance.nodes, strict=True):
+            self._put(term, Counterpart(node.attrs, node.type))
+
+    def _spread(self, rewrite: Rewrite) -> None:
+        """Give what uses a replaced value, directly or not, its counterpart: its attributes stay."""
+        replaced = {(replacement.before, replacement.after) for replacement in rewrite.replaced}
+        pairs = self._changed(rewrite, replaced)
+        for old, new in sorted(pairs, key=lambda pair: pair[1]):  # operands first
+            self._apply(new, self.counterparts[old].attrs)
+
+    def _changed(self, rewrite: Rewrite, replaced: set[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Return the terms above what was replaced, each with the term in its place."""
+        pending = list(zip(rewrite.before, rewrite.after, strict=True))
+        visited = set(pending)
+        changed = set()
+        while pending:
+            old, new = pair = pending.pop()
+            if old == new or pair in replaced:
+                continue
+            changed.add(pair)
+            below = zip(self._terms[old].children, self._terms[new].children, strict=True)
+            pairs_below = set(below) - visited
+            visited |= pairs_below
+            pending += pairs_below
+        return changed
+
+    def _side_terms(self, law: Law, operands: tuple[int, ...], *, source: bool) -> list[int]:
+        """Return the terms of one side of a law: its variables, then its nodes."""
+        side = law.source if source else law.target
+        values = list(operands)
+        for signature, children in side.nodes:
+            values.append(self._terms.id_of(signature, [values[child] for child in children]))
+        return values
+
+    def _supply(self, term: int) -> None:
+        """Give a term that no graph has had so far its counterpart: the same attributes, if they fit.
+
+        A law read backward may speak of operands that are not there, and holds for any.
+        """
+        for below in self._terms.of([term]):
+            if below not in self.counterparts:
+                self._apply(below, self._symbol(below).attrs)
+
+    def _apply(self, term: int, attrs: AttrItems) -> None:
+        """Give a term its counterpart: an operator with attributes on its operands' counterparts."""
+        operands = tuple(self.counterparts[child].type for child in self._terms[term].children)
+        operator = get_operator(self._symbol(term).op)
+        self._put(term, Counterpart(attrs, operator.infer(operands, dict(attrs))))
+
+    def _put(self, term: int, counterpart: Counterpart) -> None:
+        known = self.counterparts.setdefault(term, counterpart)
+        if known != counterpart:
+            op = self._symbol(term).op
+            raise _ConflictError(
+                f"two values of {op} are one at the sizes given, and two at others"
+            )
+
+    def _original_attrs(self, graph: Graph) -> dict[int, AttrItems]:
+        """Return the attributes of the original's nodes there, by term.
+
+        Raises:
+            _ConflictError: nodes that are one term differ there.
+        """
+        names = self._explanation.names
+        attrs_of: dict[int, AttrItems] = {}
+        for node in graph.nodes:
+            items = tuple(node.attrs.items())
+            for name in node.outputs:
+                if name not in names:
+                    continue  # nothing needs it
+                term = names[name]
+                if get_operator(node.op).multi_output:
+                    (term,) = self._terms[term].children
+                if attrs_of.setdefault(term, items) != items:
+                    raise _ConflictError(
+                        f"{name!r} is computed as another value is, at the sizes given only"
+                    )
+        return attrs_of
+
+    def _all_originals(self) -> Iterable[int]:
+        return {*self._explanation.original, *self._explanation.names.values()}
+
+    def _symbol(self, term: int) -> Symbol:
+        return self._signatures[self._terms[term].signature].symbol

@@ -1,0 +1,1 @@
+"""ONNX models with dynamic dimensions: read at several sizes, and written with these dimensions again."""

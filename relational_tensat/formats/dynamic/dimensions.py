@@ -1,0 +1,194 @@
+"""The dynamic dimensions of a model, and the sizes that they are given.
+
+A dimension has a symbol: the name that the model gives it, or ``INPUT:AXIS`` where it has none. A name that
+is arithmetic over other names (``past + sequence``) is no symbol of its own: its size follows from theirs.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import onnx
+
+from relational_tensat.formats.onnx_types import is_fixed
+
+#: The size of each symbol.
+Sizes: TypeAlias = Mapping[str, int]
+
+#: Sizes to try a model at: primes, so that no product of them is taken for another.
+_PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83)
+#: By default: of a batch, of a sequence, of an image's sides; or the next prime that the model has not.
+_BATCH, _SEQUENCE = 3, 61
+_IMAGE_SIDES = (224, 192)
+#: Sizes from here on may be those of images, which are often multiples of 32 only.
+_LARGE, _MULTIPLE = 96, 32
+
+_OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicDimension:
+    """A dynamic dimension of an input.
+
+    Attributes:
+        symbol: its name, or ``INPUT:AXIS``.
+    """
+
+    input: str
+    axis: int
+    rank: int
+    symbol: str
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicDimensions:
+    """The dynamic dimensions of a model's inputs.
+
+    Attributes:
+        symbols: whose sizes can be chosen; those of derived names follow.
+        derived: names that are arithmetic over symbols.
+    """
+
+    dimensions: tuple[DynamicDimension, ...]
+    symbols: tuple[str, ...]
+    derived: tuple[str, ...]
+
+    @classmethod
+    def of(cls, inputs: Sequence[onnx.ValueInfoProto]) -> DynamicDimensions:
+        """Return those of graph inputs."""
+        dimensions = tuple(_dynamic(inputs))
+        names = list(dict.fromkeys(item.symbol for item in dimensions))
+        derived = tuple(name for name in names if _operands(name))
+        parts = [part for name in derived for part in sorted(_operands(name))]
+        symbols = [name for name in (*names, *parts) if name not in derived]
+        return cls(dimensions, tuple(dict.fromkeys(symbols)), derived)
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self.dimensions)
+
+    def at(self, sizes: Sizes) -> dict[str, int]:
+        """Return sizes for every name that the model has, as ``fix_dims`` takes them."""
+        names = {item.symbol for item in self.dimensions}
+        derived = {name: _value(name, sizes) for name in self.derived}
+        return {name: size for name, size in {**sizes, **derived}.items() if name in names}
+
+    def chosen(self, dims: Mapping[str, int]) -> dict[str, int]:
+        """Return the sizes that were given, by symbol; they may be given as ``INPUT:AXIS`` too."""
+        by_place = {f"{item.input}:{item.axis}": item.symbol for item in self.dimensions}
+        sizes = {by_place.get(key, key): size for key, size in dims.items()}
+        return {symbol: size for symbol, size in sizes.items() if symbol in self.symbols}
+
+    def base(self, dims: Mapping[str, int], fixed: set[int]) -> dict[str, int]:
+        """Return the sizes to optimize at: those that are given, and defaults.
+
+        Args:
+            fixed: sizes that the model has itself: a default is none of them, as what holds for equal
+                sizes only need not hold for others.
+        """
+        sizes = self.chosen(dims)
+        for symbol in self.symbols:
+            if symbol not in sizes:
+                sizes[symbol] = self._default(symbol, fixed | set(sizes.values()))
+        return {symbol: sizes[symbol] for symbol in self.symbols}
+
+    def others(self, base: Sizes, count: int) -> Iterator[dict[str, int]]:
+        """Yield other sizes to try: of small primes, and of multiples of 32 for what is large.
+
+        Which symbol has the larger size alternates.
+        """
+        n_symbols = len(self.symbols)
+        for trial in range(count):
+            sizes = {}
+            for index, symbol in enumerate(self.symbols):
+                place = trial * n_symbols + (index if trial % 2 else n_symbols - 1 - index)
+                if base[symbol] >= _LARGE and trial % 2 == 0:
+                    sizes[symbol] = base[symbol] + _MULTIPLE * (-(place // 2 + 1))
+                    if sizes[symbol] < _MULTIPLE:
+                        sizes[symbol] = base[symbol] + _MULTIPLE * (place // 2 + 1)
+                else:
+                    sizes[symbol] = _next_prime(place, base[symbol])
+            yield sizes
+
+    def ones(self, other: Sizes) -> Iterator[dict[str, int]]:
+        """Yield sizes of 1: for each symbol alone, and for all."""
+        if len(self.symbols) > 1:
+            for symbol in self.symbols:
+                yield {**other, symbol: 1}
+        yield dict.fromkeys(self.symbols, 1)
+
+    def _default(self, symbol: str, avoided: set[int]) -> int:
+        places = [item for item in self.dimensions if item.symbol == symbol]
+        is_image = bool(places) and all(item.rank == 4 and item.axis >= 2 for item in places)
+        if is_image:
+            return next(size for size in (*_IMAGE_SIDES, 256, 160) if size not in avoided)
+        is_batch = "batch" in symbol.lower() or any(item.axis == 0 for item in places)
+        start = _BATCH if is_batch else _SEQUENCE
+        sizes = (size for size in _PRIMES if size >= start and size not in avoided)
+        return next(sizes, start)
+
+
+def _dynamic(inputs: Sequence[onnx.ValueInfoProto]) -> Iterator[DynamicDimension]:
+    for value in inputs:
+        if not value.type.HasField("tensor_type"):
+            continue
+        dims = value.type.tensor_type.shape.dim
+        for axis, dim in enumerate(dims):
+            if not is_fixed(dim):
+                symbol = dim.dim_param or f"{value.name}:{axis}"
+                yield DynamicDimension(value.name, axis, len(dims), symbol)
+
+
+def _next_prime(place: int, other_than: int) -> int:
+    size = _PRIMES[(place + 1) % len(_PRIMES)]
+    return size if size != other_than else _PRIMES[(place + 2) % len(_PRIMES)]
+
+
+def _operands(name: str) -> set[str]:
+    """Return the names in arithmetic; none where a name is no arithmetic."""
+    try:
+        tree = ast.parse(name, mode="eval").body
+    except (SyntaxError, ValueError):
+        return set()
+    if not isinstance(tree, ast.BinOp):
+        return set()
+    nodes = list(ast.walk(tree))
+    return (
+        {node.id for node in nodes if isinstance(node, ast.Name)}
+        if _is_arithmetic(nodes)
+        else set()
+    )
+
+
+def _is_arithmetic(nodes: Sequence[ast.AST]) -> bool:
+    """Whether nodes of an expression are names, whole numbers, and what is known of operations."""
+    is_known = {ast.Name, ast.Load, ast.BinOp, *_OPERATIONS}
+    return all(
+        isinstance(node.value, int) if isinstance(node, ast.Constant) else type(node) in is_known
+        for node in nodes
+    )
+
+
+def _value(name: str, sizes: Sizes) -> int:
+    """Return the size of a name that is arithmetic over symbols."""
+
+    def value(node: ast.expr) -> int:
+        match node:
+            case ast.BinOp(left, operation, right):
+                return _OPERATIONS[type(operation)](value(left), value(right))
+            case ast.Name(symbol):
+                return sizes[symbol]
+            case ast.Constant(int() as number):
+                return number
+        raise AssertionError(f"{name!r} is no arithmetic")
+
+    return value(ast.parse(name, mode="eval").body)

@@ -1,0 +1,254 @@
+"""Writing a graph with dynamic dimensions: as the file that it is at each of several sizes, in one.
+
+The graph is written at each size. These files are the same nodes; where a constant is another one at
+another size, nodes that compute it from the shapes of the inputs take its place. So every operator is
+written as it always is, and what cannot be said for all sizes shows as a difference that has no expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+
+from relational_tensat.formats.dynamic.computed_values import ComputedValues, sizes_in
+from relational_tensat.formats.dynamic.expressions import Expression
+from relational_tensat.formats.dynamic.size_nodes import SizeNodes, names_of, values_by_name
+from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
+from relational_tensat.formats.onnx_names import (
+    FreshNames,
+    all_names,
+    captured_names,
+    rename_node,
+)
+from relational_tensat.formats.onnx_opset import read_imports
+from relational_tensat.formats.onnx_plan import plan_names
+from relational_tensat.formats.onnx_types import array_of
+from relational_tensat.formats.onnx_write import write_skeleton
+from relational_tensat.tensor import Graph, TensorType
+from relational_tensat.tensor.types import Array
+
+
+def write_dynamic(
+    model: DynamicModel, graphs: Sequence[Graph]
+) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """Return a graph as an ONNX model with dynamic dimensions, unchecked, as ``write_skeleton`` does.
+
+    Args:
+        graphs: the same graph at each of ``model.all``; its inputs are the model's and values that the
+            model computes from sizes.
+
+    Raises:
+        SizeError: something in it depends on sizes in a way that cannot be written.
+        ModelError: it has no ONNX form at all.
+    """
+    return _Joiner(model, graphs).join()
+
+
+class _Joiner:
+    def __init__(self, model: DynamicModel, graphs: Sequence[Graph]) -> None:
+        self._model = model
+        self._graphs = graphs
+        skeletons = [write_skeleton(graph) for graph in graphs]
+        self._files = [file for file, _ in skeletons]
+        self._file, self._large_weights = skeletons[0]
+        self._constants = [values_by_name(file) for file in self._files]
+        #: What the values are called in the graph.
+        self._values = {name: value for value, name in plan_names(graphs[0]).names.items()}
+        names = names_of(self._file) | names_of(model.frame) | all_names(self._file.graph)
+        self._fresh = FreshNames(names | all_names(model.frame.graph))
+        opset = read_imports(self._file.opset_import)[""]
+        self._sizes = SizeNodes(model.dimensions, opset, self._fresh)
+        self._computed = ComputedValues(model, opset, self._sizes, self._fresh)
+
+    def join(self) -> tuple[onnx.ModelProto, dict[str, Array]]:
+        self._check_alike()
+        for index, node in enumerate(self._file.graph.node):
+            self._join_node(index, node)
+        self._replace_computed()
+        self._declare()
+        graph = self._file.graph
+        nodes = [*self._sizes.nodes, *graph.node]
+        del graph.node[:]
+        graph.node.extend(nodes)
+        graph.initializer.extend(self._sizes.initializers)
+        self._drop_unused()
+        return self._file, self._large_weights
+
+    def _check_alike(self) -> None:
+        """Check that the files have the same nodes.
+
+        Raises:
+            SizeError: they have not.
+        """
+        for file in self._files[1:]:
+            if len(file.graph.node) != len(self._file.graph.node):
+                raise SizeError("the graph is written with other nodes at other sizes")
+            for node, other in zip(self._file.graph.node, file.graph.node, strict=True):
+                form = (other.op_type, other.domain, list(other.output), len(other.input))
+                if (node.op_type, node.domain, list(node.output), len(node.input)) != form:
+                    raise SizeError(f"{_label(node)} is written as {other.op_type} at other sizes")
+
+    def _join_node(self, index: int, node: onnx.NodeProto) -> None:
+        nodes = [file.graph.node[index] for file in self._files]
+        for other in nodes[1:]:
+            if _attributes(other) != _attributes(node):
+                raise SizeError(f"{_label(node)} has attributes that depend on sizes")
+        for place in range(len(node.input)):
+            names = [other.input[place] for other in nodes]
+            values = [self._constant(at, name) for at, name in enumerate(names)]
+            if values[0] is not None and all(value is not None for value in values):
+                arrays = [value for value in values if value is not None]
+                if not _all_equal(arrays):
+                    node.input[place] = self._sized(node, place, arrays)
+            elif len(set(names)) > 1:
+                raise SizeError(f"{_label(node)} has other operands at other sizes")
+
+    def _constant(self, at: int, name: str) -> Array | None:
+        """Return an initializer's elements if it may differ from size to size: weights do not."""
+        tensor = self._constants[at].get(name)
+        if tensor is None or self._values.get(name) in self._graphs[0].weights:
+            return None
+        return array_of(tensor)
+
+    def _sized(self, node: onnx.NodeProto, place: int, arrays: Sequence[Array]) -> str:
+        """Return the name of what an operand is that is another constant at each size.
+
+        Raises:
+            SizeError: it is no sizes.
+        """
+        expressions = sizes_in(arrays, self._model)
+        if node.op_type == "Reshape" and place == 1:
+            shape = self._short_shape(node, arrays, expressions)
+            if shape is not None:
+                return self._sizes.constant(np.array(shape, np.int64))
+        if expressions is None or not all(map(self._sizes.can_express, expressions)):
+            filled = self._filled(arrays)
+            if filled:
+                return filled
+            raise SizeError(f"{_label(node)} has a constant that depends on sizes")
+        return self._sizes.tensor(expressions, arrays[0].ndim, str(arrays[0].dtype))
+
+    def _short_shape(
+        self,
+        node: onnx.NodeProto,
+        shapes: Sequence[Array],
+        expressions: Sequence[Expression] | None,
+    ) -> list[int] | None:
+        """Return the shape of a Reshape with 0 for what is copied and -1 for what is left.
+
+        None where more than one dimension would be left.
+        """
+        if any(attribute.name == "allowzero" and attribute.i for attribute in node.attribute):
+            return None
+        value = self._values.get(node.input[0], "")
+        operand = [_shape(graph, value) for graph in self._graphs]
+        short: list[int] = []
+        for axis in range(shapes[0].size):
+            column = [int(shape[axis]) for shape in shapes]
+            if len(set(column)) == 1:
+                short.append(column[0])
+            elif all(kind is not None and axis < len(kind) for kind in operand) and column == [
+                kind[axis] for kind in operand if kind is not None
+            ]:
+                short.append(0)
+            else:
+                short.append(-1)
+        return short if short.count(-1) <= 1 else None
+
+    def _filled(self, arrays: Sequence[Array]) -> str:
+        """Return the name of a tensor of one number whose shape depends on sizes; "" for others."""
+        first = arrays[0]
+        if any(array.size == 0 for array in arrays) or not _all_equal(
+            [array.reshape(-1)[:1] for array in arrays]
+        ):
+            return ""
+        if any(bool((array != array.flat[0]).any()) for array in arrays):
+            return ""
+        shapes = [np.array(array.shape, np.int64) for array in arrays]
+        expressions = sizes_in(shapes, self._model) if _all_same_rank(shapes) else None
+        if expressions is None or not all(map(self._sizes.can_express, expressions)):
+            return ""
+        number = self._sizes.constant(first.reshape(-1)[0])
+        return self._sizes.emit("Expand", [number, self._sizes.tensor(expressions, 1, "int64")])
+
+    def _replace_computed(self) -> None:
+        """Compute what is computed from sizes, in place of the inputs that stood for it."""
+        graph = self._file.graph
+        used = {name for node in graph.node for name in node.input}
+        used |= {name for node in graph.node for name in captured_names(node)}
+        names = {
+            name: self._computed.write(name) for name in self._model.base.computed if name in used
+        }
+        for node in graph.node:
+            rename_node(node, names, (), self._fresh)
+        for value in graph.output:  # one that is computed from sizes alone
+            if value.name in self._model.base.computed:
+                name = self._computed.write(value.name)
+                graph.node.append(onnx.helper.make_node("Identity", [name], [value.name]))
+
+    def _declare(self) -> None:
+        """Declare inputs and outputs as the model does; other types without what depends on sizes."""
+        graph, frame = self._file.graph, self._model.frame.graph
+        declared = {value.name: value for value in frame.input}
+        inputs = [
+            declared.get(value.name, value)
+            for value in graph.input
+            if value.name not in self._model.base.computed
+        ]
+        outputs = {value.name: value for value in frame.output}
+        results = [outputs.get(value.name, value) for value in graph.output]
+        known = {value.name: value for value in frame.value_info}
+        values = [known[value.name] for value in graph.value_info if value.name in known]
+        for field, content in ((graph.input, inputs), (graph.output, results)):
+            copies = [_copy(value) for value in content]
+            del field[:]
+            field.extend(copies)
+        del graph.value_info[:]
+        graph.value_info.extend(values)
+
+    def _drop_unused(self) -> None:
+        """Drop initializers that nodes took at one size and do not take now."""
+        graph = self._file.graph
+        used = {name for node in graph.node for name in (*node.input, *captured_names(node))}
+        used |= {value.name for value in graph.output}
+        kept = [tensor for tensor in graph.initializer if tensor.name in used]
+        if len(kept) < len(graph.initializer):
+            names = {tensor.name for tensor in kept}
+            for place in reversed(range(len(graph.initializer))):
+                if graph.initializer[place].name not in names:
+                    del graph.initializer[place]
+
+
+def _attributes(node: onnx.NodeProto) -> list[bytes]:
+    return sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
+
+
+def _label(node: onnx.NodeProto) -> str:
+    return f"{node.output[0]!r} ({node.op_type})"
+
+
+def _shape(graph: Graph, value: str) -> tuple[int, ...] | None:
+    kind = graph.types.get(value)
+    return kind.shape if isinstance(kind, TensorType) else None
+
+
+def _all_equal(arrays: Sequence[Array]) -> bool:
+    first = arrays[0]
+    return all(
+        array.dtype == first.dtype
+        and array.shape == first.shape
+        and array.tobytes() == first.tobytes()
+        for array in arrays
+    )
+
+
+def _all_same_rank(shapes: Sequence[Array]) -> bool:
+    return len({shape.size for shape in shapes}) == 1
+
+
+def _copy(value: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
+    copy = onnx.ValueInfoProto()
+    copy.CopyFrom(value)
+    return copy

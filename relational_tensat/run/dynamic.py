@@ -1,0 +1,228 @@
+"""A result at all sizes of a dynamic model: its steps carried out at each, its file, and the comparison."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from relational_tensat.base.errors import InputError, NoSolutionError, VerificationError
+from relational_tensat.explain.explanation import Explanation, explain
+from relational_tensat.explain.fault import Fault, fault_at
+from relational_tensat.explain.graphs import graph_of
+from relational_tensat.explain.other_sizes import Counterpart, HoldsHereOnlyError, at_other_sizes
+from relational_tensat.formats.dynamic.dimensions import Sizes
+from relational_tensat.formats.dynamic.sized_model import (
+    DynamicModel,
+    at_sizes,
+    text_of,
+)
+from relational_tensat.formats.dynamic.writing import write_dynamic
+from relational_tensat.run.sized_result import SizedResult
+from relational_tensat.run.state import RunState
+from relational_tensat.tensor import Array, Graph, TensorType, Weight
+from relational_tensat.verify import Verification, verify, verify_files
+from relational_tensat.verify.fold_alike import fold_alike
+from relational_tensat.verify.runtime import Session
+
+
+class NotDynamicError(Exception):
+    """What was extracted has no dynamic form.
+
+    Attributes:
+        fault: the step after which that is so; None where it is so from the start.
+    """
+
+    def __init__(self, reason: str, fault: Fault | None = None) -> None:
+        super().__init__(reason)
+        self.fault = fault
+
+
+def result_at_all_sizes(state: RunState) -> SizedResult:
+    """Carry out the steps to the extracted graph at all sizes, and make one file of the results.
+
+    Raises:
+        NotDynamicError: a step holds at some sizes only, or what it leads to cannot be written.
+    """
+    assert state.dynamic is not None
+    model, original = state.dynamic, state.original
+    try:
+        explanation = explain(state.egraph.connection)
+    except (InputError, NoSolutionError, VerificationError) as error:
+        raise NotDynamicError(f"the steps to the result are not known: {error}") from None
+    counterparts: list[Mapping[int, Counterpart] | None] = [None]
+    for other in model.others:
+        try:
+            counterparts.append(at_other_sizes(explanation, other.graph))
+        except HoldsHereOnlyError as error:
+            fault = fault_at(explanation, error.step, original) if error.step >= 0 else None
+            raise NotDynamicError(f"at {text_of(other.sizes)} {error.reason}", fault) from None
+    history = _History(explanation, model, original, counterparts)
+    try:
+        return history.result(len(explanation.rewrites))
+    except InputError as error:
+        step = history.first_unwritable()
+        fault = fault_at(explanation, step, original) if step is not None else None
+        raise NotDynamicError(str(error), fault) from None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _History:
+    """The graphs after each step, at all sizes."""
+
+    explanation: Explanation
+    model: DynamicModel
+    original: Graph
+    counterparts: list[Mapping[int, Counterpart] | None]
+
+    def result(self, steps: int) -> SizedResult:
+        """Return what so many steps lead to.
+
+        Raises:
+            InputError: it has no dynamic form.
+        """
+        explanation = self.explanation
+        outputs = explanation.rewrites[steps - 1].after if steps else explanation.original
+        graphs = []
+        for sized, there in zip(self.model.all, self.counterparts, strict=True):
+            names, terms, stored = explanation.names, explanation.terms, explanation.stored
+            graph = graph_of(outputs, terms, stored, names, there)
+            graphs.append(_like(graph, self.original, sized.graph))
+        return SizedResult(tuple(graphs), write_dynamic(self.model, fold_alike(graphs)))
+
+    def first_unwritable(self) -> int | None:
+        """Return the first step after which the graph has no dynamic form; None if it has none before."""
+
+        def is_writable(steps: int) -> bool:
+            try:
+                self.result(steps)
+            except InputError:
+                return False
+            return True
+
+        good, bad = 0, len(self.explanation.rewrites)
+        if not is_writable(good):
+            return None
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if is_writable(middle) else (good, middle)
+        return good
+
+
+def _like(graph: Graph, original: Graph, there: Graph) -> Graph:
+    """Return a graph made of terms with the original's inputs, weights, metadata and names of nodes.
+
+    Args:
+        there: the original at the graph's sizes.
+    """
+    called = {name: node.name for node in original.nodes for name in node.outputs}
+    return replace(
+        graph,
+        inputs=there.inputs,
+        weights={name: original.weights[name] for name in graph.weights},
+        nodes=tuple(replace(node, name=called.get(node.outputs[0], "")) for node in graph.nodes),
+        types={**graph.types, **there.inputs},
+        metadata=original.metadata,
+    )
+
+
+def compare_at_all_sizes(state: RunState) -> Verification:
+    """Compare the dynamic files, and the graphs, at three sizes of each dimension, 1 among them.
+
+    Raises:
+        VerificationError: the dynamic file cannot be run, or at no size.
+    """
+    model, sized = state.dynamic, state.sized
+    assert model is not None and sized is not None
+    outcome = _compare_graphs(state, model, sized)
+    if outcome.failure():
+        return outcome
+    compared = 0
+    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
+        file = Path(folder) / "dynamic.onnx"
+        sized.save(file)
+        for sizes, graph, inputs in _trials(state, model):
+            for run_as in (Session.AS_WRITTEN, Session.AS_BY_DEFAULT):
+                checked = verify_files(
+                    graph,
+                    model.path,
+                    file,
+                    seed=state.options.process.seed,
+                    threads=state.options.process.threads,
+                    inputs=inputs,
+                    what=f"the dynamic files at {_label(sizes)}",
+                    run_as=run_as,
+                )
+                compared += bool(checked.runs)
+                outcome = outcome.joined(checked)
+    if not compared:
+        raise VerificationError("the dynamic file could be run at no size")
+    return outcome
+
+
+def as_constants(graph: Graph, model: DynamicModel) -> Graph:
+    """Return a graph at the base sizes that has what is computed from sizes as weights, not as inputs."""
+    computed = model.base.computed
+    used = {name for node in graph.nodes for name in node.inputs} | set(graph.outputs)
+    weights = {
+        n: Weight(TensorType(str(v.dtype), v.shape), v) for n, v in computed.items() if n in used
+    }
+    inputs = {name: kind for name, kind in graph.inputs.items() if name not in computed}
+    return replace(graph, inputs=inputs, weights={**graph.weights, **weights})
+
+
+def _compare_graphs(state: RunState, model: DynamicModel, sized: SizedResult) -> Verification:
+    """Compare the graphs in float64, at the first other sizes and at 1."""
+    outcome: Verification | None = None
+    for place in (1, len(model.others)):
+        there = model.all[place]
+        checked = verify(
+            _with_shared_weights(there.graph, state.original),
+            sized.graphs[place],
+            seed=state.options.process.seed,
+            runs=1,
+            inputs=there.computed,
+        )
+        suffix = f" at {_label(there.sizes)}"
+        checked = replace(
+            checked,
+            checked=tuple(text.replace(":", f"{suffix}:", 1) for text in checked.checked),
+            outputs=tuple(replace(o, check=f"{o.check}{suffix}") for o in checked.outputs),
+        )
+        outcome = checked if outcome is None else outcome.joined(checked)
+    assert outcome is not None
+    return outcome
+
+
+def _with_shared_weights(there: Graph, original: Graph) -> Graph:
+    """Return the original at other sizes, with one weight in place of equal ones as in the explored one."""
+    inputs = {node.outputs: node.inputs for node in original.nodes}
+    nodes = tuple(replace(node, inputs=inputs[node.outputs]) for node in there.nodes)
+    types = {name: kind for name, kind in there.types.items() if name not in there.weights}
+    types |= {name: weight.type for name, weight in original.weights.items()}
+    return replace(there, nodes=nodes, weights=original.weights, types=types)
+
+
+def _label(sizes: Sizes) -> str:
+    """Return sizes as reports name them; a colon in a report ends what is compared."""
+    return text_of(sizes).replace(":", "/")
+
+
+def _trials(
+    state: RunState, model: DynamicModel
+) -> Iterator[tuple[Sizes, Graph, Mapping[str, Array]]]:
+    """Yield sizes to run the files at: the given ones, larger ones that nothing was derived from, and 1."""
+    yield model.base.sizes, state.graph, state.inputs
+    for there in (model.others[0], model.others[-1]):
+        yield there.sizes, there.graph, there.computed
+    sizes = {symbol: 2 * size + 1 for symbol, size in model.base.sizes.items()}
+    try:
+        graph = at_sizes(model, sizes)
+    except InputError:
+        return
+    weights = {
+        **graph.weights,
+        **{n: w for n, w in state.graph.weights.items() if n in graph.weights},
+    }
+    yield sizes, replace(graph, weights=weights), {}

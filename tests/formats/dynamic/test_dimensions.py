@@ -1,0 +1,48 @@
+"""Which dimensions are dynamic, and what sizes they are given."""
+
+from __future__ import annotations
+
+from relational_tensat.formats.dynamic.dimensions import DynamicDimensions
+from tests.formats.onnx_tools import tensor
+
+
+def test_symbols_are_names_or_places() -> None:
+    dims = DynamicDimensions.of([tensor("x", ["batch", 4, None]), tensor("z", ["batch", 3])])
+    assert dims.symbols == ("batch", "x:2")
+    assert dims.at({"batch": 2, "x:2": 5}) == {"batch": 2, "x:2": 5}
+    assert not DynamicDimensions.of([tensor("x", [2, 3])])
+
+
+def test_arithmetic_over_names_follows_from_them() -> None:
+    inputs = [tensor("x", ["batch", "seq"]), tensor("mask", ["batch", "past + 2*seq"])]
+    dims = DynamicDimensions.of(inputs)
+    assert dims.symbols == ("batch", "seq", "past") and dims.derived == ("past + 2*seq",)
+    assert dims.at({"batch": 2, "seq": 5, "past": 7})["past + 2*seq"] == 17
+
+
+def test_names_that_are_no_arithmetic_are_symbols() -> None:
+    for name in ("a b", "f(a)", "a + 0.5", "a ** b", "a.b", "-a"):
+        assert DynamicDimensions.of([tensor("x", [name])]).symbols == (name,)
+
+
+def test_defaults_are_none_of_the_models_own_sizes() -> None:
+    dims = DynamicDimensions.of([tensor("x", ["batch", "seq", "width"])])
+    assert dims.base({"seq": 128}, fixed={3, 61}) == {"batch": 5, "seq": 128, "width": 67}
+    assert dims.base({"x:0": 2}, set())["batch"] == 2
+    image = DynamicDimensions.of([tensor("x", ["n", 3, "h", "w"])])
+    assert image.base({}, set()) == {"n": 3, "h": 224, "w": 192}
+
+
+def test_other_sizes_differ_from_the_base_and_from_each_other() -> None:
+    dims = DynamicDimensions.of([tensor("x", ["batch", "seq"])])
+    base = {"batch": 1, "seq": 128}
+    others = list(dims.others(base, 6))
+    assert len({tuple(sizes.values()) for sizes in others}) == 6
+    for sizes in others:
+        assert all(size > 1 and size != base[symbol] for symbol, size in sizes.items())
+    assert any(sizes["seq"] % 32 == 0 for sizes in others)
+    assert list(dims.ones({"batch": 5, "seq": 7})) == [
+        {"batch": 1, "seq": 7},
+        {"batch": 5, "seq": 1},
+        {"batch": 1, "seq": 1},
+    ]

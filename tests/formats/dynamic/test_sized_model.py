@@ -1,0 +1,96 @@
+"""A model read at several sizes: one graph with other numbers in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.formats.dynamic.sized_model import (
+    DynamicModel,
+    SizeError,
+    at_sizes,
+    read_dynamic,
+)
+from relational_tensat.tensor import Graph
+from tests.formats.dynamic.models import attention, mlp, saved
+from tests.formats.onnx_tools import constant, model, tensor
+
+node = helper.make_node
+
+
+def read(path: Path, **dims: int) -> DynamicModel:
+    result = read_dynamic(path, dims)
+    assert isinstance(result, DynamicModel)
+    return result
+
+
+def test_it_has_the_same_nodes_at_all_sizes(tmp_path: Path) -> None:
+    sized = read(saved(attention(), tmp_path), batch=2)
+    assert sized.base.sizes == {"batch": 2, "seq": 61} and sized.chosen == {"batch"}
+    assert {1} == set(sized.others[-1].sizes.values()) and not sized.notes
+    forms = [
+        [(item.op, item.inputs, item.outputs) for item in there.graph.nodes] for there in sized.all
+    ]
+    assert all(form == forms[0] for form in forms)
+    for there in sized.all:
+        assert there.graph.inputs["ids"].shape == tuple(there.sizes.values())
+        np.testing.assert_array_equal(there.computed["positions"], np.arange(there.sizes["seq"]))
+        assert there.graph.inputs["positions"].shape == (there.sizes["seq"],)
+        assert there.graph.weights.keys() == sized.base.graph.weights.keys()
+
+
+def test_fixed_models_are_graphs(tmp_path: Path) -> None:
+    file = model([node("Relu", ["x"], ["y"])], [tensor("x", [2])], [tensor("y", [2])])
+    assert isinstance(read_dynamic(saved(file, tmp_path), {}), Graph)
+
+
+def test_a_dimension_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no dynamic dimension 'bach'; did you mean 'batch'"):
+        read_dynamic(saved(mlp(), tmp_path), {"bach": 1})
+
+
+def test_large_weights_are_mapped_once(tmp_path: Path) -> None:
+    large = constant("w", np.ones((16, 20_000)) * np.arange(20_000), np.float32)
+    nodes = [node("MatMul", ["x", "w"], ["y"])]
+    file = model(nodes, [tensor("x", ["n", 16])], [tensor("y", ["n", 20_000])], [large])
+    sized = read(saved(file, tmp_path))
+    assert list(sized.data) == ["w"]
+    data = [there.graph.weights["w"].data for there in sized.all]
+    assert data[0] is not None and all(array is data[0] for array in data)
+
+
+def test_what_is_folded_at_one_size_only_stays_computed(tmp_path: Path) -> None:
+    """A mask of seq · seq numbers is small enough to be folded up to seq = 32."""
+    nodes = [
+        node("Shape", ["x"], ["sizes"]),
+        node("Concat", ["sizes", "sizes"], ["square"], axis=0),
+        node("ConstantOfShape", ["square"], ["zeros"]),
+        node("Cos", ["zeros"], ["ones"]),
+        node("MatMul", ["ones", "x"], ["y"]),
+    ]
+    file = model(nodes, [tensor("x", ["seq"])], [tensor("y", ["seq"])])
+    sized = read(saved(file, tmp_path), seq=64)
+    assert list(sized.base.computed) == ["zeros"]
+    assert sized.base.graph.count_ops() == {"opaque": 1, "matmul": 1} or len(
+        sized.base.graph.nodes
+    ) == len(sized.others[-1].graph.nodes)
+
+
+def test_another_graph_at_other_sizes_is_refused(tmp_path: Path) -> None:
+    """At batch = 1 Squeeze takes another axis away."""
+    nodes = [node("Squeeze", ["x"], ["s"]), node("Relu", ["s"], ["y"])]
+    file = model(nodes, [tensor("x", ["batch", 4])], [tensor("y", ["n", 4])])
+    sized = read(saved(file, tmp_path))
+    assert len(sized.notes) == 1 and "batch=1" in sized.notes[0]
+    with pytest.raises(SizeError) as caught:
+        read_dynamic(tmp_path / "m.onnx", {"batch": 1})
+    assert caught.value.base is not None
+
+
+def test_any_sizes(tmp_path: Path) -> None:
+    sized = read(saved(attention(), tmp_path))
+    assert at_sizes(sized, {"batch": 2, "seq": 9}).output_types()[0].shape == (2, 9, 8)

@@ -1,0 +1,114 @@
+"""Several sizes of a graph in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError, read_dynamic
+from relational_tensat.formats.dynamic.writing import write_dynamic
+from tests.formats.dynamic.models import attention, mlp, reshaped, saved
+from tests.formats.onnx_tools import INT64, assert_same_results, constant, model, tensor
+
+node = helper.make_node
+
+
+def written(proto: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
+    """Read a model at several sizes, and write it unchanged."""
+    sized = read_dynamic(saved(proto, folder), {})
+    assert isinstance(sized, DynamicModel)
+    result, _ = write_dynamic(sized, [there.graph for there in sized.all])
+    onnx.checker.check_model(result, full_check=True)
+    return result
+
+
+def dims(values: list[onnx.ValueInfoProto]) -> list[list[str | int]]:
+    return [
+        [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        for value in values
+    ]
+
+
+def constants(proto: onnx.ModelProto) -> dict[str, list[int]]:
+    return {
+        item.name: onnx.numpy_helper.to_array(item).tolist() for item in proto.graph.initializer
+    }
+
+
+@pytest.mark.parametrize("sizes", [(2, 9), (1, 1), (7, 100)])
+def test_an_attention_block_stays_what_it_is(tmp_path: Path, sizes: tuple[int, int]) -> None:
+    file = attention()
+    result = written(file, tmp_path)
+    assert dims(list(result.graph.input)) == [["batch", "seq"], ["batch", "seq"]]
+    assert dims(list(result.graph.output)) == [["batch", "seq", 8]]
+    generator = np.random.default_rng(1)
+    inputs = {name: generator.integers(0, 2, sizes) for name in ("ids", "mask")}
+    assert_same_results(file, result, inputs)
+
+
+@pytest.mark.parametrize(
+    ("shape", "short"),
+    [
+        (["batch", "seq", 2, 4], [0, 0, 2, 4]),
+        (["batch", 2, "seq", 4], [0, 2, -1, 4]),
+        ([4, "batch", "seq", 2], None),
+        (["seq", "batch", 8], None),
+        (["batch", "seq", 8], [0, 0, 8]),
+        ([1, 1, "batch", "seq", 8], None),
+        (["batch", 1, "seq", 8], [0, 1, -1, 8]),
+    ],
+)
+def test_shapes_are_spelled_with_0_and_minus_1_or_computed(
+    tmp_path: Path, shape: list[str | int], short: list[int] | None
+) -> None:
+    file = reshaped(shape)
+    result = written(file, tmp_path)
+    operators = [item.op_type for item in result.graph.node]
+    assert (short in constants(result).values()) if short else "Concat" in operators
+    for sizes in ((2, 3), (1, 1), (5, 4)):
+        data = np.random.default_rng(0).random((*sizes, 8)).astype(np.float32)
+        assert_same_results(file, result, {"x": data})
+
+
+def test_a_fixed_model_in_a_dynamic_one_is_written_as_it_is(tmp_path: Path) -> None:
+    result = written(mlp(), tmp_path)
+    assert "Shape" not in [item.op_type for item in result.graph.node]
+    assert dims(list(result.graph.input)) == [["batch", 4]]
+
+
+def test_before_version_15_shapes_are_gathered_from(tmp_path: Path) -> None:
+    file = reshaped(["seq", "batch", 8])
+    file.opset_import[0].version = 13
+    result = written(file, tmp_path)
+    assert {"Shape", "Gather"} <= {item.op_type for item in result.graph.node}
+    data = np.arange(48, dtype=np.float32).reshape(2, 3, 8)
+    assert_same_results(file, result, {"x": data})
+
+
+def test_outputs_that_follow_from_sizes_alone_are_computed(tmp_path: Path) -> None:
+    nodes = [
+        node("Shape", ["x"], ["sizes"]),
+        node("Gather", ["sizes", "zero"], ["n"]),
+        node("Range", ["zero", "n", "one"], ["y"]),
+        node("Relu", ["x"], ["z"]),
+    ]
+    numbers = [constant("zero", 0, np.int64), constant("one", 1, np.int64)]
+    outputs = [tensor("y", ["n"], INT64), tensor("z", ["n", 2])]
+    file = model(nodes, [tensor("x", ["n", 2])], outputs, numbers)
+    result = written(file, tmp_path)
+    for n in (1, 6):
+        assert_same_results(file, result, {"x": np.ones((n, 2), np.float32)})
+
+
+def test_an_attribute_that_depends_on_sizes_has_no_dynamic_form(tmp_path: Path) -> None:
+    sized = read_dynamic(saved(mlp(), tmp_path), {})
+    assert isinstance(sized, DynamicModel)
+    graphs = [there.graph for there in sized.all]
+    other = read_dynamic(saved(reshaped(["seq", "batch", 8]), tmp_path), {})
+    assert isinstance(other, DynamicModel)
+    with pytest.raises(SizeError, match="other nodes at other sizes"):
+        write_dynamic(sized, [graphs[0], *(there.graph for there in other.others)])

@@ -1,0 +1,174 @@
+"""Dynamic dimensions stay dynamic: steps are carried out at other sizes, and the files compared there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relational_tensat.cli.main import main
+
+onnx = pytest.importorskip("onnx")
+
+from tests.formats.dynamic.models import attention, mlp, reshaped, saved  # noqa: E402
+from tests.formats.onnx_tools import assert_same_results, model, tensor  # noqa: E402
+
+node = onnx.helper.make_node
+RELUS = '(rule relus (law "relu(relu(a)) = relu(a)") (from (relu (relu ?a))) (to (relu ?a)))'
+#: Sound, and for a batch of 3 alone.
+RELUS_OF_3 = RELUS.replace("relus", "relus-of-3").replace(
+    "(to (relu ?a))", "(to (relu ?a)) (where (= (dim ?a 0) 3))"
+)
+
+
+def run(
+    capsys: pytest.CaptureFixture[str], path: Path, *more: str
+) -> tuple[dict[str, Any], onnx.ModelProto]:
+    """Optimize a model; return the report and what was written."""
+    output = path.with_name("out.onnx")
+    assert main(["run", str(path), "-o", str(output), "--quiet", "--json", *more]) == 0
+    return json.loads(capsys.readouterr().out), onnx.load(output)
+
+
+def with_rules(folder: Path, *texts: str) -> list[str]:
+    (folder / "my.rules").write_text("\n".join(texts))
+    return ["--rules", str(folder / "my.rules")]
+
+
+def dims(values: Any) -> list[list[Any]]:
+    return [
+        [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        for value in values
+    ]
+
+
+def operators(proto: onnx.ModelProto) -> list[str]:
+    return [item.op_type for item in proto.graph.node]
+
+
+@pytest.mark.parametrize("given", [(), ("--dim", "batch=1"), ("--dim", "batch=8")])
+def test_a_perceptron_of_any_batch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: tuple[str, ...]
+) -> None:
+    file = mlp()
+    report, result = run(capsys, saved(file, tmp_path), *given)
+    assert report["verified"]["ok"] and not report["unchanged"]
+    assert operators(result).count("Relu") == 1
+    assert dims(result.graph.input) == [["batch", 4]]
+    assert dims(result.graph.output) == [["batch", 5]]
+    note = next(note for note in report["notes"] if "stay dynamic" in note)
+    assert f"optimized at {given[1] if given else 'batch=3'}" in note and "batch=1" in note
+    assert any("by default" in note for note in report["notes"]) == (not given)
+    for batch in (1, 2, 50):
+        x = np.random.default_rng(0).random((batch, 4)).astype(np.float32)
+        assert_same_results(file, result, {"x": x})
+
+
+def test_an_attention_block_of_any_batch_and_sequence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = attention()
+    report, result = run(capsys, saved(file, tmp_path))
+    assert report["verified"]["ok"] and not report["unchanged"]
+    assert report["cost_after_us"] < report["cost_before_us"]
+    assert dims(result.graph.input) == [["batch", "seq"]] * 2
+    assert len(result.graph.node) < len(file.graph.node)
+    generator = np.random.default_rng(1)
+    for sizes in ((1, 1), (1, 40), (6, 1), (3, 250)):
+        inputs = {name: generator.integers(0, 2, sizes) for name in ("ids", "mask")}
+        assert_same_results(file, result, inputs)
+
+
+def test_static_writes_what_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = saved(mlp(), tmp_path)
+    report, result = run(capsys, path, "--static", "--dim", "batch=2")
+    assert report["verified"]["ok"]
+    assert dims(result.graph.input) == [[2, 4]]
+    assert main(["run", str(path), "-o", str(tmp_path / "b.onnx"), "--static"]) == 3
+    assert "--dim batch=1" in capsys.readouterr().err
+
+
+def test_a_step_that_holds_at_one_size_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two rules one needs a batch of 3; what the other does is kept."""
+    nodes = [
+        node("Relu", ["x"], ["a"]),
+        node("Relu", ["a"], ["b"]),
+        node("Tanh", ["b"], ["c"]),
+        node("Neg", ["c"], ["d"]),
+        node("Neg", ["d"], ["y"]),
+    ]
+    path = saved(model(nodes, [tensor("x", ["batch", 4])], [tensor("y", ["batch", 4])]), tmp_path)
+    negations = '(rule negations (law "-(-a) = a") (from (neg (neg ?a))) (to ?a))'
+    rules = with_rules(tmp_path, RELUS_OF_3, negations)
+    report, result = run(capsys, path, *rules)
+    (note,) = [note for note in report["notes"] if "left out" in note]
+    assert note.startswith("relus-of-3 (relu(relu(a)) = relu(a)) at ")
+    assert "does not hold at all sizes: at batch=" in note
+    assert report["verified"]["ok"] and not report["rejections"]
+    assert sorted(operators(result)) == ["Relu", "Relu", "Tanh"]
+    report, result = run(capsys, path, *rules, "--static", "--dim", "batch=3")
+    assert sorted(operators(result)) == ["Relu", "Tanh"]
+
+
+def test_where_no_step_holds_the_original_is_returned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(reshaped(["batch", "seq", 2, 4]), tmp_path)
+    report, _ = run(capsys, path, *with_rules(tmp_path, RELUS_OF_3))
+    assert report["unchanged"] and any("left out" in note for note in report["notes"])
+    assert path.with_name("out.onnx").read_bytes() == path.read_bytes()
+
+
+def test_values_that_are_equal_at_one_size_are_two(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """[batch, 12] as [batch, 2, 6] and as [2, -1, 6] is one value for a batch of 2 alone."""
+    nodes = [
+        node("Shape", ["x"], ["sizes"]),
+        node("Slice", ["sizes", "zero", "one"], ["batch"]),
+        node("Concat", ["batch", "two", "six"], ["target"], axis=0),
+        node("Reshape", ["x", "target"], ["y"]),
+        node("Reshape", ["x", "fixed"], ["a"]),
+        node("Relu", ["a"], ["b"]),
+        node("Relu", ["b"], ["z"]),
+    ]
+    integers = {"zero": [0], "one": [1], "two": [2], "six": [6], "fixed": [2, -1, 6]}
+    constants = [onnx.numpy_helper.from_array(np.array(v), k) for k, v in integers.items()]
+    outputs = [tensor("y", ["batch", 2, 6]), tensor("z", [2, "batch", 6])]
+    file = model(nodes, [tensor("x", ["batch", 12])], outputs, constants)
+    path = saved(file, tmp_path)
+    report, _ = run(capsys, path, "--dim", "batch=2", *with_rules(tmp_path, RELUS))
+    assert report["unchanged"]
+    assert "computed as another value is, at the sizes given only" in report["rejections"][0]["why"]
+    report, result = run(capsys, path, "--dim", "batch=5", *with_rules(tmp_path, RELUS))
+    assert report["verified"]["ok"] and operators(result).count("Relu") == 1
+    for batch in (1, 2, 7):
+        assert_same_results(file, result, {"x": np.ones((batch, 12), np.float32)})
+
+
+def test_a_model_that_is_another_graph_elsewhere_is_returned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At batch = 1 Squeeze takes another axis away than at any other size."""
+    nodes = [
+        node("Squeeze", ["x"], ["s"]),
+        node("Relu", ["s"], ["a"]),
+        node("Relu", ["a"], ["y"]),
+    ]
+    path = saved(model(nodes, [tensor("x", ["batch", 4])], [tensor("y", ["n", 4])]), tmp_path)
+    report, _ = run(capsys, path, "--dim", "batch=1")
+    assert report["unchanged"]
+    assert any("no dynamic result" in note and "--static" in note for note in report["notes"])
+    assert path.with_name("out.onnx").read_bytes() == path.read_bytes()
+
+
+def test_dynamic_outputs_are_onnx_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON has fixed sizes only: they are to be given, as with --static."""
+    path, output = saved(mlp(), tmp_path), tmp_path / "out.json"
+    assert main(["run", str(path), "-o", str(output), "--quiet"]) == 3
+    assert main(["run", str(path), "-o", str(output), "--quiet", "--dim", "batch=2"]) == 0
