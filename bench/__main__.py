@@ -12,6 +12,7 @@ from bench.blocks import command as blocks_command
 from bench.conformance import command as conformance_command
 from bench.cpu import command as cpu_command
 from bench.extract import command as extract_command
+from bench.fuzz import command as fuzz_command
 from bench.gpu import command as gpu_command
 from bench.models import command as models
 from bench.mutations import command as mutations_command
@@ -40,6 +41,7 @@ COMMANDS = (
     runs_command,
     conformance_command,
     mutations_command,
+    fuzz_command,
 )
 
 

@@ -49,22 +49,29 @@ def find_fault(
 
     Args:
         connection: to the run's database, which has a chosen graph.
-        original: the graph that was explored; the original itself is right, what was chosen wrong.
+        original: the graph that was explored.
         is_right: whether a graph computes what the original computes.
 
     Raises:
         InputError, VerificationError: nothing was extracted, or the steps cannot be checked.
-        NoSolutionError: no explanation was found, or nothing was changed.
+        NoSolutionError: no explanation was found, nothing was changed, or no rule is at fault: the original
+            is wrong as soon as it is written.
     """
     explanation = explain(connection)
     graphs = [explanation.original, *(rewrite.after for rewrite in explanation.rewrites)]
     right, wrong = 0, len(graphs) - 1
     if right == wrong:
         raise NoSolutionError("no rule was applied")
+
+    def is_right_after(step: int) -> bool:
+        graph = graph_of(graphs[step], explanation.terms, explanation.stored, explanation.names)
+        return is_right(_with_weights_of(graph, original))
+
+    if not is_right_after(0):
+        raise NoSolutionError("the original, read and written without a change, is wrong, too")
     while wrong - right > 1:
         middle = (right + wrong) // 2
-        graph = graph_of(graphs[middle], explanation.terms, explanation.stored, explanation.names)
-        if is_right(_with_weights_of(graph, original)):
+        if is_right_after(middle):
             right = middle
         else:
             wrong = middle

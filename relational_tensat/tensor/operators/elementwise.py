@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from relational_tensat.tensor.field import Field
+from relational_tensat.tensor.floats import FLOAT_FORMATS
 from relational_tensat.tensor.operators.activations import activate
 from relational_tensat.tensor.operators.attributes import Attr, float_of, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
@@ -261,7 +262,11 @@ class Gelu(_Unary):
 
 @register
 class Clip(_Unary):
-    """min(max(x, min), max)."""
+    """min(max(x, min), max).
+
+    ONNX's Clip without a bound has the type's largest finite number for it, so an infinite element does not
+    pass; here, and in ONNX's Max and Min, an infinite bound is none.
+    """
 
     name = "clip"
     attrs = (
@@ -282,10 +287,11 @@ class Clip(_Unary):
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         if node.op_type != "Clip":
             return self._read_extremum(node)
+        largest = _largest(input_type(node, 0))
         if node.opset < 11:
-            low, high = attr_float(node, "min", -math.inf), attr_float(node, "max", math.inf)
+            low, high = attr_float(node, "min", -largest), attr_float(node, "max", largest)
         else:
-            low, high = constant_float(node, 1, -math.inf), constant_float(node, 2, math.inf)
+            low, high = constant_float(node, 1, -largest), constant_float(node, 2, largest)
         return Mapped(self.name, (node.inputs[0],), {"min": low, "max": high})
 
     def _read_extremum(self, node: OnnxNode) -> Mapped | None:
@@ -306,12 +312,27 @@ class Clip(_Unary):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        dtype = tensor(types[0], self.name).dtype
-        bounds = [float_of(attrs, "min"), float_of(attrs, "max")]
-        names = ["" if math.isinf(b) else emit_constant(emitter, b, dtype) for b in bounds]
-        if not any(names):
-            return emitter.emit("Identity", list(inputs))
+        kind = tensor(types[0], self.name)
+        low, high = float_of(attrs, "min"), float_of(attrs, "max")
+
+        def constant(bound: float) -> str:
+            return emit_constant(emitter, bound, kind.dtype)
+
+        match math.isinf(low), math.isinf(high):
+            case True, True:
+                return emitter.emit("Identity", list(inputs))
+            case True, False:
+                return emitter.emit("Min", [inputs[0], constant(high)])
+            case False, True:
+                return emitter.emit("Max", [inputs[0], constant(low)])
+        largest = _largest(kind)
+        names = ["" if abs(bound) == largest else constant(bound) for bound in (low, high)]
         return emitter.emit("Clip", [inputs[0], *(names if names[1] else names[:1])])
+
+
+def _largest(kind: TensorType) -> float:
+    """Return the largest finite number of a type; infinity for one that has no infinity."""
+    return FLOAT_FORMATS[kind.dtype].largest if kind.dtype in FLOAT_FORMATS else math.inf
 
 
 @register

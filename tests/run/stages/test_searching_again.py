@@ -10,6 +10,7 @@ import pytest
 
 from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
+from relational_tensat.run.stages import searching_again
 from relational_tensat.tensor import Node, build_graph
 from tests.graphs import f32
 
@@ -121,3 +122,15 @@ def test_the_lines_reproduce_it(model: Path, capsys: pytest.CaptureFixture[str])
     end = next(i for i, line in enumerate(lines) if line.startswith("  print("))
     exec("\n".join(line[2:] for line in lines[begin : end + 1]), {})
     assert "computes something else" in capsys.readouterr().out
+
+
+def test_no_rule_is_blamed_where_the_original_is_wrong_as_soon_as_it_is_written(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(searching_again, "_is_right", lambda _state, _graph: False)
+    assert main([*run(model, UNITES), "--quiet", "--json", "--force"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    (rejection,) = content["rejections"]
+    assert rejection["rule"] is None
+    assert "the original, read and written without a change, is wrong, too" in rejection["why"]
+    assert content["unchanged"]

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +21,8 @@ from tests.tensor.operators.onnx_oracle import (
     node,
     read,
     read_back,
+    run_onnx,
+    write,
 )
 
 F32 = TensorType("float32", (2, 3))
@@ -193,7 +196,22 @@ def test_a_maximum_with_a_number_is_a_clip() -> None:
 def test_clip_of_old_and_new_versions(opset: int) -> None:
     number = np.array(6, np.float32)
     seen = node("Clip", (2,), opset=6, max=6.0) if opset == 6 else node("Clip", (2,), None, number)
-    assert read(seen) == Mapped("clip", ("x0",), {"min": -math.inf, "max": 6.0})
+    largest = float(np.finfo(np.float32).max)
+    assert read(seen) == Mapped("clip", ("x0",), {"min": -largest, "max": 6.0})
+
+
+@pytest.mark.parametrize("open_end", [math.inf, float(np.finfo(np.float16).max)])
+@pytest.mark.parametrize("bounds", [{}, {"min": 0.5}, {"max": 0.5}], ids=str)
+def test_clip_of_what_is_infinite(bounds: dict[str, float], open_end: float) -> None:
+    """Fuzzing: fp16 Max(x, c) was written as a Clip, which makes infinity the largest finite number."""
+    attrs = {"min": -open_end, "max": open_end, **bounds}
+    values = np.array([np.inf, -np.inf, 65504, -65504, 0], np.float16)
+    written = write("clip", (TensorType("float16", (5,)),), attrs, 20)
+    nodes = [*written.emitter.nodes, onnx.helper.make_node("Identity", written.results, ["y"])]
+    constants = written.emitter.constants
+    kinds = {"y": TensorType("float16", (5,))}
+    (result,) = run_onnx(nodes, {written.names[0]: values}, kinds, constants, 20)
+    np.testing.assert_array_equal(result, get_operator("clip").evaluate([values], attrs))
 
 
 def test_clip_with_bounds_known_at_run_time_only_is_opaque() -> None:

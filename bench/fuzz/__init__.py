@@ -1,0 +1,1 @@
+"""Random ONNX graphs of every element type, optimized, written and compared."""
