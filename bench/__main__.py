@@ -11,6 +11,7 @@ from bench.big import command as big_command
 from bench.blocks import command as blocks_command
 from bench.conformance import command as conformance_command
 from bench.cpu import command as cpu_command
+from bench.exports import command as exports_command
 from bench.extract import command as extract_command
 from bench.fuzz import command as fuzz_command
 from bench.gpu import command as gpu_command
@@ -42,6 +43,7 @@ COMMANDS = (
     conformance_command,
     mutations_command,
     fuzz_command,
+    exports_command,
 )
 
 

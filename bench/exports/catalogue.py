@@ -1,0 +1,75 @@
+"""Which models: architectures of four libraries, both of PyTorch's exporters, quantized, float16, dynamic.
+
+Needs neither PyTorch nor the optimizer: the command and the environment that makes the models read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+#: PyTorch's exporter by tracing, and the one of today.
+EXPORTERS = ("legacy", "dynamo")
+#: What is done to the float32 model: nothing, the module in float16, onnxruntime's quantize_static
+#: (QDQ, per channel), or its quantize_dynamic (per channel).
+VARIANTS = ("float32", "float16", "qdq", "quantize_dynamic")
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """One model.
+
+    Attributes:
+        architecture: a function of ``making/architectures/LIBRARY.py``.
+        exporter: of ``EXPORTERS``.
+        variant: of ``VARIANTS``.
+        dims: the dynamic dimensions, with two sizes each: what the optimizer is given, and another
+            that the result must take, too.
+    """
+
+    library: str
+    architecture: str
+    exporter: str
+    variant: str = "float32"
+    dims: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables and files: its parts that are not the usual ones."""
+        parts = [self.architecture, self.exporter]
+        parts += [self.variant] if self.variant != "float32" else []
+        parts += ["dynamic"] if self.dims else []
+        return "-".join(parts)
+
+
+_BATCH = {"batch": (1, 3)}
+_TEXT = {"batch": (1, 3), "sequence": (32, 17)}
+_CACHE = {"batch": (1, 2), "past": (24, 7), "total": (25, 8)}
+
+EXPORTS: tuple[Export, ...] = (
+    Export("torchvision", "resnet50", "legacy"),
+    Export("torchvision", "resnet18", "legacy", "qdq"),
+    Export("torchvision", "mobilenet_v3_small", "legacy"),
+    Export("torchvision", "regnet_y_400mf", "dynamo"),
+    Export("torchvision", "densenet121", "legacy"),
+    Export("torchvision", "shufflenet_v2", "legacy"),
+    Export("torchvision", "swin_t", "legacy"),
+    Export("torchvision", "efficientnet_b0", "dynamo", "float16"),
+    Export("timm", "convnext_atto", "dynamo"),
+    Export("timm", "convnextv2_atto", "legacy"),
+    Export("timm", "vit_tiny", "legacy", dims=_BATCH),
+    Export("timm", "mobilenetv4_small", "dynamo", "qdq"),
+    Export("timm", "efficientvit_b0", "dynamo", dims=_BATCH),
+    Export("transformers", "minilm", "legacy", dims=_TEXT),
+    Export("transformers", "bert", "dynamo", "quantize_dynamic"),
+    Export("transformers", "deberta", "legacy"),
+    Export("transformers", "gpt2", "legacy"),
+    Export("transformers", "gpt2_cache", "dynamo", dims=_CACHE),
+    Export("transformers", "llama", "dynamo", dims=_TEXT),
+    Export("transformers", "qwen3", "dynamo", "float16"),
+    Export("transformers", "t5_encoder", "legacy"),
+    Export("transformers", "whisper_encoder", "dynamo"),
+    Export("diffusers", "unet", "legacy"),
+    Export("diffusers", "vae_decoder", "dynamo"),
+    Export("diffusers", "sd3_transformer", "legacy"),
+)

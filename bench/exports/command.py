@@ -1,0 +1,60 @@
+"""``python -m bench exports``: models of today, exported on the spot, optimized and compared."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from datetime import date
+from pathlib import Path
+
+from bench.exports.catalogue import EXPORTS
+from relational_tensat.base.errors import UsageError, VerificationError
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Describe the command to argparse."""
+    parser = commands.add_parser("exports", help="optimize exports of today's models")
+    add = parser.add_argument
+    add("names", metavar="NAME", nargs="*", help="parts of the names of models; default: all")
+    add("--python", metavar="PATH", help="an interpreter that has torch, torchvision, timm, transformers,"
+        " diffusers, onnx, onnxscript and onnxruntime: it makes the models")  # fmt: skip
+    add("--folder", type=Path, help="where the models are, or are kept; by default they are not")
+    add("--limit", metavar="S", type=float, default=600.0, help="wall seconds of one run (600)")
+    add("--save", action="store_true", help="keep the table in bench/results/")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make, optimize and compare the models, print what became of them; 4 if one has a defect.
+
+    Raises:
+        UsageError: no model has such a name.
+        InputError: a model is not there and cannot be made.
+    """
+    from bench.exports.made import make_all
+    from bench.exports.report import markdown, save
+    from bench.exports.trial import try_model
+
+    parts = options.names or [""]
+    exports = {e.name: e for e in EXPORTS if any(part in e.name for part in parts)}
+    if not exports:
+        raise UsageError(
+            f"no model has {parts[0]!r} in its name: {', '.join(e.name for e in EXPORTS)}"
+        )
+    outcomes = []
+    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as temporary:
+        folder = options.folder or Path(temporary)
+        for made in make_all(list(exports), folder, options.python):
+            print(f"{made.name} ...", file=sys.stderr, flush=True)
+            export = exports[made.name]
+            outcome = try_model(made, export.library, export.variant, (), options.limit)
+            outcomes.append(outcome)
+            for defect in outcome.defects():
+                print(f"  {defect}", file=sys.stderr, flush=True)
+    print(markdown(outcomes))
+    if options.save:
+        print(f"saved {save(outcomes, RESULTS, date.today())}", file=sys.stderr)
+    return VerificationError.exit_code if any(o.defects() for o in outcomes) else 0

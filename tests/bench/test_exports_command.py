@@ -1,0 +1,147 @@
+"""Exports of today's models: tiny ones, made here, go the way of all; PyTorch is not needed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, checker, helper, numpy_helper, save_model
+
+from bench.__main__ import main
+from bench.exports import command
+from bench.exports.catalogue import EXPORTERS, EXPORTS, VARIANTS, Export
+from bench.exports.made import Made, make_all
+from bench.exports.report import markdown, save
+from bench.exports.running import TIME_OUT, run_model
+from bench.exports.trial import Outcome, try_model
+
+
+def _write(folder: Path, name: str, operators: tuple[str, ...]) -> Made:
+    """Write a chain of operators without attributes on float32 [2 3], and two sets of inputs."""
+    values = ["x", *(f"v{index}" for index in range(1, len(operators))), "y"]
+    nodes = [
+        helper.make_node(op, [values[index], *(["w"] if op == "Mul" else [])], [values[index + 1]])
+        for index, op in enumerate(operators)
+    ]
+    ends = [helper.make_tensor_value_info(v, TensorProto.FLOAT, [2, 3]) for v in ("x", "y")]
+    weight = numpy_helper.from_array(np.float32([1.5, -2.0, 0.25]), "w")
+    graph = helper.make_graph(nodes, name, ends[:1], ends[1:], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    checker.check_model(model)
+    save_model(model, folder / f"{name}.onnx")
+    generator = np.random.default_rng(0)
+    sets = {f"{index}/x": generator.standard_normal((2, 3), np.float32) for index in range(2)}
+    np.savez(folder / f"{name}.npz", **sets)
+    return Made(name, folder / f"{name}.onnx")
+
+
+def test_a_model_is_optimized_and_compared(tmp_path: Path) -> None:
+    made = _write(tmp_path, "negations", ("Neg", "Neg", "Mul", "Tanh"))
+    outcome = try_model(made, "none", "float32", (), limit_s=60.0)
+    assert outcome.defects() == []
+    assert not outcome.unchanged
+    assert outcome.comparisons > 0
+    assert (outcome.nodes_before, outcome.nodes_after) == (4, 2)
+    assert outcome.bytes_after < outcome.bytes_before == made.path.stat().st_size
+    assert outcome.error is not None
+    assert outcome.error < 1e-6
+    assert outcome.cpu_s > 0
+    assert outcome.peak_mib > 0
+
+
+def test_the_command_tries_what_is_in_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "EXPORTS", (Export("none", "tanh", "legacy"),))
+    _write(tmp_path, "tanh-legacy", ("Tanh",))
+    assert main(["exports", "--folder", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "models: 1, exit code 0: 1, optimized: 0, with a defect: 0" in printed
+    assert "- unchanged" in printed
+    assert main(["exports", "no such"]) == 2
+
+
+def test_what_is_missing_needs_an_interpreter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["exports", "gpt2-legacy", "--folder", str(tmp_path)]) == 3
+    assert "--python PATH" in capsys.readouterr().err
+    python = str(tmp_path / "python")
+    assert main(["exports", "gpt2-legacy", "--folder", str(tmp_path), "--python", python]) == 3
+    assert "cannot be run" in capsys.readouterr().err
+
+
+def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
+    made = _write(tmp_path, "tanh", ("Tanh",))
+    assert list(make_all(["tanh"], tmp_path, None)) == [made]
+    first, second = made.input_sets()
+    assert first["x"].shape == (2, 3)
+    assert not np.array_equal(first["x"], second["x"])
+
+
+def test_a_refused_model_is_a_defect(tmp_path: Path) -> None:
+    made = _write(tmp_path, "tanh", ("Tanh",))
+    run = run_model(made.path, tmp_path / "out.onnx", {"nothing": 2}, (), limit_s=60.0)
+    assert run.exit_code == 2
+    assert "nothing" in run.message
+    outcome = Outcome("tanh", "none", 2, run.message, 0.0, 0.0, 1e-3)
+    assert outcome.defects() == [f"exit code 2: {run.message}"]
+
+
+def test_a_run_is_ended_at_its_limit(tmp_path: Path) -> None:
+    made = _write(tmp_path, "tanh", ("Tanh",))
+    assert run_model(made.path, tmp_path / "out.onnx", {}, (), limit_s=0.0).exit_code == TIME_OUT
+
+
+def test_each_defect_is_named() -> None:
+    good = Outcome(
+        "m", "none", 0, "", 1.0, 1.0, 1e-3,
+        comparisons=1, nodes_before=2, nodes_after=1, bytes_before=2, bytes_after=1, error=0.0,
+    )  # fmt: skip
+    assert good.defects() == []
+    for change, expected in {
+        ("not_run", "no kernel"): "not run by onnxruntime: no kernel",
+        ("error", 0.5): "outputs differ by 5.0e-01",
+        ("comparisons", 0): "changed, and nothing compared",
+        ("nodes_after", 4): "2 more nodes",
+        ("bytes_after", 5): "3 more bytes",
+        ("dims", 1): "dynamic dimensions lost",
+        ("cost_after_us", 1.0): "costs more",
+    }.items():
+        outcome = dataclasses.replace(good, **dict([change]))
+        assert outcome.defects() == [expected]
+
+
+def test_what_is_kept_has_a_row_for_each_model(tmp_path: Path) -> None:
+    outcomes = [
+        Outcome("a", "none", 0, "", 1.0, 90.0, 1e-3, 8, 1e-7, 4, 2, 2_000_000, 1_000_000, 9.0, 3.0,
+                notes=("said",), error=2e-7, dims=2, dims_kept=2),
+        Outcome("b", "none", 5, "no solution", 2.0, 80.0, 1e-3),
+    ]  # fmt: skip
+    rows = markdown(outcomes).splitlines()
+    assert rows[2] == (
+        "| a | 4 → 2 | 2.00 → 1.00 | 9 → 3 (3.00x) | 8 | 1e-07 | 2e-07 | 1.0 | 90 | 2 of 2 |"
+    )
+    assert rows[3] == "| b | exit code 5 |  |  |  |  |  | 2.0 | 80 |  |"
+    assert "- said" in rows
+    assert "- **exit code 5: no solution**" in rows
+    path = save(outcomes, tmp_path, date(2026, 11, 22))
+    assert [o["name"] for o in json.loads(path.read_text())["outcomes"]] == ["a", "b"]
+    assert rows[2] in path.with_suffix(".md").read_text()
+
+
+def test_the_catalogue_has_what_is_asked_for() -> None:
+    assert len({export.name for export in EXPORTS}) == len(EXPORTS) == 25
+    assert {export.library for export in EXPORTS} == {
+        "torchvision",
+        "timm",
+        "transformers",
+        "diffusers",
+    }
+    assert {export.exporter for export in EXPORTS} == set(EXPORTERS)
+    assert {export.variant for export in EXPORTS} == set(VARIANTS)
+    assert any(export.dims for export in EXPORTS)
