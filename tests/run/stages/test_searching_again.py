@@ -131,6 +131,6 @@ def test_no_rule_is_blamed_where_the_original_is_wrong_as_soon_as_it_is_written(
     assert main([*run(model, UNITES), "--quiet", "--json", "--force"]) == 0
     content = json.loads(capsys.readouterr().out)
     (rejection,) = content["rejections"]
-    assert rejection["rule"] is None
+    assert not rejection["rule"]
     assert "the original, read and written without a change, is wrong, too" in rejection["why"]
     assert content["unchanged"]
