@@ -53,6 +53,8 @@ def fold(
             return _constant(node)
         case "Shape" | "Size":
             return _shape(node, types)
+        case "QuantizeLinear":  # four times as small as what it is made of
+            return _computed(node, types, weights, oracle, of_any_size=True)
         case "ConstantOfShape" | "Expand":
             uniform = _uniform(node, weights)
             if uniform is not None:
@@ -121,10 +123,13 @@ def _computed(
     types: Mapping[str, TensorType],
     weights: Mapping[str, Weight],
     oracle: NodeOracle,
+    *,
+    of_any_size: bool = False,
 ) -> dict[str, Weight] | None:
     """Return what a cheap node of known operands computes."""
+    is_cheap = is_numeric if of_any_size else _is_cheap
     operands = [name for name in node.input if name]
-    if any(_data(weights, name) is None or not _is_cheap(types[name]) for name in operands):
+    if any(_data(weights, name) is None or not is_cheap(types[name]) for name in operands):
         return None
     if node.op_type == "DequantizeLinear":
         return None
@@ -134,7 +139,7 @@ def _computed(
     types_of = {name: kind for name, kind in outputs.items() if kind is not None}
     if len(types_of) < len(outputs):
         return None
-    if not all(_is_cheap(kind) or is_tensor_of_unknown_shape(kind) for kind in types_of.values()):
+    if not all(is_cheap(kind) or is_tensor_of_unknown_shape(kind) for kind in types_of.values()):
         return None
     values = oracle.evaluate(node, {**types, **types_of}, weights)
     if values is None:
@@ -143,7 +148,7 @@ def _computed(
         name: Weight(TensorType(str(value.dtype), value.shape), value)
         for name, value in values.items()
     }
-    return folded if all(_is_cheap(weight.type) for weight in folded.values()) else None
+    return folded if all(is_cheap(weight.type) for weight in folded.values()) else None
 
 
 def _is_cheap(kind: TensorType) -> bool:

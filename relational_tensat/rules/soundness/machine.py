@@ -33,6 +33,8 @@ def on_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
     Raises:
         Undefined: hardware, or ONNX, leaves open what comes out.
     """
+    if not get_operator(node.op).is_defined(operands):
+        raise Undefined
     if node.op == "div" and not has_floats(node.type):
         _check_quotient(*operands)
     if node.op == "cast" and has_floats(node.operand_types[0]) and not has_floats(node.type):

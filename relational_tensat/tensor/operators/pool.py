@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -148,6 +148,8 @@ class _Pool(Operator):
     """What both pools share."""
 
     computes = Family.POOLING
+    #: The element types that it pools.
+    accepts: ClassVar[frozenset[str]] = FLOAT_DTYPES
 
     def normalize(self, attrs: Attrs) -> dict[str, AttrValue]:
         result = super().normalize(attrs)
@@ -166,7 +168,7 @@ class _Pool(Operator):
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
         x = tensor(inputs[0], self.name)
-        one_dtype(self.name, [x], FLOAT_DTYPES)
+        one_dtype(self.name, [x], self.accepts)
         window = _Window(self.name, spatial(self.name, x), attrs)
         if not window.meets_elements():
             raise ShapeError(
@@ -216,17 +218,25 @@ class _Pool(Operator):
 
 @register
 class MaxPool(_Pool):
-    """The largest element of each window; padding never is."""
+    """The largest element of each window; padding never is. Integers of 8 bits have no activation."""
 
     name = "max_pool"
     attrs = (*_SHARED_ATTRS, _ACT)
     onnx = ("MaxPool",)
+    accepts = FLOAT_DTYPES | {"int8", "uint8"}
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        result = super().infer(inputs, attrs)
+        if not result.is_float and str_of(attrs, "act") != "none":
+            raise ShapeError(f"max_pool: act = {attrs['act']!r} of {result}, expected none")
+        return result
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
-        x = inputs[0]
+        x = np.asarray(inputs[0])
         window = _Window(self.name, x.shape[2:], attrs)
-        padded = pad_spatial(x, window.begins, window.reach, -np.inf)
-        result = np.full((*x.shape[:2], *window.out), -np.inf)
+        lowest: Any = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+        padded = pad_spatial(x, window.begins, window.reach, lowest)
+        result = np.full((*x.shape[:2], *window.out), lowest, x.dtype)
         for _, patch in taps(padded, window.kernel, window.stride, window.dilation, window.out):
             np.maximum(result, patch, out=result)
         return activate(str_of(attrs, "act"), result)

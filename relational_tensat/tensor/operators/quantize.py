@@ -95,6 +95,8 @@ class _Linear(Operator):
         return TensorType(dtype, shape_of(scale) or ())
 
     def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        if attr.kind == "bool":
+            return super().suggest_attribute(attr, partial, hints)
         if attr.name != "axis":
             kinds = partial.operands
             if len(kinds) == 3 and isinstance(kinds[2], TensorType):
@@ -118,10 +120,16 @@ class _Linear(Operator):
 
 @register
 class Dequantize(_Linear):
-    """(x - zero point) · scale: the real numbers that integers stand for; never stored for constants."""
+    """(x - zero point) · scale: the real numbers that integers stand for; never computed beforehand.
+
+    Attributes:
+        axis: along which there is a scale for each slice; 0 where there is one scale.
+        stored: whether x is known before inference. It changes nothing, but rules can see it: what they do
+            to stored integers costs nothing, and runtimes take only these with a scale for each slice.
+    """
 
     name = "dequantize"
-    attrs = (Attr("axis", "int", 0),)
+    attrs = (Attr("axis", "int", 0), Attr("stored", "bool", False))
     onnx = ("DequantizeLinear",)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
@@ -157,7 +165,8 @@ class Dequantize(_Linear):
         dtype = attr_int(node, "output_dtype", 0)
         if dtype and dtype_of_onnx(dtype) != input_type(node, 1).dtype:
             return None
-        return Mapped(self.name, _given(node), {"axis": _axis_of(node)})
+        is_stored = node.constant(0) is not None
+        return Mapped(self.name, _given(node), {"axis": _axis_of(node), "stored": is_stored})
 
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter

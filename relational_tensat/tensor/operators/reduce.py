@@ -125,6 +125,16 @@ class ReduceMean(_Reduce):
     accepts = FLOAT_DTYPES
     reducer = np.mean
 
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write the mean of whole images as GlobalAveragePool, which has a kernel on integers, too."""
+        x = tensor(types[0], self.name)
+        is_spatial = ints_of(attrs, "axes") == tuple(range(2, x.rank)) and x.rank > 2
+        if is_spatial and bool_of(attrs, "keepdims") and x.dtype == "float32":
+            return emitter.emit("GlobalAveragePool", list(inputs))
+        return super().to_onnx(inputs, types, output, attrs, emitter)
+
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         return field.mean(inputs[0], ints_of(attrs, "axes"), bool_of(attrs, "keepdims"))
 

@@ -42,6 +42,9 @@ ABOUT_REALS = {
     "shift-after-reduction",
     # numbers that rounding or a narrower element type changes
     "cast-of-number", "cast-twice", "quotient-by-number-is-scale", "scale-of-small-divisor",
+    # that the nearest integer to a whole number is that, and which integers there are
+    "quantize-of-concat", "quantize-of-concat-of-3", "quantize-of-dequantized-from-zero",
+    "quantize-of-dequantized-from-zero-point", "quantize-of-max-pool", "quantize-of-relu",
 }  # fmt: skip
 
 #: Few configurations each: ``rules verify`` is the deep check.

@@ -109,7 +109,7 @@ def test_strides_default_to_1() -> None:
     "seen",
     [
         node("MaxPool", (1, 2, 7), kernel_shape=(3,), outputs=("y", "indices")),
-        node("MaxPool", (1, 2, 7), kernel_shape=(3,), dtype="int8"),
+        node("MaxPool", (1, 2, 7), kernel_shape=(3,), dtype="int16"),
         node("MaxPool", (1, 2, 7, 7, 7, 7), kernel_shape=(3,) * 4),
     ],
     ids=["indices", "integers", "4 dimensions"],

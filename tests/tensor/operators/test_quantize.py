@@ -41,7 +41,10 @@ def test_dequantizing(shape: tuple[int, ...], axis: int, dtype: str) -> None:
     operands = [x, scales(shape)] if dtype == "int32" else [x, scales(shape), zero]
     check_against_onnxruntime("dequantize", operands, {"axis": axis}, 21, tolerance=1e-7)
     kinds = [TensorType(str(each.dtype), each.shape) for each in operands]
-    assert read_back("dequantize", kinds, {"axis": axis}, 21) == {"axis": axis}
+    assert read_back("dequantize", kinds, {"axis": axis}, 21) == {
+        "axis": axis,
+        "stored": False,
+    }
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
@@ -90,11 +93,11 @@ def test_what_does_not_fit_is_refused(kinds: tuple[TensorType, ...], message: st
 
 def test_the_axis_of_one_scale_means_nothing() -> None:
     kinds = (TensorType("int8", (2, 3)), f32(), TensorType("int8", ()))
-    assert get_operator("dequantize").canonical(kinds, {"axis": 1}) == {"axis": 0}
+    assert get_operator("dequantize").canonical(kinds, {"axis": 1})["axis"] == 0
 
 
 def test_blocks_stay_opaque() -> None:
     seen = node("DequantizeLinear", np.zeros((4, 4), np.int8), (2, 4), axis=0, block_size=2)
     assert read(seen) is None
     plain = node("DequantizeLinear", np.zeros((4, 4), np.int8), (4,), axis=-2)
-    assert read(plain) == Mapped("dequantize", ("x0", "x1"), {"axis": 0})
+    assert read(plain) == Mapped("dequantize", ("x0", "x1"), {"axis": 0, "stored": True})

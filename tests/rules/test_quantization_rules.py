@@ -1,0 +1,147 @@
+"""What the rules about quantized values make of quantized models, in the file and in onnxruntime."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from relational_tensat import Options, Result, optimize
+from relational_tensat.base.resources import resource_dir
+from relational_tensat.verify.quantized import runtime_kernels
+from tests.quantized_models import Quantized, two_products
+
+
+def optimized(
+    model: onnx.ModelProto, folder: Path, *families: str, multi_iterations: int = 1
+) -> tuple[Result, onnx.ModelProto, Path]:
+    """Optimize with some families of rules; return the result, what was written, and where."""
+    source, target = folder / "m.onnx", folder / "out.onnx"
+    onnx.save(model, source)
+    rules = tuple(resource_dir("rules") / f"{name}.rules" for name in ("quantization", *families))
+    result = optimize(
+        source, Options.of(rules=rules, multi_iterations=multi_iterations), output=target
+    )
+    assert target.stat().st_size <= source.stat().st_size
+    return result, onnx.load(target), target
+
+
+def ops(model: onnx.ModelProto) -> Counter[str]:
+    return Counter(node.op_type for node in model.graph.node)
+
+
+def dtypes(model: onnx.ModelProto) -> Counter[int]:
+    """How many elements the initializers of each element type have."""
+    sizes: Counter[int] = Counter()
+    for tensor in model.graph.initializer:
+        sizes[tensor.data_type] += int(np.prod(tensor.dims, dtype=int))
+    return sizes
+
+
+def test_pools_and_transposes_move_integers(tmp_path: Path) -> None:
+    build = Quantized()
+    parameters = ["x_scale", "x_zero"]
+    value = build.pair("x")
+    value = build.node("MaxPool", [value], "p", kernel_shape=[2, 2], strides=[2, 2])
+    value = build.node("QuantizeLinear", [value, *parameters], "pq")
+    value = build.node("DequantizeLinear", [value, *parameters], "pd")
+    value = build.node("Transpose", [value], "t", perm=[0, 2, 3, 1])
+    value = build.node("QuantizeLinear", [value, *parameters], "tq")
+    build.node("DequantizeLinear", [value, *parameters], "y")
+    original = build.model({"x": [1, 4, 8, 8]}, {"y": [1, 4, 4, 4]})
+    _, written, _ = optimized(original, tmp_path)
+    assert ops(written) == {
+        "QuantizeLinear": 1, "MaxPool": 1, "Transpose": 1, "DequantizeLinear": 1
+    }  # fmt: skip
+    order = [node.op_type for node in written.graph.node]
+    assert order[0] == "QuantizeLinear"
+    assert order[-1] == "DequantizeLinear"
+
+
+@pytest.mark.parametrize("axis", [None, 1])
+def test_parallel_products_become_one_kernel_on_integers(tmp_path: Path, axis: int | None) -> None:
+    _, written, path = optimized(two_products(0.3, axis), tmp_path, "merge", "identity")
+    assert ops(written)["MatMul"] == 1
+    assert dtypes(written)[onnx.TensorProto.INT8] >= 2 * 64 * 64
+    kernels = runtime_kernels(path, 1)
+    assert kernels is not None
+    assert (kernels.quantized, kernels.computing) == (1, 1)
+
+
+def test_parallel_convolutions_with_scales_of_their_own_become_one(tmp_path: Path) -> None:
+    build = Quantized()
+    x = build.pair("x")
+    for name in "ab":
+        build.node("Conv", [x, build.weight(f"w_{name}", 8, 4, 3, 3)], name)
+        build.node("Identity", [build.pair(name, 0.3)], f"y_{name}")
+    model = build.model({"x": [1, 4, 8, 8]}, {"y_a": [1, 8, 6, 6], "y_b": [1, 8, 6, 6]})
+    result, written, path = optimized(model, tmp_path, "merge", "identity")
+    assert ops(written)["Conv"] == 1
+    assert result.verification.max_relative_error == 0.0
+    kernels = runtime_kernels(path, 1)
+    assert kernels is not None
+    assert kernels.quantized == 1
+
+
+def test_a_transposed_weight_is_transposed_as_integers(tmp_path: Path) -> None:
+    """Exporters write Gemm with transB: a Transpose beside it would be no pattern for a QGemm."""
+    build = Quantized()
+    x = build.pair("x")
+    build.node("Gemm", [x, build.weight("w", 8, 16)], "g", transB=1)
+    relu = build.node("Relu", [build.pair("g", 0.3)], "r")
+    build.node("Relu", [relu], "y")  # something to save
+    result, written, path = optimized(
+        build.model({"x": [4, 16]}, {"y": [4, 8]}), tmp_path, "identity", "elementwise", "fusion"
+    )
+    assert result.cost_after_us < result.cost_before_us
+    assert "Transpose" not in ops(written)
+    kernels = runtime_kernels(path, 1)
+    assert kernels is not None
+    assert kernels.quantized == 1
+
+
+def test_a_factor_of_weights_goes_into_their_scales(tmp_path: Path) -> None:
+    build = Quantized()
+    product = build.node("MatMul", ["x", build.weight("w", 16, 16, axis=1)], "m")
+    build.node("Mul", [product, build.constant("half", 0.5, np.float32)], "y")
+    _, written, _ = optimized(
+        build.model({"x": [4, 16]}, {"y": [4, 16]}), tmp_path, "numbers", "matmul"
+    )
+    assert ops(written) == {"DequantizeLinear": 1, "MatMul": 1}
+    assert dtypes(written)[onnx.TensorProto.INT8] >= 16 * 16
+
+
+def test_relu_before_integers_that_have_none_below_zero_is_dropped(tmp_path: Path) -> None:
+    build = Quantized()
+    relu = build.node("Relu", ["x"], "r")
+    parameters = build.parameters("r", 0.1, 0, np.uint8)
+    quantized = build.node("QuantizeLinear", [relu, *parameters], "q")
+    build.node("DequantizeLinear", [quantized, *parameters], "y")
+    _, written, _ = optimized(build.model({"x": [4, 16]}, {"y": [4, 16]}), tmp_path)
+    assert ops(written) == {"QuantizeLinear": 1, "DequantizeLinear": 1}
+
+
+def test_a_rule_that_costs_quantized_kernels_is_left_out(tmp_path: Path) -> None:
+    """A mean that keeps no axes needs no reshape behind it, and has no kernel on integers."""
+    build = Quantized()
+    build.node("GlobalAveragePool", [build.pair("x")], "g")
+    shape = build.constant("shape", [1, 4], np.int64)
+    value = build.node("Reshape", [build.pair("g", 0.02), shape], "r")
+    parameters = ["g_scale", "g_zero"]
+    value = build.node("QuantizeLinear", [value, *parameters], "rq")
+    build.node("DequantizeLinear", [value, *parameters], "y")
+    model = build.model({"x": [1, 4, 8, 8]}, {"y": [1, 4]})
+    result, written, path = optimized(model, tmp_path, "reduce", "layout", "identity")
+    (rejection,) = result.rejections
+    assert rejection.rule == "kept-axes-are-a-reshape[reduce_mean]"
+    assert "makes the result worse: onnxruntime ends up with" in rejection.why
+    assert rejection.why in result.notes
+    assert ops(written) == {
+        "QuantizeLinear": 2, "GlobalAveragePool": 1, "Reshape": 1, "DequantizeLinear": 2
+    }  # fmt: skip
+    kernels = runtime_kernels(path, 1)
+    assert kernels is not None
+    assert kernels.quantized == 1
