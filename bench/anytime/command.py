@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
 from datetime import date
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.anytime.measure import EARLY_S, AnytimeRun, FirstAnswer, measure_first, measure_run
-from bench.common.saving import save_result
+from bench.common.arguments import add_cost, add_extract_time_limit, add_save
+from bench.common.saving import RESULTS, report_saved, save_result
 from bench.onnx.model_files import BLOCKS, LIGHT, model_files
 from bench.tensat.command import parse_k_values
 from relational_tensat.base.checks import check_choice
@@ -22,7 +22,6 @@ from relational_tensat.rules.library import load_rules
 from relational_tensat.run.options import Options
 from relational_tensat.tensor import Graph
 
-RESULTS = Path(__file__).parents[1] / "results"
 DEFAULT_MODELS = ("bert", "nasrnn", "squeezenet_onnx", "transformer_block")
 #: (``--extract-every``, ``--patience``) of the runs of each model.
 VARIANTS = ((0, 0), (1, 0), (1, 1), (1, 2), (2, 1))
@@ -34,16 +33,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("anytime", help="extract while exploring; time to first graphs")
     parser.add_argument("models", nargs="*", metavar="MODEL", help="[bert nasrnn and two of ONNX]")
     parser.add_argument("--k", metavar="K,L", default="1", help="values of k_multi (1)")
-    parser.add_argument("--cost", metavar="PROFILE", default="t4", help="(t4)")
+    add_cost(parser)
     parser.add_argument("--node-limit", type=int, default=50_000, help="limit (50000)")
-    parser.add_argument(
-        "--extract-time-limit", metavar="S", type=float, default=60.0, help="of one run (60)"
-    )
+    add_extract_time_limit(parser, "run")
     parser.add_argument(
         "--first", action="store_true",
         help="only when an extraction finds its first graphs; [all 13 models]",
     )  # fmt: skip
-    parser.add_argument("--save", action="store_true", help="keep the runs in bench/results/")
+    add_save(parser)
     parser.set_defaults(run=run)
 
 
@@ -74,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
                 runs.append(measure_run(graph, k_multi, rules, profile, variant))
                 _print_row(name, runs[-1])
     if options.save:
-        print(f"saved {save(runs, options, RESULTS)}", file=sys.stderr)
+        report_saved(save(runs, options, RESULTS))
     return 0
 
 

@@ -20,13 +20,12 @@ from typing import Any
 from bench.big.egraphs import SHAPES, write_egraph
 from bench.big.models import MODELS, ModelRow, measure_model
 from bench.big.models import table as models_table
-from bench.common.saving import save_result
+from bench.common.arguments import add_save
+from bench.common.saving import RESULTS, report_saved, save_result
 from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.option import choices
 from relational_tensat.extract import ExtractionOptions
-
-RESULTS = Path(__file__).parents[1] / "results"
 
 _READ = "read"
 """Stands among the extractors for reading the file and nothing else."""
@@ -75,7 +74,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--time-limit", type=float, default=60.0, metavar="S", help="of one extraction (60)")
     add("--folder", type=Path, help="where the files are kept; by default they are not")
     add("--json", action="store_true", help="print JSON in place of the table")
-    add("--save", action="store_true", help="keep the rows in bench/results/")
+    add_save(parser, "the rows")
     parser.set_defaults(run=run)
 
 
@@ -102,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
         tables = [models_table(models)] if models else []
         print("\n\n".join([*tables, *([table(rows)] if rows else [])]))
     if options.save:
-        print(f"saved {save(models, rows, options, RESULTS)}", file=sys.stderr)
+        report_saved(save(models, rows, options, RESULTS))
     return 0
 
 

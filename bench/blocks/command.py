@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 from bench.blocks.measure import BlocksRun, Case, as_json, measure
-from bench.common.saving import save_result
+from bench.common.arguments import add_cost, add_save
+from bench.common.saving import RESULTS, report_saved, save_result
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import load_profile
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.rules.library import load_rules
-
-RESULTS = Path(__file__).parents[1] / "results"
 
 #: The last ones are larger than the default node limit.
 CASES = (
@@ -38,7 +36,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "cases", nargs="*", metavar="MODEL:K[:NODE_LIMIT]",
         help="a model of `bench models`, or transformer_N; [six cases]",
     )  # fmt: skip
-    parser.add_argument("--cost", metavar="PROFILE", default="t4", help="(t4)")
+    add_cost(parser)
     parser.add_argument(
         "--time-limit", metavar="S", type=float, default=60.0, help="of one exploration (60)"
     )
@@ -50,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--repeat", metavar="N", type=int, default=1,
         help="explore N times in turn, and take the fastest (1); what is larger than usual, once",
     )  # fmt: skip
-    parser.add_argument("--save", action="store_true", help="keep the runs in bench/results/")
+    add_save(parser)
     parser.set_defaults(run=run)
 
 
@@ -88,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
             if fastest_run.reused is not None:
                 print(f"    {fastest_run.reused.text}", flush=True)
     if options.save:
-        print(f"saved {save(runs, options, RESULTS)}", file=sys.stderr)
+        report_saved(save(runs, options, RESULTS))
     different = differences(runs)
     for text in different:
         print(text)

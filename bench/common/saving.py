@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Any
 
 from bench.common.machine import describe_commit, describe_machine, describe_versions
 from relational_tensat.base.files import write_aside
+
+#: Where results are kept.
+RESULTS = Path(__file__).parents[1] / "results"
 
 
 def provenance(versions: Mapping[str, str | None] | None = None) -> dict[str, Any]:
@@ -35,3 +39,8 @@ def save_result(
     with write_aside(path) as aside:
         (aside / path.name).write_text(text + "\n", encoding="utf-8")
     return path
+
+
+def report_saved(path: Path) -> None:
+    """Report on stderr where results are kept."""
+    print(f"saved {path}", file=sys.stderr)

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import date
 from multiprocessing import get_context
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.common.arguments import add_save
+from bench.common.saving import RESULTS, report_saved
 from relational_tensat.base.errors import UsageError, VerificationError
 from relational_tensat.run.options import Options
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from bench.conformance.cases import Case
     from bench.conformance.trial import Outcome
 
-RESULTS = Path(__file__).parents[1] / "results"
 #: Limits of the optimization of one model: enough for rules to meet what it has.
 SETTINGS = Options.of(iterations=4, node_limit=1000, time_limit_s=10.0, extract_time_limit_s=10.0)
 #: A process takes so many models at a time.
@@ -36,7 +36,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--limit", metavar="S", type=float, default=60.0, help="seconds for one model (60)"
     )
-    parser.add_argument("--save", action="store_true", help="keep the table in bench/results/")
+    add_save(parser, "the table")
     parser.set_defaults(run=run)
 
 
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"\r{len(outcomes)} of {len(cases)}", end="", file=sys.stderr, flush=True)
     print_outcomes(outcomes)
     if options.save:
-        print(f"saved {save(outcomes, SETTINGS, RESULTS, date.today())}", file=sys.stderr)
+        report_saved(save(outcomes, SETTINGS, RESULTS, date.today()))
     wrong = any(outcome.status in ("different", "crashed") for outcome in outcomes)
     return VerificationError.exit_code if wrong else 0
 

@@ -10,24 +10,18 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.common.saving import save_result
-from bench.onnx.model_files import BLOCKS, LIGHT, model_files
+from bench.common.arguments import add_extract_time_limit, add_save
+from bench.common.saving import RESULTS, report_saved, save_result
+from bench.onnx.model_files import add_model_files, model_files
 
 if TYPE_CHECKING:
     from bench.cpu.measure import CpuRun
-
-RESULTS = Path(__file__).parents[1] / "results"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command to argparse."""
     parser = commands.add_parser("cpu", help="time original and optimized models in onnxruntime")
-    parser.add_argument(
-        "models",
-        metavar="MODEL",
-        nargs="*",
-        help=f"of {', '.join((*BLOCKS, *LIGHT))}, or an .onnx file; default: all",
-    )
+    add_model_files(parser)
     parser.add_argument("--cost-cache", metavar="FILE", type=Path, help="(the user's own)")
     parser.add_argument(
         "--rounds", metavar="N", type=int, default=40, help="samples of each graph (40)"
@@ -35,10 +29,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--seconds", metavar="S", type=float, default=40.0, help="of timing one model (40)"
     )
-    parser.add_argument(
-        "--extract-time-limit", metavar="S", type=float, default=60.0, help="of one model (60)"
-    )
-    parser.add_argument("--save", action="store_true", help="keep the runs in bench/results/")
+    add_extract_time_limit(parser, "model")
+    add_save(parser)
     parser.set_defaults(run=run)
 
 
@@ -67,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         runs.append(measure_model(name, path, settings, options.rounds, options.seconds))
     print_runs(runs, stdout_console())
     if options.save:
-        print(f"saved {save(runs, RESULTS)}", file=sys.stderr)
+        report_saved(save(runs, RESULTS))
     return VerificationError.exit_code if losses(runs) else 0
 
 

@@ -12,7 +12,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from bench.common.saving import save_result
+from bench.common.arguments import add_save
+from bench.common.saving import RESULTS, report_saved, save_result
 from bench.extract.ablation import Ablation, ablation_tables
 from bench.extract.egraphs import CYCLE_FILTERS, RULE_SETS, Exploration
 from bench.extract.instances import ModelSource, Source, gym_sources, planted_sources
@@ -25,7 +26,6 @@ from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import UsageError
 from relational_tensat.models import MODELS
 
-RESULTS = Path(__file__).parents[1] / "results"
 EGRAPHS = Path(__file__).parents[1] / "egraphs"
 
 _FAMILIES = ("models", "gym", "planted")
@@ -82,7 +82,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--jobs", type=int, default=2, help="e-graphs at a time, each in a process (2)")
     add("--details", action="store_true", help="also every cost, bound, gap and second on a line")
     add("--json", action="store_true", help="print JSON in place of the tables")
-    add("--save", action="store_true", help="keep the results in bench/results/")
+    add_save(parser, "the results")
     parser.set_defaults(run=run)
 
 
@@ -159,7 +159,7 @@ def _finish(
             parts.append(details(rows))
         print("\n\n".join(part for part in parts if part))
     if options.save:
-        print(f"saved {save(content, options, 'extract', RESULTS)}", file=sys.stderr)
+        report_saved(save(content, options, "extract", RESULTS))
     return _exit_code((row["instance"], row["contradictions"]) for row in rows)
 
 
@@ -172,7 +172,7 @@ def _finish_ablation(
     }
     print(json.dumps(content, indent=1) if options.json else ablation_tables(ablations))
     if options.save:
-        print(f"saved {save(content, options, 'extract-ablation', RESULTS)}", file=sys.stderr)
+        report_saved(save(content, options, "extract-ablation", RESULTS))
     return _exit_code((ablation.instance, ablation.contradictions) for ablation in ablations)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.common.machine import describe_commit
-from bench.common.saving import save_result
+from bench.common.saving import RESULTS, report_saved, save_result
 from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.device import Device
@@ -25,8 +25,6 @@ from relational_tensat.models import MODELS
 
 if TYPE_CHECKING:
     from bench.gpu.measure import ModelRun, Session
-
-RESULTS = Path(__file__).parents[1] / "results"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -84,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     print(text_of(runs, names))
     if options.save:
         path = save(runs, options, device, library.versions())
-        print(f"saved {path}", file=sys.stderr)
+        report_saved(path)
         table = options.out / f"{_file_name(device, options.math)}.parquet"
         try:
             print(f"saved {table}: {record.export(device, cache, table):,} rows", file=sys.stderr)

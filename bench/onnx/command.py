@@ -10,31 +10,23 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.common.saving import save_result
-from bench.onnx.model_files import BLOCKS, LIGHT, model_files
+from bench.common.arguments import add_cost, add_extract_time_limit, add_save
+from bench.common.saving import RESULTS, report_saved, save_result
+from bench.onnx.model_files import add_model_files, model_files
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.run.options import Options
 
 if TYPE_CHECKING:
     from bench.onnx.measure import OnnxRun
 
-RESULTS = Path(__file__).parents[1] / "results"
-
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command to argparse."""
     parser = commands.add_parser("onnx", help="optimize ONNX files, beside other optimizers")
-    parser.add_argument(
-        "models",
-        metavar="MODEL",
-        nargs="*",
-        help=f"of {', '.join((*BLOCKS, *LIGHT))}, or an .onnx file; default: all",
-    )
-    parser.add_argument("--cost", metavar="PROFILE", default="t4", help="(t4)")
-    parser.add_argument(
-        "--extract-time-limit", metavar="S", type=float, default=60.0, help="of one model (60)"
-    )
-    parser.add_argument("--save", action="store_true", help="keep the runs in bench/results/")
+    add_model_files(parser)
+    add_cost(parser)
+    add_extract_time_limit(parser, "model")
+    add_save(parser)
     parser.set_defaults(run=run)
 
 
@@ -61,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         runs.append(measure_model(name, path, settings))
     print_runs(runs, options.cost, stdout_console())
     if options.save:
-        print(f"saved {save(runs, settings, RESULTS)}", file=sys.stderr)
+        report_saved(save(runs, settings, RESULTS))
     return VerificationError.exit_code if losses(runs, ONNXSIM) else 0
 
 

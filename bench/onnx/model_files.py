@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,16 @@ LIGHT = (
 )  # fmt: skip
 _INPUTS = Path(__file__).parents[1] / "inputs"
 _LIGHT_FOLDER = Path("backend", "test", "data", "light")
+
+
+def add_model_files(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments ``MODEL`` that ``model_files`` takes."""
+    parser.add_argument(
+        "models",
+        metavar="MODEL",
+        nargs="*",
+        help=f"of {', '.join((*BLOCKS, *LIGHT))}, or an .onnx file; default: all",
+    )
 
 
 def model_files(names: Sequence[str]) -> dict[str, Path]:

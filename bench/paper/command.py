@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 from datetime import date
 from pathlib import Path
 
+from bench.common.arguments import add_cost
+from bench.common.saving import RESULTS, report_saved
 from bench.paper.cells import PAPER_MODELS, TABLES, cells_of
 from bench.paper.keeping import results_of
 from bench.paper.plots import check_plotting
@@ -18,7 +19,6 @@ from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import load_profile
 
-RESULTS = Path(__file__).parents[1] / "results"
 OUT = Path(__file__).parents[1] / "paper-runs"
 
 
@@ -40,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--total-limit", metavar="MIN", type=float, default=45.0,
         help="after so many minutes nothing more is begun (45)",
     )  # fmt: skip
-    parser.add_argument("--cost", metavar="PROFILE", default="tensat_t4", help="(tensat_t4)")
+    add_cost(parser, "tensat_t4")
     parser.add_argument("--jobs", metavar="N", type=int, default=2, help="runs at a time (2)")
     parser.add_argument("--fresh", action="store_true", help="run again what is kept in DIR")
     parser.add_argument("--save", action="store_true", help="write to bench/results/ as well")
@@ -82,5 +82,5 @@ def run(options: argparse.Namespace) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         for file in files:
             shutil.copyfile(file, folder / file.name)
-        print(f"saved {folder}", file=sys.stderr)
+        report_saved(folder)
     return 0

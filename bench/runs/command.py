@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 
-from bench.common.saving import save_result
+from bench.common.arguments import add_save
+from bench.common.saving import RESULTS, report_saved, save_result
 from bench.onnx.model_files import LIGHT, model_files
 from bench.runs.measure import PHASES, ProcessRun, measure_process
 from relational_tensat.base.checks import check_choice
 from relational_tensat.formats import save_model
 from relational_tensat.models import MODELS
 
-RESULTS = Path(__file__).parents[1] / "results"
 #: The light CNNs, of which some are among the 13 models under the same name.
 LIGHT_NAMES = {f"light_{name}": name for name in LIGHT}
 #: Wall seconds that runs should take at most, on two cores of CI's kind.
@@ -32,7 +31,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("models", nargs="*", metavar="MODEL", help="[the 13, and the light CNNs]")
     parser.add_argument("--cost", metavar="SOURCE", default="t4", help="(t4)")
     parser.add_argument("--repeat", type=int, default=1, help="take the fastest of so many (1)")
-    parser.add_argument("--save", action="store_true", help="keep the runs in bench/results/")
+    add_save(parser)
     parser.set_defaults(run=run)
 
 
@@ -61,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     if late_models:
         print(f"too long: {', '.join(late_models)}")
     if options.save:
-        print(f"saved {save(fastest, options, RESULTS)}", file=sys.stderr)
+        report_saved(save(fastest, options, RESULTS))
     return _TOO_LONG if late_models else 0
 
 

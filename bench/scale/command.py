@@ -10,7 +10,8 @@ from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 
-from bench.common.saving import save_result
+from bench.common.arguments import add_save
+from bench.common.saving import RESULTS, report_saved, save_result
 from bench.scale.families import FAMILIES
 from bench.scale.growth import exponents, growth_table
 from bench.scale.limits import Seen, limits_table, look_at_limits
@@ -18,8 +19,6 @@ from bench.scale.measure import Row, Task
 from bench.scale.running import Measure, run_task
 from relational_tensat.base.checks import check_choice, check_memory_limit
 from relational_tensat.base.errors import UsageError
-
-RESULTS = Path(__file__).parents[1] / "results"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -37,7 +36,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--limits-at", type=int, metavar="N",
         help="see instead whether limits hold, on the first family at this size")  # fmt: skip
     add("--json", action="store_true", help="print JSON in place of the table")
-    add("--save", action="store_true", help="keep what was measured in bench/results/")
+    add_save(parser, "what was measured")
     parser.set_defaults(run=run)
 
 
@@ -58,7 +57,7 @@ def run(options: argparse.Namespace, measure: Measure = run_task) -> int:
         text, name = growth_table(rows), "scale"
     print(json.dumps(content, indent=2) if options.json else text)
     if options.save:
-        print(f"saved {_save(name, content, options)}", file=sys.stderr)
+        report_saved(_save(name, content, options))
     return _exit_code(findings)
 
 

@@ -11,7 +11,8 @@ from datetime import date
 from pathlib import Path
 from typing import TypeVar
 
-from bench.common.saving import save_result
+from bench.common.arguments import add_cost, add_extract_time_limit, add_save
+from bench.common.saving import RESULTS, report_saved, save_result
 from bench.tensat.comparison import compare
 from bench.tensat.measure import Run, Settings, measure
 from bench.tensat.peer import load_peer_runs
@@ -24,7 +25,6 @@ from relational_tensat.models import TENSAT_MODELS
 from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
 
-RESULTS = Path(__file__).parents[1] / "results"
 #: Named rule sets: TASO's taken as they are (the peer's, unsound ones included), and ours.
 RULE_SETS = ("taso", "shipped")
 
@@ -37,17 +37,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--models", metavar="A,B", help="only these; default: all nine")
     parser.add_argument("--k", metavar="K,L", default="1,2", help="values of k_multi (1,2)")
     parser.add_argument("--rules", choices=RULE_SETS, default="taso", help="rule set (taso)")
-    parser.add_argument("--cost", metavar="PROFILE", default="tensat_t4", help="(tensat_t4)")
+    add_cost(parser, "tensat_t4")
     parser.add_argument("--iterations", type=int, default=15, help="limit (15)")
     parser.add_argument("--node-limit", type=int, default=50_000, help="limit (50000)")
     parser.add_argument(
         "--extractor", choices=choices(ExtractionOptions, "extractor"), default="ilp", help="(ilp)"
     )
-    parser.add_argument(
-        "--extract-time-limit", metavar="S", type=float, default=60.0, help="of one run (60)"
-    )
+    add_extract_time_limit(parser, "run")
     parser.add_argument("--json", action="store_true", help="print JSON in place of the tables")
-    parser.add_argument("--save", action="store_true", help="keep the runs in bench/results/")
+    add_save(parser)
     parser.set_defaults(run=run)
 
 
@@ -73,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(compare(runs, load_peer_runs()))
     if options.save:
-        print(f"saved {save(runs, options, RESULTS)}", file=sys.stderr)
+        report_saved(save(runs, options, RESULTS))
     return 0
 
 

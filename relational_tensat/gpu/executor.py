@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from relational_tensat.base.closing import Closing
 from relational_tensat.base.errors import InputError, nearest
 from relational_tensat.gpu.calls import Ref
 from relational_tensat.gpu.elements import decode, encode
@@ -17,7 +17,7 @@ from relational_tensat.gpu.plan import Plan
 from relational_tensat.tensor import Array
 
 
-class Executor:
+class Executor(Closing):
     """A plan in a device's memory: weights uploaded, every call bound to its addresses.
 
     Use it as a context manager: memory is given back at the end.
@@ -93,17 +93,6 @@ class Executor:
             self._calls.pop().close()
         while self._memory:
             self._library.free(self._memory.pop())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _allocate(self, nbytes: int) -> int:
         address = self._library.allocate(max(nbytes, 1))

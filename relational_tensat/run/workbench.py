@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import duckdb
 
+from relational_tensat.base.closing import Closing
 from relational_tensat.base.errors import InputError, first_line, unknown
 from relational_tensat.base.notebook import Table, html_fields
 from relational_tensat.base.option import OptionGroup, options_of
@@ -94,7 +94,7 @@ class Extracted:
         )
 
 
-class EGraph:
+class EGraph(Closing):
     """An e-graph in DuckDB tables, to explore, query and extract from.
 
     Attributes:
@@ -237,17 +237,6 @@ class EGraph:
     def close(self) -> None:
         """Close the database; a file keeps its tables."""
         self.world.close()
-
-    def __enter__(self) -> EGraph:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         e_nodes, e_classes = self.world.counts()

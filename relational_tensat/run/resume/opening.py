@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import duckdb
 
+from relational_tensat.base.closing import Closing
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.paths import is_database
 from relational_tensat.egraph.database import FORMAT_VERSION
@@ -20,7 +20,7 @@ _LEAST_BYTES = 3 * 4096
 _NOT_STARTED = "the run was killed before exploration had begun: start it again"
 
 
-class OpenedRun:
+class OpenedRun(Closing):
     """A run's database, read-only. What is in its log of changes is seen, and left where it is."""
 
     def __init__(self, path: Path) -> None:
@@ -38,15 +38,8 @@ class OpenedRun:
             self._connection.close()
             raise
 
-    def __enter__(self) -> OpenedRun:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the database."""
         self._connection.close()
 
     def record(self) -> RunRecord:

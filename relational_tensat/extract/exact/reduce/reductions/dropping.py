@@ -6,7 +6,7 @@ import numpy as np
 
 from relational_tensat.base.deadline import Check, unlimited
 from relational_tensat.extract.exact.reduce.declaration import Stage, reduction
-from relational_tensat.extract.exact.reduce.reduced import Reduced, keep
+from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced, keep
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.index import (
     derivations,
@@ -30,10 +30,7 @@ def drop_underivable(reduced: Reduced, check: Check = unlimited) -> Reduced:
     problem = reduced.problem
     derivable = np.zeros(problem.n_classes, dtype=np.bool_)
     derivable[list(derivations(problem))] = True
-    stuck = ~derivable[problem.child_idx]
-    nodes = np.ones(problem.n_nodes, dtype=np.bool_)
-    nodes[edge_owner(problem.child_ptr)[stuck]] = False
-    return keep(reduced, nodes)
+    return _without(reduced, ~derivable[problem.child_idx])
 
 
 @reduction(
@@ -46,11 +43,14 @@ def drop_underivable(reduced: Reduced, check: Check = unlimited) -> Reduced:
 def drop_self_loops(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Drop e-nodes that need their own class, or the root's class (which needs them)."""
     problem = reduced.problem
-    owner = edge_owner(problem.child_ptr)
-    loops = problem.child_idx == problem.node_class[owner]
-    loops |= problem.child_idx == problem.root
-    nodes = np.ones(problem.n_nodes, dtype=np.bool_)
-    nodes[owner[loops]] = False
+    own_class = problem.node_class[edge_owner(problem.child_ptr)]
+    return _without(reduced, (problem.child_idx == own_class) | (problem.child_idx == problem.root))
+
+
+def _without(reduced: Reduced, edges: Mask) -> Reduced:
+    """Drop the e-nodes that have one of some edges."""
+    nodes = np.ones(reduced.problem.n_nodes, dtype=np.bool_)
+    nodes[edge_owner(reduced.problem.child_ptr)[edges]] = False
     return keep(reduced, nodes)
 
 
