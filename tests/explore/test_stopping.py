@@ -141,7 +141,7 @@ def test_the_time_limit() -> None:
         egraph,
         REORDER,
         ExplorationOptions(1000, node_limit=10**9, time_limit_s=1.0),
-        progress=progress,
+        observer=Observer(progress=progress),
     )
     assert 1.0 <= time.monotonic() - started < 20
     assert exploration.stop_reason == "time"

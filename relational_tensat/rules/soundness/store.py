@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,13 @@ def shipped_file() -> Path:
 
 
 def shipped_verdicts() -> Mapping[str, Verdict]:
-    """Return the verdicts on the rules that ship, by content hash."""
-    return read_verdicts(shipped_file()).verdicts
+    """Return the verdicts on the rules that ship, by content hash; read once, while the file stays."""
+    path = shipped_file()
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    return _read_once(path, state.st_mtime_ns, state.st_size).verdicts
 
 
 def cached_verdicts() -> dict[str, Verdict]:
@@ -79,6 +85,12 @@ def keep_verdicts(verdicts: Mapping[str, Verdict]) -> None:
         InputError: the folder cannot be written.
     """
     write_verdicts(cache_file(), {**cached_verdicts(), **verdicts})
+
+
+@lru_cache(maxsize=1)
+def _read_once(path: Path, mtime_ns: int, size_bytes: int) -> Stored:
+    """As ``read_verdicts``, for a file in a state that it was in before."""
+    return read_verdicts(path)
 
 
 def read_verdicts(path: Path) -> Stored:
