@@ -38,6 +38,12 @@ def summary(outcomes: Sequence[Outcome]) -> list[str]:
     unverified = sum(outcome.comparisons == 0 for outcome in changed)
     lines.append(f"written as they were, byte for byte: {len(written) - len(changed)}")
     lines.append(f"changed, and the run itself compared nothing: {unverified}")
+    lines += [
+        f"larger: {o.name}: {o.nodes_before} to {o.nodes_after} nodes,"
+        f" {o.bytes_before} to {o.bytes_after} bytes"
+        for o in changed
+        if o.nodes_after > o.nodes_before or o.bytes_after > o.bytes_before
+    ]
     lines += [f"rejected: {o.name}: {o.rejected}" for o in outcomes if o.rejected]
     lines += [
         f"{outcome.status}: {outcome.name}: {outcome.reason}"

@@ -35,7 +35,7 @@ class Outcome:
         compared_in: what ran both models on ONNX's own inputs.
         reason: why it was refused, what differs, what was raised.
         comparisons: how many the run's own verification made.
-        nodes_before, nodes_after: ONNX nodes in the files.
+        nodes_before, nodes_after, bytes_before, bytes_after: ONNX nodes in the files, and their sizes.
         unchanged: the file written is the original.
         rejected: why graphs that were extracted were not written.
     """
@@ -49,6 +49,8 @@ class Outcome:
     nodes_after: int = 0
     unchanged: bool = False
     rejected: str = ""
+    bytes_before: int = 0
+    bytes_after: int = 0
 
 
 class _TimeOut(BaseException):
@@ -92,6 +94,8 @@ def _tried(case: Case, options: Options, folder: Path) -> Outcome:
         len(after),
         written == case.model,
         rejected,
+        len(case.model),
+        len(written),
     )
 
 

@@ -89,6 +89,7 @@ class _Builder:
             self._nodes,
             original.outputs,
             original.metadata,
+            origin=original.origin,
             where=original.name,
         )
 

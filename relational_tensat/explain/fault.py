@@ -96,7 +96,7 @@ def fault_at(explanation: Explanation, index: int, original: Graph) -> Fault:
 def _with_weights_of(graph: Graph, original: Graph) -> Graph:
     """Return a graph with the data of the original's weights, of which the tables have the small ones."""
     weights = {name: original.weights[name] for name in graph.weights}
-    return replace(graph, weights=weights, metadata=original.metadata)
+    return replace(graph, weights=weights, metadata=original.metadata, origin=original.origin)
 
 
 def _new_enodes(explanation: Explanation, rewrite: Rewrite) -> tuple[int, ...]:

@@ -70,11 +70,17 @@ def load_dynamic(path: Path, dims: Mapping[str, int] | None = None) -> DynamicMo
     return read_dynamic(path, dims or {})
 
 
-def save_model(graph: Graph, path: Path) -> None:
+def save_model(graph: Graph, path: Path, opset: int | None = None) -> None:
     """Write a tensor graph to a ``.json`` or ``.onnx`` file, completely or not at all.
 
+    What the graph still has of the ONNX file that it was read from is written as it is there.
+
+    Args:
+        opset: the version of ONNX's default operator set; None for that of the file that the graph was
+            read from, or the first after it that has what is new.
+
     Raises:
-        UsageError: the suffix is another one.
+        UsageError: the suffix is another one, or that version cannot be written.
         InputError: the file cannot be written, or the graph has no ONNX form.
         MissingDependencyError: it is an ONNX file and onnx is not installed.
     """
@@ -85,7 +91,7 @@ def save_model(graph: Graph, path: Path) -> None:
     _need_onnx()
     from relational_tensat.formats.onnx_save import save_onnx
 
-    save_onnx(graph, path)
+    save_onnx(graph, path, opset)
 
 
 def from_onnx_model(
@@ -105,16 +111,19 @@ def from_onnx_model(
     return read_model(copy, dims or {}, where)
 
 
-def to_onnx_model(graph: Graph) -> onnx.ModelProto:
+def to_onnx_model(graph: Graph, opset: int | None = None) -> onnx.ModelProto:
     """Return the graph as an ONNX model in memory, unchecked.
 
+    Args:
+        opset: as for ``save_model``.
+
     Raises:
-        InputError, MissingDependencyError: as ``save_model``.
+        UsageError, InputError, MissingDependencyError: as ``save_model``.
     """
     _need_onnx()
     from relational_tensat.formats.onnx_write import write_model
 
-    return write_model(graph)
+    return write_model(graph, opset)
 
 
 def _need_onnx() -> None:

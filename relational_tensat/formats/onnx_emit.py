@@ -9,7 +9,9 @@ import numpy as np
 import onnx
 
 from relational_tensat.formats.arrays import uniform_element
+from relational_tensat.formats.onnx_forms import SMALL_BYTES
 from relational_tensat.formats.onnx_names import FreshNames
+from relational_tensat.formats.onnx_origin import FileTensor
 from relational_tensat.formats.onnx_types import dtype_code, stored, to_tensor
 from relational_tensat.formats.onnx_wire import LARGE_BYTES, PLACEHOLDER
 from relational_tensat.tensor.types import Array
@@ -20,6 +22,12 @@ _UNIFORM_SINCE = 9
 _UNIFORM_DTYPES = {
     "float64", "float32", "float16", "int64", "int32", "int16", "int8",
     "uint64", "uint32", "uint16", "uint8", "bool",
+}  # fmt: skip
+
+
+#: Where a tensor has its elements.
+_DATA_FIELDS = {
+    "raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data",
 }  # fmt: skip
 
 
@@ -35,6 +43,7 @@ class Emitter:
         self.opset = opset
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
+        self.sparse_initializers: list[onnx.SparseTensorProto] = []
         #: What stands in the file for the placeholders of large initializers, by name.
         self.large_weights: dict[str, Array] = {}
         self._fresh = fresh
@@ -65,27 +74,43 @@ class Emitter:
         return self._constants[key]
 
     def weight(self, name: str, value: Array, dtype: str, *, may_be_node: bool = True) -> None:
-        """Add a constant of this name: an initializer, or ConstantOfShape when it is uniform.
+        """Add a constant of this name: an initializer, or ConstantOfShape when it is large and uniform.
 
         Args:
             may_be_node: whether a node may stand for an initializer.
         """
-        element = uniform_element(value) if may_be_node else None
+        element = uniform_element(value) if may_be_node and value.nbytes > SMALL_BYTES else None
         if element is None or dtype not in _UNIFORM_DTYPES or self.opset < _UNIFORM_SINCE:
-            self._initializer(name, value, dtype)
+            tensor = onnx.TensorProto(name=name, data_type=dtype_code(dtype), dims=value.shape)
+            self.tensor(name, tensor, value, dtype)
             return
         shape = self.constant(np.array(value.shape, np.int64))
         tensor = to_tensor("value", element.reshape(1), dtype)
         self.emit("ConstantOfShape", [shape], [name], value=tensor)
 
-    def _initializer(self, name: str, value: Array, dtype: str) -> None:
-        if value.nbytes < LARGE_BYTES:
-            self.initializers.append(to_tensor(name, value, dtype))
-            return
-        tensor = onnx.TensorProto(name=name, data_type=dtype_code(dtype), dims=value.shape)
-        tensor.raw_data = PLACEHOLDER
-        self.initializers.append(tensor)
-        self.large_weights[name] = stored(value, dtype)
+    def tensor(self, name: str, tensor: onnx.TensorProto, value: Array, dtype: str) -> None:
+        """Add a constant of this name as a file has it; of one without data, ``value`` is that."""
+        copy = onnx.TensorProto()
+        copy.CopyFrom(tensor)
+        copy.name = name
+        if not any(descriptor.name in _DATA_FIELDS for descriptor, _ in copy.ListFields()):
+            elements = stored(value, dtype)
+            is_large = elements.nbytes >= LARGE_BYTES
+            copy.raw_data = PLACEHOLDER if is_large else elements.tobytes()
+            if is_large:
+                self.large_weights[name] = elements
+        self.initializers.append(copy)
+
+    def file_tensor(self, name: str, tensor: FileTensor) -> None:
+        """Add a constant of this name as a file has it."""
+        copy = type(tensor)()
+        copy.CopyFrom(tensor)
+        if isinstance(copy, onnx.SparseTensorProto):
+            copy.values.name = name
+            self.sparse_initializers.append(copy)
+        else:
+            copy.name = name
+            self.initializers.append(copy)
 
     def begin(self, base: str) -> None:
         """Start an operator: fresh names will begin with ``base``, the name of its first result."""

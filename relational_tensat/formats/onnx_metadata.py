@@ -41,10 +41,13 @@ def write_metadata(
         weights: the model's inputs that are weights without data.
     """
     for key in _MODEL_TEXTS:
-        setattr(model, key, metadata.get(f"onnx.{key}", ""))
-    model.graph.doc_string = metadata.get("onnx.graph_doc_string", "")
+        if text := metadata.get(f"onnx.{key}"):
+            setattr(model, key, text)
+    if text := metadata.get("onnx.graph_doc_string"):
+        model.graph.doc_string = text
     version = metadata.get("onnx.model_version", "0")
-    model.model_version = int(version) if version.isdecimal() else 0
+    if version.isdecimal() and int(version):
+        model.model_version = int(version)
     properties = _table(metadata.get("onnx.metadata_props", "{}"))
     names = list(weights)
     if names:

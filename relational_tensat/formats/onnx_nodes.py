@@ -57,6 +57,7 @@ class NodeReader:
         }
         self._used: set[str] = set()
         self._readers = _readers()
+        self._made: list[set[str]] = []
 
     def read_all(self, nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> None:
         """Read nodes in topological order, all that ``outputs`` need and only those.
@@ -66,7 +67,15 @@ class NodeReader:
         """
         self._used = {*outputs, *(name for node in nodes for name in input_names(node))}
         for node in nodes:
+            count = len(self._nodes)
             self._read(_in_default_domain(node))
+            values = {name for made in self._nodes[count:] for name in made.outputs}
+            self._made.append(values | {name for name in node.output if name in self._weights})
+
+    @property
+    def made(self) -> Sequence[Collection[str]]:
+        """The values that were made of each node that was read, in order."""
+        return self._made
 
     @property
     def constants(self) -> Mapping[str, Weight]:

@@ -22,11 +22,10 @@ OLDEST_WRITTEN_OPSET = 13
 
 
 def candidates(preferred: int) -> Iterator[int]:
-    """Yield the versions that a model may be written in, the preferred first."""
-    versions = dict.fromkeys([preferred])
-    versions |= dict.fromkeys(range(DEFAULT_OPSET, OLDEST_WRITTEN_OPSET - 1, -1))
-    versions |= dict.fromkeys(range(DEFAULT_OPSET + 1, onnx.defs.onnx_opset_version() + 1))
-    return (version for version in versions if version >= OLDEST_WRITTEN_OPSET)
+    """Yield the versions that a model may be written in: the preferred, later ones, older ones."""
+    first = max(preferred, OLDEST_WRITTEN_OPSET)
+    yield from range(first, onnx.defs.onnx_opset_version() + 1)
+    yield from range(first - 1, OLDEST_WRITTEN_OPSET - 1, -1)
 
 
 #: Operators whose meaning changed in a version although the version converter takes it for none.
@@ -43,6 +42,36 @@ def same_meaning(op_type: str, old: int, new: int) -> bool:
     except onnx.defs.SchemaError:
         return False
     return schemas[0].since_version == schemas[1].since_version and not schemas[1].deprecated
+
+
+@cache
+def _form(op_type: str, version: int) -> str | None:
+    """Return how an operator of the default set is spelled in a version; None if it is not there."""
+    try:
+        schema = onnx.defs.get_schema(op_type, version, "")
+    except onnx.defs.SchemaError:
+        return None
+    if schema.deprecated:
+        return None
+    attributes = [
+        (name, str(attribute.type), attribute.required, str(attribute.default_value))
+        for name, attribute in sorted(schema.attributes.items())
+    ]
+    values = [(value.name, str(value.option)) for value in (*schema.inputs, *schema.outputs)]
+    return repr((attributes, values))
+
+
+def has_same_form(node: onnx.NodeProto, old: int, new: int) -> bool:
+    """Whether a node without subgraphs is spelled alike in two versions of the default set.
+
+    Versions differ often in nothing but the element types that they take.
+    """
+    if node.domain not in ("", "ai.onnx") or any(True for _ in subgraphs(node)):
+        return False
+    if any(old < changed <= new for op, changed in _CHANGED.items() if op == node.op_type):
+        return False
+    form = _form(node.op_type, old)
+    return form is not None and form == _form(node.op_type, new)
 
 
 def is_unchanged(node: onnx.NodeProto, old: int, new: int) -> bool:

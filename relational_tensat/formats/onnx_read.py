@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
@@ -28,6 +28,7 @@ from relational_tensat.formats.onnx_names import all_nodes, names_values
 from relational_tensat.formats.onnx_nodes import NodeReader
 from relational_tensat.formats.onnx_opaque import input_names
 from relational_tensat.formats.onnx_opset import read_imports
+from relational_tensat.formats.onnx_origin import SourceNode, make_origin, source_nodes
 from relational_tensat.formats.onnx_types import (
     TensorDataError,
     array_of,
@@ -35,8 +36,8 @@ from relational_tensat.formats.onnx_types import (
     is_numeric,
     type_of,
 )
+from relational_tensat.formats.onnx_versions import is_writable
 from relational_tensat.formats.onnx_wire import WireError
-from relational_tensat.formats.onnx_write import is_writable
 from relational_tensat.tensor import Graph, TensorType, Weight, build_graph
 
 #: Protobuf serializes no more than this; larger models are checked by path.
@@ -156,6 +157,15 @@ def _read_model(
     unfolded: Collection[str],
 ) -> Reading:
     _check_texts(model, where)
+    initialized = {tensor.name for tensor in model.graph.initializer}
+    initialized |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    fix_dims(
+        [value for value in model.graph.input if value.name not in initialized],
+        [*model.graph.value_info, *model.graph.output],
+        dims,
+        where,
+    )
+    file_model = model
     if model.functions:
         model = inliner.inline_local_functions(model)
     graph, imports = model.graph, read_imports(model.opset_import)
@@ -165,15 +175,12 @@ def _read_model(
             f"{where}: operator set version {imports['']} is newer than the installed onnx"
             f" {onnx.__version__} knows ({newest})"
         )
-    initialized = {tensor.name for tensor in graph.initializer}
-    initialized |= {tensor.values.name for tensor in graph.sparse_initializer}
     graph_inputs = [value for value in graph.input if value.name not in initialized]
-    fix_dims(graph_inputs, [*graph.value_info, *graph.output], dims, where)
     without_data = weights_without_data(model)
     inputs = {value.name: _input_type(value, where) for value in graph_inputs}
     weights = {name: Weight(kind) for name, kind in inputs.items() if name in without_data}
     inputs = {name: kind for name, kind in inputs.items() if name not in weights}
-    exotic = []
+    exotic: list[onnx.NodeProto] = []
     for tensor in graph.initializer:
         if tensor.name in data:
             array = compact(mapped_array(tensor, data[tensor.name]))
@@ -187,7 +194,10 @@ def _read_model(
         for tensor in graph.sparse_initializer
     ]
     outputs = [value.name for value in graph.output]
-    needed_nodes = _needed([*exotic, *graph.node], outputs)
+    sources = [SourceNode(node, node) for node in exotic]
+    sources += source_nodes(file_model.graph.node, graph.node)
+    sources = _needed(sources, outputs)
+    needed_nodes = [source.node for source in sources]
 
     def read(*, as_they_are: bool) -> Reading:
         reader = NodeReader(
@@ -196,10 +206,11 @@ def _read_model(
         reader.read_all(needed_nodes, outputs)
         nodes, used_weights = reader.result(outputs)
         metadata = read_metadata(model)
-        tensor_graph = build_graph(
+        operator_graph = build_graph(
             graph.name, inputs, used_weights, nodes, outputs, metadata, where=where
         )
-        return Reading(tensor_graph, reader.constants)
+        origin = make_origin(file_model, sources, reader.made, reader.constants, operator_graph)
+        return Reading(replace(operator_graph, origin=origin), reader.constants)
 
     if any(map(names_values, needed_nodes)):  # what they name must stay
         return read(as_they_are=True)
@@ -216,14 +227,14 @@ def _input_type(value: onnx.ValueInfoProto, where: str) -> TensorType:
     return kind
 
 
-def _needed(nodes: list[onnx.NodeProto], outputs: list[str]) -> list[onnx.NodeProto]:
+def _needed(sources: list[SourceNode], outputs: list[str]) -> list[SourceNode]:
     """Return the nodes that the outputs depend on, in their order."""
-    values, needed_nodes = set(outputs), []
-    for node in reversed(nodes):
-        if values.intersection(node.output):
-            values.update(input_names(node))
-            needed_nodes.append(node)
-    return needed_nodes[::-1]
+    values, needed_sources = set(outputs), []
+    for source in reversed(sources):
+        if values.intersection(source.node.output):
+            values.update(input_names(source.node))
+            needed_sources.append(source)
+    return needed_sources[::-1]
 
 
 def _check_texts(model: onnx.ModelProto, where: str) -> None:

@@ -23,15 +23,19 @@ _EXTERNAL_FROM_BYTES = 1_500_000_000
 _ALIGNMENT_BYTES = 4096
 
 
-def save_onnx(graph: Graph, path: Path) -> None:
+def save_onnx(graph: Graph, path: Path, opset: int | None = None) -> None:
     """Write a graph as ONNX, completely or not at all; large weights to ``NAME.onnx.data``.
 
+    Args:
+        opset: the version of the default operator set, if it is not to be chosen.
+
     Raises:
+        UsageError: that version cannot be written.
         InputError: the file cannot be written.
         ModelError: the graph has no valid ONNX form.
     """
     try:
-        model, weights = write_skeleton(graph)
+        model, weights = write_skeleton(graph, opset)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
     save_skeleton(model, weights, path)

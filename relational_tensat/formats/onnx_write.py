@@ -2,143 +2,185 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
 
-from relational_tensat.base.errors import ModelError
 from relational_tensat.formats.onnx_emit import Emitter
-from relational_tensat.formats.onnx_metadata import write_metadata, written_imports
-from relational_tensat.formats.onnx_opaque import decode, restore
-from relational_tensat.formats.onnx_opset import (
-    DEFAULT_OPSET,
-    OLDEST_WRITTEN_OPSET,
-    candidates,
-    convert_node,
-    is_unchanged,
-    opset_imports,
-)
+from relational_tensat.formats.onnx_frame import Parts, frame
+from relational_tensat.formats.onnx_keep import Kept, find_kept
+from relational_tensat.formats.onnx_metadata import written_imports
+from relational_tensat.formats.onnx_names import rename_node
+from relational_tensat.formats.onnx_opaque import restore
+from relational_tensat.formats.onnx_origin import Origin, origin_of
 from relational_tensat.formats.onnx_plan import NamePlan, plan_names
+from relational_tensat.formats.onnx_steps import CyclicError, Plan, plan_steps
 from relational_tensat.formats.onnx_types import UNKNOWN, is_numeric, to_value_info, type_of
-from relational_tensat.tensor import (
-    Array,
-    Graph,
-    Node,
-    TensorType,
-    ValueType,
-    numpy_dtype,
-    tensors_of,
+from relational_tensat.formats.onnx_unfuse import unfuse
+from relational_tensat.formats.onnx_versions import (
+    check_opset,
+    choose_imports,
+    opaque_nodes,
+    stays,
+    tensor_types,
 )
-from relational_tensat.tensor.graph import describe
+from relational_tensat.tensor import Array, Graph, Node, ValueType, Weight, numpy_dtype, tensors_of
 from relational_tensat.tensor.operators import get_operator
 
-#: The oldest version of the file format that is written; onnxruntime reads it since 1.10.
-_OLDEST_IR_VERSION = 8
 
-
-def write_model(graph: Graph) -> onnx.ModelProto:
+def write_model(graph: Graph, opset: int | None = None) -> onnx.ModelProto:
     """Return the graph as an ONNX model, unchecked.
+
+    What the graph has of the file that it was read from is written as it is there; see ``Origin``.
 
     Weights with data become initializers (ConstantOfShape when uniform), those without become
     inputs after the graph's own, and the model's metadata names them.
 
+    Args:
+        opset: the version of the default operator set; None for the file's, or the next that can be.
+
     Raises:
+        UsageError: that version cannot be written.
         ModelError: no version of ONNX's operators has all that the graph's opaque nodes need.
     """
-    model, large_weights = write_skeleton(graph)
+    model, large_weights = write_skeleton(graph, opset)
     for tensor in model.graph.initializer:
         if tensor.name in large_weights:
             tensor.raw_data = large_weights[tensor.name].tobytes()
     return model
 
 
-def write_skeleton(graph: Graph) -> tuple[onnx.ModelProto, dict[str, Array]]:
+def write_skeleton(
+    graph: Graph, opset: int | None = None
+) -> tuple[onnx.ModelProto, dict[str, Array]]:
     """Return the graph as an ONNX model, unchecked, and the data of its large initializers.
 
     These have a placeholder in the model (``onnx_wire``), so nothing large is copied.
 
     Raises:
-        ModelError: as ``write_model``.
+        UsageError, ModelError: as ``write_model``.
     """
-    writer = _Writer(graph)
+    check_opset(opset)
+    writer = _writer(graph, opset)
     return writer.write(), writer.large_weights
 
 
-def is_writable(graph: Graph) -> bool:
-    """Whether some version of ONNX's operators has all that the graph's opaque nodes need."""
-    own = written_imports(graph.metadata).get("", DEFAULT_OPSET)
-    if own >= OLDEST_WRITTEN_OPSET:  # and what was read can be written as it was
-        return True
+def _writer(graph: Graph, opset: int | None) -> _Writer:
+    origin = origin_of(graph)
+    if origin is None:
+        return _Writer(graph, None, {}, opset)
+    graph = unfuse(graph, origin)
+    kept = find_kept(graph, origin)
     try:
-        _choose_imports(graph)
-    except ModelError:
-        return False
-    return True
+        return _Writer(graph, origin, kept, opset)
+    except CyclicError:
+        kept = {name: own for name, own in kept.items() if own.unit not in origin.calls.values()}
+        return _Writer(graph, origin, kept, opset)
 
 
 class _Writer:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(
+        self, graph: Graph, origin: Origin | None, kept: Mapping[str, Kept], opset: int | None
+    ) -> None:
         self._graph = graph
-        self._plan: NamePlan = plan_names(graph)
-        self._imports = _choose_imports(graph)
-        self._emitter = Emitter(self._imports[""], self._plan.fresh)
+        self._origin = origin
+        self._imports = choose_imports(graph, kept, opset)
+        own = written_imports(graph.metadata).get("", 0)
+        version = self._imports[""]
+        kept = {name: k for name, k in kept.items() if stays(k.unit.node, own, version)}
+        units = origin.units if origin else {}
+        units = {name: unit for name, unit in units.items() if stays(unit.node, own, version)}
+        self._plan: Plan = plan_steps(graph, kept, origin, units)
+        self._names: NamePlan = plan_names(graph)
+        self._emitter = Emitter(self._imports[""], self._names.fresh)
         self._value_infos: list[onnx.ValueInfoProto] = []
+        self._quantized = _quantized_operands(graph)
+        self._name_others()
+
+    def _name_others(self) -> None:
+        """Name what is written of the file beside the graph's values."""
+        others = list(self._plan.constants)
+        for step in self._plan.steps:
+            if step.kept is not None:
+                others += [*step.inputs, *step.outputs]
+        names, reserved = self._names.names, self._names.reserved
+        for value in others:
+            if value not in names:
+                names[value] = self._names.fresh.new(value) if value in reserved else value
+                reserved.add(names[value])
 
     @property
     def large_weights(self) -> dict[str, Array]:
         return self._emitter.large_weights
 
     def write(self) -> onnx.ModelProto:
-        graph, names = self._graph, self._plan.names
+        graph, names = self._graph, self._names.names
         typeless = {}
-        stored = _quantized_operands(graph)
-        for value in self._plan.used_weights:
-            weight = graph.weights[value]
+        for value, weight in self._plan.constants.items():
             if weight.data is None:
                 typeless[names[value]] = weight.type
             else:
-                self._emitter.weight(
-                    names[value], weight.data, weight.type.dtype, may_be_node=value not in stored
-                )
-        for node in graph.nodes:
-            if node.op == "opaque":
-                self._write_opaque(node)
-            elif node.op == "fill":
-                self._write_fill(node)
-            elif node.op not in ("noop", "part"):  # those only group values; the plan knows them
-                self._write_operator(node)
-        for name, value in self._plan.copies:
+                self._write_constant(value, weight)
+        for step in self._plan.steps:
+            if step.kept is not None:
+                self._write_kept(step.kept)
+            elif step.node is not None:
+                self._write_node(step.node)
+        for name, value in self._names.copies:
             self._emitter.emit("Identity", [value], [name])
         inputs = {names[value]: kind for value, kind in graph.inputs.items()} | typeless
-        outputs = zip(self._plan.outputs, graph.output_types(), strict=True)
-        proto = onnx.helper.make_graph(
-            self._emitter.nodes,
-            graph.name or "graph",
-            [to_value_info(name, kind) for name, kind in inputs.items()],
-            [to_value_info(name, kind) for name, kind in outputs],
-            self._emitter.initializers,
-            value_info=self._value_infos,
+        outputs = dict(zip(self._names.outputs, graph.output_types(), strict=True))
+        types = {names[value]: kind for value, kind in graph.types.items() if value in names}
+        parts = Parts(
+            inputs, outputs, typeless, self._emitter, types, self._value_infos, self._imports
         )
-        model = onnx.helper.make_model(proto, opset_imports=opset_imports(self._imports))
-        own_domain = onnx.helper.make_opsetid("", self._imports[""])
-        oldest = onnx.helper.find_min_ir_version_for([own_domain])
-        model.ir_version = max(_OLDEST_IR_VERSION, oldest)
-        write_metadata(model, graph.metadata, typeless)
-        return model
+        return frame(graph, self._origin, parts)
+
+    def _write_constant(self, value: str, weight: Weight) -> None:
+        assert weight.data is not None
+        name = self._names.names[value]
+        tensor = self._origin.tensors.get(value) if self._origin else None
+        known = self._origin.known.get(value) if self._origin else None
+        if isinstance(tensor, onnx.TensorProto) and known is not None and known.data is weight.data:
+            self._emitter.tensor(name, tensor, weight.data, weight.type.dtype)
+        else:
+            may_be_node = value not in self._quantized
+            self._emitter.weight(name, weight.data, weight.type.dtype, may_be_node=may_be_node)
+
+    def _write_kept(self, kept: Kept) -> None:
+        names = self._names
+        node = onnx.NodeProto()
+        node.CopyFrom(kept.unit.node)
+        renamed = {
+            name: names.names[value]
+            for name, value in (*kept.inputs.items(), *kept.outputs.items())
+            if names.names[value] != name
+        }
+        unused = [name for name in node.output if name and name not in kept.outputs]
+        renamed |= {name: names.fresh.new(name) for name in unused if name in names.reserved}
+        rename_node(node, renamed, names.reserved if renamed else (), names.fresh)
+        self._emitter.nodes.append(node)
+
+    def _write_node(self, node: Node) -> None:
+        if node.op == "opaque":
+            self._write_opaque(node)
+        elif node.op == "fill":
+            self._write_fill(node)
+        elif node.op not in ("noop", "part"):  # those only group values; the plan knows them
+            self._write_operator(node)
 
     def _write_fill(self, node: Node) -> None:
         """Write a constant under its own name: subgraphs need to see that sizes and axes are known."""
         kind = tensors_of(self._graph.types[node.outputs[0]])[0]
         value = np.asarray(node.attrs["value"]).astype(numpy_dtype(kind.dtype))
-        name = self._plan.names[node.outputs[0]]
+        name = self._names.names[node.outputs[0]]
         self._emitter.weight(name, np.broadcast_to(value, kind.shape), kind.dtype)
 
     def _write_operator(self, node: Node) -> None:
         operator = get_operator(node.op)
         types = self._graph.types
-        outputs = [self._plan.names[value] for value in node.outputs]
+        outputs = [self._names.names[value] for value in node.outputs]
         result: ValueType = types[node.outputs[0]]
         if operator.multi_output:
             result = tuple(part for value in node.outputs for part in tensors_of(types[value]))
@@ -153,30 +195,32 @@ class _Writer:
         self._emitter.finish(results, outputs, node.name)
 
     def _write_opaque(self, node: Node) -> None:
-        nodes = opaque_nodes(self._graph, node, self._imports)
-        if nodes is None:
-            raise _unwritable(node, self._imports[""])
-        outputs = [self._plan.names[value] for value in node.outputs]
-        if (tensor := _exotic_tensor(nodes)) is not None:
-            tensor.name = outputs[0]
-            self._emitter.initializers.append(tensor)
+        tensor = self._origin.tensors.get(node.outputs[0]) if self._origin else None
+        if node.attrs["op_type"] == "Constant" and tensor is not None:
+            self._emitter.file_tensor(self._names.names[node.outputs[0]], tensor)
             return
-        restore(nodes, self._inputs(node), outputs, self._plan.reserved, self._plan.fresh)
+        nodes = opaque_nodes(self._graph, node, self._imports)
+        assert nodes is not None  # the versions are chosen so that there are
+        outputs = [self._names.names[value] for value in node.outputs]
+        if (exotic := _exotic_tensor(nodes)) is not None:
+            self._emitter.file_tensor(outputs[0], exotic)
+            return
+        restore(nodes, self._inputs(node), outputs, self._names.reserved, self._names.fresh)
         if node.name:
             nodes[-1].name = node.name
         self._emitter.nodes += nodes
         if node.attrs["domain"]:  # ONNX cannot infer these types when the model is read again
-            types = _tensor_types(self._graph, node.outputs)
+            types = tensor_types(self._graph, node.outputs)
             self._value_infos += [
                 to_value_info(name, kind)
                 for name, kind in zip(outputs, types, strict=True)
-                if name not in self._plan.outputs and kind != UNKNOWN
+                if name not in self._names.outputs and kind != UNKNOWN
             ]
 
     def _inputs(self, node: Node) -> list[str]:
         """Return the names of a node's operands; a tuple has as many as it has parts."""
-        parts = self._plan.parts
-        return [self._plan.names[part] for value in node.inputs for part in parts[value]]
+        parts = self._names.parts
+        return [self._names.names[part] for value in node.inputs for part in parts[value]]
 
 
 def _quantized_operands(graph: Graph) -> set[str]:
@@ -197,65 +241,4 @@ def _exotic_tensor(nodes: Sequence[onnx.NodeProto]) -> onnx.TensorProto | None:
     attribute = node.attribute[0]
     if attribute.type != onnx.AttributeProto.TENSOR or is_numeric(type_of(attribute.t)):
         return None
-    tensor = onnx.TensorProto()
-    tensor.CopyFrom(attribute.t)
-    return tensor
-
-
-def opaque_nodes(graph: Graph, node: Node, imports: dict[str, int]) -> list[onnx.NodeProto] | None:
-    """Return the ONNX nodes, with indexed names, of an opaque node; None if there are none.
-
-    It is the payload's node where it means the same in the version of the default operator set
-    that is written, else what ONNX's version converter makes of it.
-    """
-    proto = decode(cast(str, node.attrs["payload"]))
-    own_imports = {**imports, cast(str, node.attrs["domain"]): cast(int, node.attrs["opset"])}
-    version = imports[""]
-    if node.attrs["domain"] or is_unchanged(proto, own_imports[""], version):
-        return [proto]
-    kinds = enumerate(_tensor_types(graph, node.inputs))
-    results = enumerate(_tensor_types(graph, node.outputs))
-    types = {f"i{index}": kind for index, kind in kinds}
-    types |= {f"o{index}": kind for index, kind in results}
-    return convert_node(proto, types, own_imports, version)
-
-
-def _tensor_types(graph: Graph, values: Sequence[str]) -> list[TensorType]:
-    return [part for value in values for part in tensors_of(graph.types[value])]
-
-
-def _choose_imports(graph: Graph) -> dict[str, int]:
-    """Return the operator set versions in which all of the graph can be written.
-
-    The default set's is the model's own, or the first in which every operator is one node, if that
-    is later: norms that took many nodes to spell and were recognised shall not be spelled again.
-    """
-    opaque = [node for node in graph.nodes if node.op == "opaque"]
-    imports = written_imports(graph.metadata)
-    versions: list[int] = []
-    for node in opaque:
-        domain, version = cast(str, node.attrs["domain"]), cast(int, node.attrs["opset"])
-        if domain:
-            imports[domain] = max(version, imports.get(domain, 0))
-        else:
-            versions.append(version)
-    own = imports.get("", max(versions, default=DEFAULT_OPSET))
-    preferred = max([own, *(get_operator(node.op).onnx_since for node in graph.nodes)])
-    refused: list[ModelError] = []
-    versions = [*candidates(preferred)]
-    if all(node.op in ("opaque", "noop", "part") for node in graph.nodes):
-        versions.append(own)  # what no later version has stays as it was
-    for version in versions:
-        imports[""] = version
-        failed = next((item for item in opaque if opaque_nodes(graph, item, imports) is None), None)
-        if failed is None:
-            return imports
-        refused.append(_unwritable(failed, version))
-    raise refused[0]
-
-
-def _unwritable(node: Node, version: int) -> ModelError:
-    return ModelError(
-        f"{describe(node)}: the ONNX operator {node.attrs['op_type']} of version"
-        f" {node.attrs['opset']} has no form in version {version} of the operator set"
-    )
+    return attribute.t

@@ -63,6 +63,8 @@ class Graph:
         outputs: names of the values that the graph returns, in order.
         types: the type of every value (inputs, weights and node outputs).
         metadata: what the file holds beside the graph (e.g. ONNX opset versions), kept for writing.
+        origin: the file's own spelling of the graph, for the format's writer; None if there is none.
+            Whoever gives weights other data leaves it out.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Graph:
     outputs: tuple[str, ...]
     types: Mapping[str, ValueType]
     metadata: Mapping[str, str] = field(default_factory=dict)
+    origin: object | None = None
 
     def output_types(self) -> tuple[TensorType, ...]:
         """Return the tensors that the graph returns; a tuple value (noop) counts as its parts."""
@@ -103,11 +106,13 @@ def build_graph(
     outputs: Iterable[str],
     metadata: Mapping[str, str] | None = None,
     *,
+    origin: object | None = None,
     where: str = "graph",
 ) -> Graph:
     """Check the parts of a graph, sort its nodes topologically, infer all types.
 
     Args:
+        origin: see ``Graph``.
         where: the file's name, for error messages.
 
     Raises:
@@ -133,7 +138,14 @@ def build_graph(
             hint = nearest(output, types)
             raise ModelError(f"{where}: output {output!r} is not computed by any node{hint}")
     return Graph(
-        name, dict(inputs), dict(weights), tuple(ordered), names, types, dict(metadata or {})
+        name,
+        dict(inputs),
+        dict(weights),
+        tuple(ordered),
+        names,
+        types,
+        dict(metadata or {}),
+        origin,
     )
 
 

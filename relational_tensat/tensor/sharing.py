@@ -35,7 +35,15 @@ def share_equal_weights(graph: Graph) -> Graph:
         for name, weight in graph.weights.items()
         if first_names.get(name, name) == name
     }
-    return build_graph(graph.name, graph.inputs, weights, nodes, graph.outputs, graph.metadata)
+    return build_graph(
+        graph.name,
+        graph.inputs,
+        weights,
+        nodes,
+        graph.outputs,
+        graph.metadata,
+        origin=graph.origin,
+    )
 
 
 def _first_names(weights: Iterable[tuple[str, Weight]]) -> dict[str, str]:

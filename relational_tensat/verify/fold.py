@@ -52,7 +52,13 @@ def _with_weights(graph: Graph, values: Mapping[str, Array | None]) -> Graph:
     if len(nodes) == len(graph.nodes) and weights.keys() == graph.weights.keys():
         return graph
     return build_graph(
-        graph.name, graph.inputs, weights, nodes[::-1], graph.outputs, graph.metadata
+        graph.name,
+        graph.inputs,
+        weights,
+        nodes[::-1],
+        graph.outputs,
+        graph.metadata,
+        origin=graph.origin,
     )
 
 

@@ -20,4 +20,4 @@ def can_reseed(graph: Graph) -> bool:
 def reseed(graph: Graph, weights: RandomWeights) -> Graph:
     """Return the graph with other data for its weights; it may use a part of them only."""
     changed = {name: Weight(w.type, weights[name]) for name, w in graph.weights.items()}
-    return replace(graph, weights=changed)
+    return replace(graph, weights=changed, origin=None)

@@ -30,7 +30,7 @@ def test_a_sample_is_accepted_and_computes_the_same() -> None:
 
 def test_what_is_kept_names_each_model_and_why(tmp_path: Path) -> None:
     outcomes = [
-        Outcome("test_a", "equal", "onnxruntime", "", 3, 2, 1),
+        Outcome("test_a", "equal", "onnxruntime", "", 3, 1, 2, bytes_before=80, bytes_after=70),
         Outcome("test_c", "equal", "onnxruntime", "", 0, 2, 2, True, "it was wrong"),
         Outcome("test_b", "refused", reason="no such thing"),
     ]
@@ -39,6 +39,7 @@ def test_what_is_kept_names_each_model_and_why(tmp_path: Path) -> None:
     assert "written as they were, byte for byte: 1" in summary(outcomes)
     assert "changed, and the run itself compared nothing: 0" in summary(outcomes)
     assert "rejected: test_c: it was wrong" in summary(outcomes)
+    assert "larger: test_a: 1 to 2 nodes, 80 to 70 bytes" in summary(outcomes)
     path = save(outcomes, Options(), tmp_path, date(2026, 11, 22))
-    assert path.read_text().splitlines()[1] == "test_a,equal,onnxruntime,,3,2,1,False,"
+    assert path.read_text().splitlines()[1] == "test_a,equal,onnxruntime,,3,1,2,False,,80,70"
     assert "- refused: 1" in path.with_suffix(".md").read_text()

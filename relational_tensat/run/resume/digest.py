@@ -38,7 +38,9 @@ def small_copy(graph: Graph) -> str | None:
 
 
 def _without_data(graph: Graph) -> Graph:
-    return replace(graph, weights={k: replace(w, data=None) for k, w in graph.weights.items()})
+    return replace(
+        graph, weights={k: replace(w, data=None) for k, w in graph.weights.items()}, origin=None
+    )
 
 
 def _checksum(array: Array) -> int:

@@ -1,0 +1,223 @@
+"""What an ONNX file says beside its graph's meaning: how each application is spelled there.
+
+It is read with the graph (``Graph.origin``) and written back wherever a graph still has an application:
+node names, attributes as they were given, declared types, documentation, versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import onnx
+
+from relational_tensat.tensor import Graph, Node, Weight
+
+#: A constant as a file has it.
+FileTensor: TypeAlias = onnx.TensorProto | onnx.SparseTensorProto
+
+#: Tensors with more raw data are kept without it, or what stands for it: the graph's weight has it.
+_LONG_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """An ONNX node, or a call of a local function, and what it became in the graph.
+
+    Attributes:
+        node: as it is in the file.
+        place: where it is in the file; units are written in this order.
+        inner: the values of the graph that were made of it.
+    """
+
+    node: onnx.NodeProto
+    place: int
+    inner: frozenset[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """The spelling of a graph that was read from an ONNX model.
+
+    Attributes:
+        model: the model without its nodes and constants, dynamic dimensions fixed.
+        tensors: its constants by name; long ones without data.
+        known: all values that are known before inference, also those that only decide shapes.
+        units: by each of the outputs; calls of local functions are in ``calls``, and the nodes that
+            these stand for in ``units``.
+        graph: as it was read.
+    """
+
+    model: onnx.ModelProto
+    tensors: Mapping[str, FileTensor]
+    known: Mapping[str, Weight]
+    units: Mapping[str, Unit]
+    calls: Mapping[str, Unit]
+    graph: Graph
+
+    @cached_property
+    def producers(self) -> dict[str, Node]:
+        """The graph's nodes by their outputs."""
+        return {name: node for node in self.graph.nodes for name in node.outputs}
+
+    def fits(self, graph: Graph) -> bool:
+        """Whether the weights that a graph has in common with the original have the same data."""
+        return all(
+            weight.data is self.known[name].data
+            for name, weight in graph.weights.items()
+            if name in self.known
+        )
+
+    @property
+    def imports(self) -> dict[str, int]:
+        """The versions of operator sets, by domain as the file spells it."""
+        return {item.domain: item.version for item in self.model.opset_import}
+
+
+def origin_of(graph: Graph) -> Origin | None:
+    """Return the spelling that a graph was read with, if it is an ONNX model's and still applies."""
+    origin = graph.origin
+    return origin if isinstance(origin, Origin) and origin.fits(graph) else None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNode:
+    """A node that is read, and what in the file it is from.
+
+    Attributes:
+        node: what is read: a node of the file, of a local function's body, or one made for a constant.
+        file_node: the node of the file: the same, or the call that the body is in place of.
+        place: where that is in the file; None for a constant.
+        in_call: whether it is from the body of a local function.
+    """
+
+    node: onnx.NodeProto
+    file_node: onnx.NodeProto
+    place: int | None = None
+    in_call: bool = False
+
+
+def source_nodes(
+    file_nodes: Sequence[onnx.NodeProto], inlined: Sequence[onnx.NodeProto]
+) -> Iterator[SourceNode]:
+    """Yield the nodes of a model whose calls of local functions are inlined, each with what it is from.
+
+    A body takes the place of its call; nodes that are no calls keep their outputs.
+    """
+    if len(file_nodes) == len(inlined):
+        yield from (
+            SourceNode(node, file_node, place)
+            for place, (node, file_node) in enumerate(zip(inlined, file_nodes, strict=True))
+            if _kind(node) == _kind(file_node)
+        )
+        return
+    remaining = iter(inlined)
+    for place, file_node in enumerate(file_nodes):
+        outputs = {*file_node.output} - {""}
+        body: list[onnx.NodeProto] = []
+        while outputs:
+            body.append(next(remaining))
+            outputs.difference_update(body[-1].output)
+        is_call = len(body) != 1 or _kind(body[0]) != _kind(file_node)
+        yield from (SourceNode(node, file_node, place, is_call) for node in body)
+
+
+def _kind(node: onnx.NodeProto) -> tuple[str, str]:
+    return node.domain, node.op_type
+
+
+def make_origin(
+    model: onnx.ModelProto,
+    sources: Sequence[SourceNode],
+    made: Sequence[Collection[str]],
+    known: Mapping[str, Weight],
+    graph: Graph,
+) -> Origin:
+    """Return the origin of a graph, which refers to nothing in the messages that it was read from.
+
+    Args:
+        model: with the sizes of its dynamic dimensions.
+        sources: the nodes that were read, in order.
+        made: for each of them, the values that were made of it.
+        known: the values that are known before inference.
+    """
+    units: dict[str, Unit] = {}
+    calls: dict[str, Unit] = {}
+    bodies: dict[int, tuple[onnx.NodeProto, set[str]]] = {}
+    for source, values in zip(sources, made, strict=True):
+        if source.place is None or _is_known_constant(source.node, known):
+            continue
+        node = source.node if source.in_call else source.file_node
+        unit = Unit(_copy(node), source.place, frozenset(values))
+        units.update(dict.fromkeys(filter(None, node.output), unit))
+        if source.in_call:
+            bodies.setdefault(source.place, (source.file_node, set()))[1].update(values)
+    for place, (call, inner) in bodies.items():
+        unit = Unit(_copy(call), place, frozenset(inner))
+        calls.update(dict.fromkeys(filter(None, call.output), unit))
+    return Origin(_frame(model), _tensors(model, sources, known), known, units, calls, graph)
+
+
+def _is_known_constant(node: onnx.NodeProto, known: Mapping[str, Weight]) -> bool:
+    return node.op_type == "Constant" and node.output[0] in known
+
+
+def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    return copy
+
+
+def _frame(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model without what is written from the graph; its weights are never copied."""
+    frame = onnx.ModelProto()
+    parts: tuple[tuple[Any, Any], ...] = ((frame, model), (frame.graph, model.graph))
+    for part, whole in parts:
+        for descriptor, value in whole.ListFields():
+            name = descriptor.name
+            if name in ("graph", "node", "initializer", "sparse_initializer"):
+                continue
+            if isinstance(value, str | bytes | int | float):
+                setattr(part, name, value)
+            else:
+                getattr(part, name).MergeFrom(value)
+    return frame
+
+
+def _tensors(
+    model: onnx.ModelProto, sources: Sequence[SourceNode], known: Mapping[str, Weight]
+) -> dict[str, FileTensor]:
+    """Return the file's constants, initializers and values of ``Constant``, by name."""
+    tensors: dict[str, FileTensor] = {
+        tensor.name: _short(tensor, tensor.name, known) for tensor in model.graph.initializer
+    }
+    for sparse in model.graph.sparse_initializer:
+        copy = onnx.SparseTensorProto()
+        copy.CopyFrom(sparse)
+        tensors[sparse.values.name] = copy
+    for source in sources:
+        if source.place is not None and _is_known_constant(source.node, known):
+            name = source.node.output[0]
+            for attribute in source.node.attribute:
+                if attribute.name == "value":
+                    tensors[name] = _short(attribute.t, name, known)
+    return tensors
+
+
+def _short(tensor: onnx.TensorProto, name: str, known: Mapping[str, Weight]) -> onnx.TensorProto:
+    """Return a copy of a tensor of another name, without its data where that is long and known."""
+    short = onnx.TensorProto()
+    n_bytes = len(tensor.raw_data) if name in known else 0  # mapped data has a placeholder
+    is_placeholder = n_bytes > 0 and n_bytes < known[name].type.nbytes
+    if n_bytes <= _LONG_BYTES and not is_placeholder:
+        short.CopyFrom(tensor)
+    else:
+        short.data_type = tensor.data_type
+        if tensor.doc_string:
+            short.doc_string = tensor.doc_string
+        short.dims.extend(tensor.dims)
+        short.metadata_props.MergeFrom(tensor.metadata_props)
+    short.name = name
+    return short
