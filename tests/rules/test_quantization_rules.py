@@ -114,6 +114,27 @@ def test_a_factor_of_weights_goes_into_their_scales(tmp_path: Path) -> None:
     assert dtypes(written)[onnx.TensorProto.INT8] >= 16 * 16
 
 
+@pytest.mark.parametrize("axis", [None, 0])
+def test_a_norm_behind_a_convolution_goes_into_the_scales_of_its_weights(
+    tmp_path: Path, axis: int | None
+) -> None:
+    build = Quantized()
+    numbers = np.random.default_rng(1)
+    vectors = {
+        "scale": numbers.uniform(0.5, 2, 8),
+        "bias": numbers.standard_normal(8),
+        "mean": numbers.standard_normal(8),
+        "variance": numbers.uniform(0.5, 2, 8),
+    }
+    build.node("Conv", ["x", build.weight("w", 8, 4, 3, 3, axis=axis)], "c")
+    names = [build.constant(name, vector, np.float32) for name, vector in vectors.items()]
+    build.node("BatchNormalization", ["c", *names], "y")
+    model = build.model({"x": [1, 4, 8, 8]}, {"y": [1, 8, 6, 6]})
+    _, written, _ = optimized(model, tmp_path, "norm")
+    assert ops(written) == {"DequantizeLinear": 1, "Conv": 1}
+    assert dtypes(written)[onnx.TensorProto.INT8] >= 8 * 4 * 3 * 3
+
+
 def test_relu_before_integers_that_have_none_below_zero_is_dropped(tmp_path: Path) -> None:
     build = Quantized()
     relu = build.node("Relu", ["x"], "r")

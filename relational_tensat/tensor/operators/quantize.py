@@ -129,7 +129,7 @@ class Dequantize(_Linear):
     """
 
     name = "dequantize"
-    attrs = (Attr("axis", "int", 0), Attr("stored", "bool", False))
+    attrs = (Attr("axis", "int", 0), Attr("stored", "bool", False, timed_as=False))
     onnx = ("DequantizeLinear",)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
