@@ -256,7 +256,7 @@ def test_whichever_statement_is_stopped(reason: str) -> None:
         ),
     )
     begin = statement_counts[0] - whole.log[0].statements
-    for statement in range(begin, statement_counts[-1], 23):
+    for statement in range(begin, statement_counts[-1], 37):
         egraph = EGraph.create(mixed())
         stop = egraph.database.interrupt if reason == "interrupted" else no_memory
         stop_at(egraph, statement, stop)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.soundness import Verdict, verify_rule
 from tests.rules.soundness.wrong_rules import RIGHT, WRONG
 
 
+@cache
 def _verdict(name: str, text: str) -> Verdict:
     (rule,) = parse_rules(f'(rule {name} (law "l") {text})', "f")
     return verify_rule(rule, trials=150, shrink=False)

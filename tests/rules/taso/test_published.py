@@ -17,14 +17,9 @@ from relational_tensat.rules.taso import read_rules
 from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor.choices import SeededChoices
 from tests.rules.taso.handwritten import ENLARGED, MERGED
-from tests.rules.taso.published import MULTI, PROTOBUF, SINGLE, needs_published
+from tests.rules.taso.published import MULTI, PROTOBUF, SINGLE, content, needs_published
 
 DRAWN = 12
-
-
-def content(rule: Rule) -> Rule:
-    """Return a rule without what says where it is from."""
-    return replace(rule, name="", law="", file="", line=0)
 
 
 @needs_published

@@ -18,7 +18,7 @@ from tests.run.resume.forker import Forker, forking
 from tests.run.resume.models import RULES, layers
 from tests.run.resume.tables import dump_file
 
-MOMENTS = 20
+MOMENTS = 12
 FLAGS = [
     *(arg for file in RULES for arg in ("--rules", file)),
     *("--iterations", 12, "--multi-iterations", 3, "--multi-schedule", "saturated"),
