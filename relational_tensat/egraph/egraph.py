@@ -250,7 +250,7 @@ class EGraph:
 
     def _share_equal_nodes(self) -> None:
         """Hash-cons the original graph: equal nodes become one (common sub-expressions)."""
-        self.database.run("rebuild/congruent_many")
+        self.database.run("rebuild/congruent")
         create_working(self.database, "union_pair")
         self.database.run("rebuild/congruence_unions", round=0)
         rebuilt = rebuild(self.database, iteration=0, stamp=0)

@@ -50,13 +50,6 @@ def test_with_as_many_classes_as_make_joins_faster(graph: Graph, steps: list[Bat
         assert_congruence_closure(graph, steps)
 
 
-@settings(max_examples=8, deadline=None)
-@given(graphs(), batches())
-def test_with_so_many_e_nodes_that_few_are_compared(graph: Graph, steps: list[Batch]) -> None:
-    with patch.object(rebuild, "ONE_IN", -1):
-        assert_congruence_closure(graph, steps)
-
-
 @settings(max_examples=5, deadline=None)
 @given(graphs(), batches())
 def test_with_several_threads(graph: Graph, steps: list[Batch]) -> None:

@@ -89,6 +89,7 @@ class DagDeriver:
         queue = [(weight[node], node) for node, count in enumerate(missing_count) if count == 0]
         heapq.heapify(queue)
         turn = 0
+        # The loop is that of tree.py; what a class costs, and when an e-node is worth its cost, is not.
         while queue:
             turn += 1
             if turn % ASKED_EVERY == 0:

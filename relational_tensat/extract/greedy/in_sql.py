@@ -4,7 +4,8 @@ Tree-greedy is one statement, a recursion over the classes whose cost fell. Gree
 a wave settles, in every e-graph, all classes that nothing can make cheaper any more, and prices the
 e-nodes above them, in a number of statements that depends neither on the e-graphs' size nor on how
 many they are. Both choose what ``greedy`` and ``bottom_up`` do, ties included; costs that are not
-exact in binary may be added up in another order.
+exact in binary may be added up in another order. Two ways, as each checks the other; Python's is the
+default and the faster one (``greedy``, ms: BERT at k_multi 2, 67 and 121 in SQL; NasNet-A, 18 and 106).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ charged once per use; in deep networks that grows exponentially (TENSAT+MCTS, ta
 Ties are broken by *rank*: 0 for an e-node that costs more than each of its children, else one more
 than the highest rank among those that cost as much. (cost, rank) rises from every child to its
 user, even where e-nodes cost nothing, so choosing by it closes no cycle; and which e-nodes are
-chosen does not depend on the order of the computation (``greedy_sql`` finds the same).
+chosen does not depend on the order of the computation (``in_sql`` finds the same).
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 A graph has one entry per value, so a pattern matches at a value in one way or in none: a pattern is
 a list of steps, each of which looks at one operand. Patterns that differ in the names of their
-variables only are matched once per graph.
+variables only are matched once per graph. In SQL (``explore.match``), which e-graphs need, the statements
+alone cost more: TASO's rules on BERT take 31 ms there and 0.7 here. The tests' two matchers share nothing
+with these, since they check them.
 """
 
 from __future__ import annotations
