@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from relational_tensat.base.errors import UsageError
 from relational_tensat.rules.functions import Inapplicable, functions, get_function
 from relational_tensat.tensor.types import TensorType
+from tests.rules.function_values import assert_value
 from tests.strategies import tensor_types
 
 IMAGE = TensorType("float32", (2, 6, 7, 5))
@@ -58,11 +59,7 @@ ROW = TensorType("float32", (6, 1, 1))
     ],
 )  # fmt: skip
 def test_values(name: str, args: tuple[Any, ...], expected: object) -> None:
-    known = get_function(name)
-    assert known.takes(len(args))
-    assert all(known.check(index)(arg) for index, arg in enumerate(args))
-    result = known.call(*args)
-    assert result == expected and type(result) is type(expected)
+    assert_value(name, args, expected)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from relational_tensat.rules.functions import Inapplicable, get_function
 from relational_tensat.tensor.types import DTYPE_BYTES, FLOAT_DTYPES, TensorType
+from tests.rules.function_values import assert_value
 
 ROW = TensorType("float32", (6, 1, 1))
 
@@ -37,11 +38,7 @@ ROW = TensorType("float32", (6, 1, 1))
     ],
 )  # fmt: skip
 def test_values(name: str, args: tuple[Any, ...], expected: object) -> None:
-    known = get_function(name)
-    assert known.takes(len(args))
-    assert all(known.check(index)(arg) for index, arg in enumerate(args))
-    result = known.call(*args)
-    assert result == expected and type(result) is type(expected)
+    assert_value(name, args, expected)
 
 
 @pytest.mark.parametrize(
