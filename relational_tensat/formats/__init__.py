@@ -24,6 +24,7 @@ __all__ = [
     "from_onnx_model",
     "load_dynamic",
     "load_model",
+    "opset_of",
     "save_model",
     "to_onnx_model",
 ]
@@ -124,6 +125,18 @@ def to_onnx_model(graph: Graph, opset: int | None = None) -> onnx.ModelProto:
     from relational_tensat.formats.onnx_write import write_model
 
     return write_model(graph, opset)
+
+
+def opset_of(graph: Graph) -> int | None:
+    """Return the version of ONNX's default operator set that a graph was read in, None for none.
+
+    Raises:
+        MissingDependencyError: onnx is not installed.
+    """
+    _need_onnx()
+    from relational_tensat.formats.onnx_metadata import written_imports
+
+    return written_imports(graph.metadata).get("")
 
 
 def _need_onnx() -> None:

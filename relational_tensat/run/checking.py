@@ -91,7 +91,7 @@ def _check_files(
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
         folder = Path(name)
         before = files.before or _save(files.original, folder, "original")
-        after = _save(files.folded, folder, "optimized")
+        after = _save(files.folded, folder, "optimized", options.output.opset)
         outcome = compare("the two files", files.original, before, after)
         if outcome.runs and is_quantized(files.original):
             check = compare_quantized(before, after, options.process.threads)
@@ -109,9 +109,9 @@ def _check_files(
     )
 
 
-def _save(graph: Graph, folder: Path, name: str) -> Path:
+def _save(graph: Graph, folder: Path, name: str, opset: int | None = None) -> Path:
     path = folder / f"{name}.onnx"
-    save_model(graph, path)
+    save_model(graph, path, opset)
     return path
 
 

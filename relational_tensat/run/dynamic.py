@@ -58,7 +58,8 @@ def result_at_all_sizes(state: RunState) -> SizedResult:
         except HoldsHereOnlyError as error:
             fault = fault_at(explanation, error.step, original) if error.step >= 0 else None
             raise NotDynamicError(f"at {text_of(other.sizes)} {error.reason}", fault) from None
-    history = _History(explanation, model, original, counterparts)
+    opset = state.options.output.opset
+    history = _History(explanation, model, original, counterparts, opset)
     try:
         return history.result(len(explanation.rewrites))
     except InputError as error:
@@ -75,6 +76,7 @@ class _History:
     model: DynamicModel
     original: Graph
     counterparts: list[Mapping[int, Counterpart] | None]
+    opset: int | None
 
     def result(self, steps: int) -> SizedResult:
         """Return what so many steps lead to.
@@ -89,7 +91,7 @@ class _History:
             names, terms, stored = explanation.names, explanation.terms, explanation.stored
             graph = graph_of(outputs, terms, stored, names, there)
             graphs.append(_like(graph, self.original, sized.graph))
-        return SizedResult(tuple(graphs), write_dynamic(self.model, fold_alike(graphs)))
+        return SizedResult(tuple(graphs), write_dynamic(self.model, fold_alike(graphs), self.opset))
 
     def first_unwritable(self) -> int | None:
         """Return the first step after which the graph has no dynamic form; None if it has none before."""

@@ -50,6 +50,12 @@ class OutputOptions(OptionGroup):
         False,
         "replace what is there: with --db another run's database, without -o the file NAME.opt.SUFFIX",
     )
+    opset: int | None = option(
+        None,
+        "write ONNX in this version of its default operator set",
+        minimum=1,
+        default_text="the model's own, or the next that has what is new",
+    )
 
 
 @dataclass(frozen=True, slots=True)

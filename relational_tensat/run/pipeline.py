@@ -169,4 +169,5 @@ def _result(state: RunState) -> Result:
         whole=state.whole,
         unchanged=state.is_unchanged,
         rejections=state.rejections,
+        change=state.change,
     )

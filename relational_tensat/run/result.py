@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from relational_tensat.explore.strategies.blocks import BlocksReport
     from relational_tensat.extract import Extraction
     from relational_tensat.extract.anytime import ExtractionEntry
+    from relational_tensat.run.file_change import FileChange
     from relational_tensat.verify import Verification
 
 
@@ -137,6 +138,8 @@ class Result:
             what is returned.
         unchanged: whether the original is returned; its file is copied where the format is the same.
         rejections: why graphs that were extracted are not returned.
+        change: the ONNX files' nodes, bytes and versions, before and after; None where the original is
+            copied, or one of them is no ONNX.
         output: the file written; None if none was requested.
         notes: what the reader should know beside the figures, one sentence each.
         blocks: what was explored once and reused; None if nothing was.
@@ -177,6 +180,7 @@ class Result:
     whole: WholeRun | None = None
     unchanged: bool = False
     rejections: tuple[Rejection, ...] = ()
+    change: FileChange | None = None
 
     @property
     def saturated(self) -> bool:
@@ -267,6 +271,7 @@ class Result:
                 for name, stats in self.rules.items()
             },
             "unchanged": self.unchanged,
+            "file": None if self.change is None else self.change.to_json(),
             "rejections": [asdict(rejection) for rejection in self.rejections],
             "notes": list(self.notes),
             "cautions": list(self.verification.warnings),

@@ -27,6 +27,7 @@ from relational_tensat.verify import Verification
 
 if TYPE_CHECKING:
     from relational_tensat.formats.dynamic.sized_model import DynamicModel
+    from relational_tensat.run.file_change import FileChange
     from relational_tensat.run.sized_result import SizedResult
 
 #: The value of what a later stage brings: a stage that reads it too early is a mistake of the pipeline's
@@ -74,6 +75,7 @@ class RunState:
         rejections: why graphs that were extracted are not returned.
         n_left_out: how many steps were left out that hold at some sizes only, and ``left_out`` what
             they built in the present e-graph.
+        change: (verify) what becomes of the file, if it is written as another.
         whole: (time) how long both take end to end; None where that was not timed.
     """
 
@@ -119,6 +121,7 @@ class RunState:
     rejections: tuple[Rejection, ...] = ()
     n_left_out: int = 0
     left_out: frozenset[int] = frozenset()
+    change: FileChange | None = None
     whole: WholeRun | None = None
 
     @classmethod
@@ -164,7 +167,22 @@ class RunState:
         """Whether what is returned is the file that the model is from, as it is."""
         if not self.is_unchanged or self.file is None:
             return False
-        return self.target is None or self.target.suffix.lower() == self.file.suffix.lower()
+        if self.target is None:
+            return True
+        return self.target.suffix.lower() == self.file.suffix.lower() and self.keeps_opset
+
+    @property
+    def keeps_opset(self) -> bool:
+        """Whether the original is in the version of the operator set that is to be written.
+
+        One with dynamic dimensions is never written again if nothing else changes.
+        """
+        opset = self.options.output.opset
+        if opset is None or self.dynamic is not None:
+            return True
+        from relational_tensat.formats import opset_of  # needs onnx
+
+        return opset_of(self.graph) == opset
 
     @property
     def keeps_original(self) -> bool:

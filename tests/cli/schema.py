@@ -37,6 +37,7 @@ SCHEMA: dict[str, Any] = {
     "verified": {"ok": bool, "max_relative_error": NUMBER, "runs": int, "stand_ins": list},
     "rules": None,  # one RULE per name
     "unchanged": bool,
+    "file": (dict, type(None)),  # figures of the ONNX file before and after
     "rejections": list,  # why, rule, reproduction
     "notes": list,
     "cautions": list,

@@ -31,26 +31,27 @@ from relational_tensat.tensor.types import Array
 
 
 def write_dynamic(
-    model: DynamicModel, graphs: Sequence[Graph]
+    model: DynamicModel, graphs: Sequence[Graph], opset: int | None = None
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
     """Return a graph as an ONNX model with dynamic dimensions, unchecked, as ``write_skeleton`` does.
 
     Args:
         graphs: the same graph at each of ``model.all``; its inputs are the model's and values that the
             model computes from sizes.
+        opset: the version of the default operator set, if it is not to be chosen.
 
     Raises:
         SizeError: something in it depends on sizes in a way that cannot be written.
         ModelError: it has no ONNX form at all.
     """
-    return _Joiner(model, graphs).join()
+    return _Joiner(model, graphs, opset).join()
 
 
 class _Joiner:
-    def __init__(self, model: DynamicModel, graphs: Sequence[Graph]) -> None:
+    def __init__(self, model: DynamicModel, graphs: Sequence[Graph], opset: int | None) -> None:
         self._model = model
         self._graphs = graphs
-        skeletons = [write_skeleton(graph) for graph in graphs]
+        skeletons = [write_skeleton(graph, opset) for graph in graphs]
         self._files = [file for file, _ in skeletons]
         self._file, self._large_weights = skeletons[0]
         self._constants = [values_by_name(file) for file in self._files]
@@ -58,9 +59,9 @@ class _Joiner:
         self._values = {name: value for value, name in plan_names(graphs[0]).names.items()}
         names = names_of(self._file) | names_of(model.frame) | all_names(self._file.graph)
         self._fresh = FreshNames(names | all_names(model.frame.graph))
-        opset = read_imports(self._file.opset_import)[""]
-        self._sizes = SizeNodes(model.dimensions, opset, self._fresh)
-        self._computed = ComputedValues(model, opset, self._sizes, self._fresh)
+        version = read_imports(self._file.opset_import)[""]
+        self._sizes = SizeNodes(model.dimensions, version, self._fresh)
+        self._computed = ComputedValues(model, version, self._sizes, self._fresh)
 
     def join(self) -> tuple[onnx.ModelProto, dict[str, Array]]:
         self._check_alike()

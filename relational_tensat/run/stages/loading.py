@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.base.paths import check_output
 from relational_tensat.cost import ask_for_graph
 from relational_tensat.egraph import EGraph
@@ -88,11 +89,27 @@ def read_rules(state: RunState) -> list[Rule]:
 def check_plan(state: RunState) -> RunState:
     """Check where the result goes, read the inputs to verify with, and reject unsound rules."""
     target = check_output(state.output, state.source)
+    _check_opset(state.options.output.opset, target)
     computed = {} if state.dynamic is None else state.dynamic.base.computed
     inputs = {**load_inputs(state.graph, state.options.verification.inputs), **computed}
     with state.phases.phase("load"):
         untrusted = _check_rules(state)
     return replace(state, target=target, inputs=inputs, untrusted=untrusted)
+
+
+def _check_opset(opset: int | None, target: Path | None) -> None:
+    """Check that the result can be written in a version of ONNX's operators.
+
+    Raises:
+        UsageError: it cannot, or is not written as ONNX.
+    """
+    if opset is None or target is None:
+        return
+    if target.suffix.lower() != ".onnx":
+        raise UsageError(f"{target}: opset = {opset} is for .onnx files")
+    from relational_tensat.formats.onnx_versions import check_opset  # needs onnx
+
+    check_opset(opset)
 
 
 def share_weights(state: RunState) -> RunState:

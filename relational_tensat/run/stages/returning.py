@@ -11,6 +11,7 @@ from relational_tensat.formats.same_file import OtherDataError
 from relational_tensat.run.end_to_end import time_on_device
 from relational_tensat.run.result import WholeRun
 from relational_tensat.run.stages.verifying import keep_original
+from relational_tensat.run.stages.weighing import change_notes
 from relational_tensat.run.state import RunState
 
 
@@ -44,10 +45,10 @@ def write(state: RunState) -> RunState:
             from relational_tensat.run.stages.sizing import sizes_note  # needs onnx
 
             state.sized.save(state.target)
-            return state.noting(sizes_note(state))
+            return state.noting(sizes_note(state), *change_notes(state))
         if not state.copies_file:
-            save_model(state.folded, state.target)
-            return state
+            save_model(state.folded, state.target, state.options.output.opset)
+            return state.noting(*change_notes(state))
         assert state.file is not None
         try:
             data = copy_model(state.file, state.target)

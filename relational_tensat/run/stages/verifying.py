@@ -8,6 +8,7 @@ from dataclasses import replace
 from relational_tensat.base.errors import LossError, VerificationError
 from relational_tensat.run.checking import check_result
 from relational_tensat.run.result import Rejection
+from relational_tensat.run.stages.weighing import weigh
 from relational_tensat.run.state import RunState
 from relational_tensat.verify.verification import UNCHANGED, Verification
 
@@ -38,7 +39,10 @@ def verify(state: RunState) -> RunState:
         objection = _objection(checked_state.verification)
         if not objection or state.is_unchanged:
             state, has_all_sizes = compared_at_all_sizes(checked_state)
-            if has_all_sizes:
+            if not has_all_sizes:
+                continue
+            state, is_kept = weigh(state)
+            if is_kept:
                 return _close(state.noting(_kernels(checked_state.verification)))
             continue
         reason = f"{objection}: the original is kept"
@@ -46,7 +50,7 @@ def verify(state: RunState) -> RunState:
             state, chosen=state.original, rejections=(*state.rejections, Rejection(reason))
         )
         state = _record(state.noting(reason))
-    return _close(replace(state, folded=state.graph, verification=UNCHANGED))
+    return _close(replace(state, folded=state.graph, verification=UNCHANGED, change=None))
 
 
 def at_all_sizes(state: RunState) -> tuple[RunState, bool]:

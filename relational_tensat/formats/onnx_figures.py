@@ -1,0 +1,54 @@
+"""How large an ONNX model is, and in which versions it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+
+from relational_tensat.formats.onnx_external import external_locations, map_file, read_skeleton
+from relational_tensat.formats.onnx_names import all_nodes
+from relational_tensat.formats.onnx_opset import read_imports
+from relational_tensat.tensor.types import Array
+
+
+@dataclass(frozen=True, slots=True)
+class FileFigures:
+    """Figures of an ONNX model.
+
+    Attributes:
+        nodes: those of subgraphs included.
+        bytes: of the file, and of the files that its tensors are in.
+        opset: the version of the default operator set; 0 if it has none.
+        ir_version: that of the file format.
+    """
+
+    nodes: int
+    bytes: int
+    opset: int
+    ir_version: int
+
+
+def figures_of_file(path: Path) -> FileFigures:
+    """Return the figures of a valid model's file.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    model, _ = read_skeleton(map_file(path))
+    files = [path, *(path.parent / name for name in external_locations(path))]
+    return _figures(model, sum(file.stat().st_size for file in files))
+
+
+def figures_of_skeleton(model: onnx.ModelProto, large_weights: Iterable[Array]) -> FileFigures:
+    """Return the figures of a model that was not saved yet."""
+    return _figures(model, model.ByteSize() + sum(weight.nbytes for weight in large_weights))
+
+
+def _figures(model: onnx.ModelProto, n_bytes: int) -> FileFigures:
+    nodes = sum(1 for _ in all_nodes(model.graph.node))
+    return FileFigures(
+        nodes, n_bytes, read_imports(model.opset_import).get("", 0), model.ir_version
+    )
