@@ -22,15 +22,18 @@ from relational_tensat.rules.soundness.sides import Sides, has_floats
 from relational_tensat.rules.soundness.verdict import TYPE_EVIDENCE
 from relational_tensat.tensor.types import DTYPE_BYTES, Array, TensorType
 
-#: Configurations tried per element type, small ones first (1 where none is given: what wraps or rounds
+#: Configurations tried per element type, small ones first (2 where none is given: what wraps
 #: like another type); and those that mix types, as they are.
-_PER_TYPE = {"float32": 3, "float16": 3, "int8": 3, "bfloat16": 2, "int64": 2, "uint8": 2}
+_PER_TYPE = {"float32": 3, "float16": 3, "int8": 4, "bfloat16": 2, "int64": 3, "uint8": 3, "float64": 1}
 _MIXED = 40
 #: Draws of extreme operands: so many elements, in so many draws at most.
 _EXTREME_ELEMENTS = 128
 _MOST_EXTREME = 8
 #: Configurations that are retyped to a type: where none of them fits, none is expected to.
 _ATTEMPTS = 12
+#: Each type begins so many configurations after the one before it: what one type does not show, another
+#: that wraps or rounds alike may.
+_STRIDE = 3
 #: Elements of a configuration that is tried in every type, at most.
 _FEW_ELEMENTS = 2048
 
@@ -66,10 +69,11 @@ class TypedJudge:
             for candidate in few
             if _size(candidate) <= _FEW_ELEMENTS and not _mixes(candidate)
         ]
-        for dtype in DTYPE_BYTES:
+        spread = list(_spread(plain))
+        for index, dtype in enumerate(DTYPE_BYTES):
             count = 0
-            for configuration in islice(_spread(plain), _ATTEMPTS):
-                if count == _PER_TYPE.get(dtype, 1):
+            for configuration in islice(_from(spread, index * _STRIDE), _ATTEMPTS):
+                if count == _PER_TYPE.get(dtype, 2):
                     break
                 retyped = in_dtype(self._judge.plan.rule, configuration, dtype)
                 sides = None if retyped is None else self._judge.sides(retyped)
@@ -163,6 +167,13 @@ def _spread(configurations: Sequence[Configuration]) -> Iterator[Configuration]:
     step = max(1, len(configurations) // max(_PER_TYPE.values()))
     for start in range(step):
         yield from configurations[start::step]
+
+
+def _from(configurations: Sequence[Configuration], start: int) -> Iterator[Configuration]:
+    """Yield all configurations, in a circle that begins at an index."""
+    start %= max(1, len(configurations))
+    yield from configurations[start:]
+    yield from configurations[:start]
 
 
 def _size(configuration: Configuration) -> int:
