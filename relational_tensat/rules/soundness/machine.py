@@ -1,10 +1,10 @@
 """Whether a law holds on a machine: in the element types that its operands have, on given numbers.
 
 Integers have to agree wherever the left side is defined: no division by 0, none whose quotient the type
-lacks, no float turned into an integer that it does not fit. Floats have to agree up to rounding, and
-where one side has no finite value, the other must have none: a law that is about finite numbers may make
-NaN of an infinity, no number of either, and neither of a number. What no operator rounds has to agree as
-it is. Zeros are equal whatever their sign.
+lacks, no float turned into an integer that it does not fit. Floats have to agree up to rounding, that of
+their operands included, and where one side has no finite value, the other must have none: a law that is
+about finite numbers may make NaN of an infinity, no number of either, and neither of a number. What no
+operator rounds has to agree as it is. Zeros are equal whatever their sign.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ import numpy as np
 
 from relational_tensat.rules.instance import Instance, TargetNode
 from relational_tensat.rules.soundness.judging import Element, Outcome, evaluate_both
-from relational_tensat.rules.soundness.sides import Sides, has_floats, parts
+from relational_tensat.rules.soundness.sides import Sides, evaluate, has_floats, parts
 from relational_tensat.tensor.field import Undefined
-from relational_tensat.tensor.floats import FLOAT_FORMATS, integer_range
+from relational_tensat.tensor.floats import FLOAT_FORMATS, integer_range, rounded
 from relational_tensat.tensor.machine import computed
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import TensorType, tensors_of
 
 #: Roundings to the nearest that a law may be off by, of the largest number on the way.
 _ROUNDINGS = 16
+#: How many neighbours of the operands show how well the left side is conditioned.
+_NEIGHBOURS = 8
 
 
 def on_machine(node: TargetNode, operands: Sequence[Any]) -> Any:
@@ -74,20 +76,55 @@ def compared(
         if isinstance(results, Outcome):
             return results, None
         left, right = results
-        outcome, element = _compared(sides, left, right, None, everywhere)
+        n_roots = len(sides.left.roots)
+        outcome, element = _compared(sides, left, right, [None] * n_roots, everywhere)
         if outcome is Outcome.HOLDS or not any(map(_rounds, (sides.left, sides.right))):
             return outcome, element
         scale = 0.0 if everywhere else max(_largest(left), _largest(right))
-        outcome, element = _compared(sides, left, right, scale, everywhere)
+        outcome, element = _compared(sides, left, right, [scale] * n_roots, everywhere)
         if outcome is Outcome.FAILS and not everywhere:
             scale = max(scale, _largest_term(sides.left, left), _largest_term(sides.right, right))
-            outcome, element = _compared(sides, left, right, scale, everywhere)
+            scales = [scale + shift for shift in _shifts(sides, operands, left)]
+            outcome, element = _compared(sides, left, right, scales, everywhere)
         return outcome, element
 
 
+def _shifts(sides: Sides, operands: Sequence[Any], left: Sequence[Any]) -> list[Any]:
+    """Return, per root, how far the left side moves, in epsilons, where operands are the next numbers.
+
+    What cancels and is scaled up again (a norm of what is nearly equal) has no more digits than that.
+    """
+    random = np.random.default_rng(0)
+    shifts: list[Any] = [0.0] * len(sides.left.roots)
+    for _ in range(_NEIGHBOURS):
+        others = [
+            _neighbour(operand, kind, random)
+            for operand, kind in zip(operands, sides.var_types, strict=True)
+        ]
+        try:
+            moved = evaluate(sides.left, others, on_machine)
+        except Undefined:
+            continue
+        for index, root in enumerate(sides.left.roots):
+            kind = sides.types(sides.left)[index]
+            if isinstance(kind, TensorType) and kind.is_float:
+                shift = np.nan_to_num(np.abs(moved[root] - left[root]), posinf=0.0)
+                shifts[index] = np.maximum(shifts[index], shift / FLOAT_FORMATS[kind.dtype].epsilon)
+    return shifts
+
+
+def _neighbour(operand: Any, kind: TensorType, random: np.random.Generator) -> Any:
+    """Return floats of which each is the next of its type, above or below; other numbers as they are."""
+    if not kind.is_float:
+        return operand
+    signs = random.choice((-1.0, 1.0), kind.shape)
+    return rounded(operand * (1.0 + signs * FLOAT_FORMATS[kind.dtype].epsilon), kind.dtype)
+
+
 def _compared(
-    sides: Sides, left: Sequence[Any], right: Sequence[Any], scale: float | None, everywhere: bool
+    sides: Sides, left: Sequence[Any], right: Sequence[Any], scales: Sequence[Any], everywhere: bool
 ) -> tuple[Outcome, Element | None]:
+    """Compare two results; ``scales`` as in ``_same``, one for each root."""
     for source, (a, b) in enumerate(zip(sides.left.roots, sides.right.roots, strict=True)):
         kinds = tensors_of(sides.types(sides.left)[source])
         for part, (left_part, right_part, kind) in enumerate(
@@ -95,7 +132,7 @@ def _compared(
         ):
             if np.shape(left_part) != np.shape(right_part):
                 return Outcome.FAILS, None
-            wrong = np.argwhere(~_same(left_part, right_part, kind, scale, everywhere))
+            wrong = np.argwhere(~_same(left_part, right_part, kind, scales[source], everywhere))
             if len(wrong):
                 at = tuple(wrong[0].tolist())
                 index = part if isinstance(left[a], tuple) else None
@@ -105,11 +142,12 @@ def _compared(
     return Outcome.HOLDS, None
 
 
-def _same(left: Any, right: Any, kind: TensorType, scale: float | None, everywhere: bool) -> Any:
+def _same(left: Any, right: Any, kind: TensorType, scale: Any, everywhere: bool) -> Any:
     """Return where two results agree.
 
     Args:
-        scale: the size that rounding relates to, beside that of the elements; None for no rounding.
+        scale: the size that rounding relates to, one or one per element, beside that of the elements;
+            None for no rounding.
     """
     same = left == right
     if not kind.is_float:

@@ -24,7 +24,15 @@ from relational_tensat.tensor.types import DTYPE_BYTES, Array, TensorType
 
 #: Configurations tried per element type, small ones first (2 where none is given: what wraps
 #: like another type); and those that mix types, as they are.
-_PER_TYPE = {"float32": 3, "float16": 3, "int8": 4, "bfloat16": 2, "int64": 3, "uint8": 3, "float64": 1}
+_PER_TYPE = {
+    "float32": 3,
+    "float16": 3,
+    "int8": 4,
+    "bfloat16": 2,
+    "int64": 3,
+    "uint8": 3,
+    "float64": 1,
+}
 _MIXED = 40
 #: Draws of extreme operands: so many elements, in so many draws at most.
 _EXTREME_ELEMENTS = 128

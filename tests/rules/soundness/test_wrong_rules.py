@@ -23,6 +23,12 @@ def test_every_wrong_rule_is_found_with_a_counterexample() -> None:
     assert len(WRONG) >= 26
 
 
+def test_what_wraps_in_few_configurations_is_found_whatever_the_seed() -> None:
+    (rule,) = parse_rules(f'(rule r (law "l") {WRONG["shift-behind-maximum"]})', "f")
+    verdicts = [verify_rule(rule, seed=seed, shrink=False) for seed in range(6)]
+    assert [verdict.status for verdict in verdicts] == ["unsound"] * 6
+
+
 def test_rules_like_them_that_are_right_stay_right() -> None:
     verdicts = [_verdict(name, text) for name, text in RIGHT.items()]
     assert [(v.rule, v.reason) for v in verdicts if v.status != "sound"] == []

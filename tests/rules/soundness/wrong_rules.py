@@ -46,6 +46,8 @@ WRONG = {
     "quotients-joined": "(from (div (div ?x ?y) ?z)) (to (div ?x (mul ?y ?z))) " + _typed("int32"),
     "quotient-of-sum": "(from (add (div ?x ?y) (div ?z ?y))) (to (div (add ?x ?z) ?y)) "
     + _typed("int64"),
+    "shift-behind-maximum": "(from (reduce_max (add ?x ?c) :axes ?a :keepdims true))"
+    " (to (add (reduce_max ?x :axes ?a :keepdims true) ?c)) (where (constant-along ?c (rank ?x) ?a))",
     "relu-of-abs": "(from (relu (abs ?x))) (to (abs ?x))",
     "relus-apart": "(from (sub (relu ?x) (relu (neg ?x)))) (to ?x)",
     "sign-of-quotient": "(from (div (neg ?x) ?y)) (to (neg (div ?x ?y)))",
