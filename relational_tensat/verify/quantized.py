@@ -132,7 +132,7 @@ def compare_quantized(before: Path, after: Path, threads: int) -> QuantizedCheck
     loss = original.loss(optimized)
     size, original_size = file_bytes(after), file_bytes(before)
     return QuantizedCheck(
-        f"onnxruntime runs {optimized.quantized} quantized kernels, of the original {original.quantized}",
+        f"quantized kernels in onnxruntime: {optimized.quantized}, of the original {original.quantized}",
         f"onnxruntime ends up with {loss}" if loss else "",
         f"its file has {size} bytes, the original's {original_size}"
         if size > original_size

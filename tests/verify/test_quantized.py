@@ -77,7 +77,7 @@ def test_the_kernels_and_the_size_of_a_file(tmp_path: Path) -> None:
     onnx.save(original, larger)
     check = compare_quantized(path, larger, 1)
     assert check is not None
-    assert check.kernels == "onnxruntime runs 2 quantized kernels, of the original 2"
+    assert check.kernels == "quantized kernels in onnxruntime: 2, of the original 2"
     assert check.loss == ""
     assert check.growth.startswith(f"its file has {file_bytes(larger)} bytes")
 
