@@ -41,9 +41,9 @@ def find_kept(graph: Graph, origin: Origin) -> dict[str, Kept]:
     for units in (origin.calls, origin.units):
         for node in graph.nodes:
             if kept.keys().isdisjoint(node.outputs):
-                found = finder.find(node, units)
-                if found is not None:
-                    kept.update((value, found) for value in found.outputs.values())
+                match = finder.find(node, units)
+                if match is not None:
+                    kept.update((value, match) for value in match.outputs.values())
     return kept
 
 

@@ -92,7 +92,7 @@ COMMENT ON TABLE label IS 'Blocks: height labels of the classes of the original 
 
 CREATE TEMP TABLE extraction_node (
     id INTEGER, class INTEGER, c0 INTEGER, c1 INTEGER, c2 INTEGER, c3 INTEGER, c4 INTEGER, iteration INTEGER,
-    weight_only BOOLEAN, cost_us DOUBLE
+    weight_only BOOLEAN, takes_weights_only BOOLEAN, cost_us DOUBLE
 );
 COMMENT ON TABLE extraction_node IS 'Greedy: the rows of extract/extraction_nodes.sql, of which the two next tables are made.';
 

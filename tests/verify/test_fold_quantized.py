@@ -38,7 +38,7 @@ def quantized_product() -> Graph:
 def test_weights_are_folded_up_to_where_they_are_dequantized() -> None:
     graph = quantized_product()
     for folded in (fold_weights(graph), assume_folded(graph)):
-        assert [each.op for each in folded.nodes] == ["dequantize", "neg", "matmul"]
+        assert [node.op for node in folded.nodes] == ["dequantize", "neg", "matmul"]
         assert folded.weights["turned"].type == TensorType("int8", (4, 4))
 
 
@@ -59,7 +59,7 @@ def test_small_quantized_weights_are_not_folded_when_a_model_is_read(tmp_path: P
         model(nodes, [tensor("x", [2, 4])], [tensor("y", [2, 4])], constants), tmp_path / "m.onnx"
     )
     graph = load_model(tmp_path / "m.onnx")
-    assert [each.op for each in graph.nodes] == ["dequantize", "add"]
+    assert [node.op for node in graph.nodes] == ["dequantize", "add"]
 
 
 @pytest.mark.parametrize("block", [0, 2])
@@ -80,7 +80,7 @@ def test_the_file_of_a_quantized_model_does_not_grow(tmp_path: Path, block: int)
     )
     optimize(source, output=target)
     written = onnx.load(target)
-    assert sorted(each.op_type for each in written.graph.node) == [
+    assert sorted(node.op_type for node in written.graph.node) == [
         "DequantizeLinear",
         "MatMul",
         "Relu",

@@ -23,8 +23,8 @@ SIZES = [{"a": a, "b": b} for a, b in ((3, 61), (7, 5), (11, 13), (19, 17), (1, 
     ],
 )
 def test_expressions_are_found(text: str, terms: object) -> None:
-    found = find_expression([eval(text, {}, dict(sizes)) for sizes in SIZES], SIZES)
-    assert found is not None and found.terms == terms
+    expression = find_expression([eval(text, {}, dict(sizes)) for sizes in SIZES], SIZES)
+    assert expression is not None and expression.terms == terms
 
 
 @pytest.mark.parametrize("text", ["a // 2", "min(a, 4)", "max(a, b)", "a**b % 7"])
@@ -39,6 +39,6 @@ def test_too_few_sizes_prove_nothing() -> None:
 @given(st.integers(-9, 9), st.integers(-9, 9), st.integers(-9, 9))
 def test_what_is_found_has_the_values(number: int, factor: int, other: int) -> None:
     expression = Expression(number, ((factor, ("a",)), (other, ("a", "b"))))
-    found = find_expression([expression.value(sizes) for sizes in SIZES], SIZES)
-    assert found is not None
-    assert found.value({"a": 29, "b": 31}) == expression.value({"a": 29, "b": 31})
+    recovered = find_expression([expression.value(sizes) for sizes in SIZES], SIZES)
+    assert recovered is not None
+    assert recovered.value({"a": 29, "b": 31}) == expression.value({"a": 29, "b": 31})

@@ -49,19 +49,19 @@ def operators(proto: onnx.ModelProto) -> list[str]:
     return [item.op_type for item in proto.graph.node]
 
 
-@pytest.mark.parametrize("given", [(), ("--dim", "batch=1"), ("--dim", "batch=8")])
+@pytest.mark.parametrize("flags", [(), ("--dim", "batch=1"), ("--dim", "batch=8")])
 def test_a_perceptron_of_any_batch(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: tuple[str, ...]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
 ) -> None:
     file = mlp()
-    report, result = run(capsys, saved(file, tmp_path), *given)
+    report, result = run(capsys, saved(file, tmp_path), *flags)
     assert report["verified"]["ok"] and not report["unchanged"]
     assert operators(result).count("Relu") == 1
     assert dims(result.graph.input) == [["batch", 4]]
     assert dims(result.graph.output) == [["batch", 5]]
     note = next(note for note in report["notes"] if "stay dynamic" in note)
-    assert f"optimized at {given[1] if given else 'batch=3'}" in note and "batch=1" in note
-    assert any("by default" in note for note in report["notes"]) == (not given)
+    assert f"optimized at {flags[1] if flags else 'batch=3'}" in note and "batch=1" in note
+    assert any("by default" in note for note in report["notes"]) == (not flags)
     for batch in (1, 2, 50):
         x = np.random.default_rng(0).random((batch, 4)).astype(np.float32)
         assert_same_results(file, result, {"x": x})

@@ -40,7 +40,7 @@ def test_dequantizing(shape: tuple[int, ...], axis: int, dtype: str) -> None:
     x, zero = np.arange(24).reshape(2, 3, 4).astype(dtype), np.full(shape, 3, dtype)
     operands = [x, scales(shape)] if dtype == "int32" else [x, scales(shape), zero]
     check_against_onnxruntime("dequantize", operands, {"axis": axis}, 21, tolerance=1e-7)
-    kinds = [TensorType(str(each.dtype), each.shape) for each in operands]
+    kinds = [TensorType(str(operand.dtype), operand.shape) for operand in operands]
     assert read_back("dequantize", kinds, {"axis": axis}, 21) == {
         "axis": axis,
         "stored": False,
