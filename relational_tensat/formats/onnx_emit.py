@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 
 from relational_tensat.formats.arrays import uniform_element
-from relational_tensat.formats.onnx_forms import SMALL_BYTES
 from relational_tensat.formats.onnx_names import FreshNames
 from relational_tensat.formats.onnx_origin import FileTensor
 from relational_tensat.formats.onnx_types import dtype_code, stored, to_tensor
@@ -25,6 +24,8 @@ _UNIFORM_DTYPES = {
 }  # fmt: skip
 
 
+#: Up to so many bytes of equal elements are written out: a node less at inference is worth them.
+_UNIFORM_BYTES = 512
 #: Where a tensor has its elements.
 _DATA_FIELDS = {
     "raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data",
@@ -79,7 +80,7 @@ class Emitter:
         Args:
             may_be_node: whether a node may stand for an initializer.
         """
-        element = uniform_element(value) if may_be_node and value.nbytes > SMALL_BYTES else None
+        element = uniform_element(value) if may_be_node and value.nbytes > _UNIFORM_BYTES else None
         if element is None or dtype not in _UNIFORM_DTYPES or self.opset < _UNIFORM_SINCE:
             tensor = onnx.TensorProto(name=name, data_type=dtype_code(dtype), dims=value.shape)
             self.tensor(name, tensor, value, dtype)
