@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from relational_tensat.base.resources import sql
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
 from relational_tensat.explain.other_sizes import Counterpart
+from relational_tensat.explain.rewrite import Rewrite
 from relational_tensat.explain.stored import StoredEGraph, StoredSignature
 from relational_tensat.explain.terms import Outputs, Terms
 from relational_tensat.tensor.graph import Graph, Weight
@@ -56,6 +57,25 @@ def graph_of(
     called = {name: term for name, term in names.items() if term in chosen} | output_of
     rows = [(term, name, term, "") for name, term in called.items()]
     return build_chosen(frame, chosen, rows, list(output_of.items()))
+
+
+def names_after(
+    names: Mapping[str, int], terms: Terms, rewrites: Iterable[Rewrite]
+) -> dict[str, int]:
+    """Return which terms the original graph's values are after rewrites: equal ones.
+
+    Args:
+        names: their terms in the original graph, by name.
+    """
+    current = dict(names)
+    for rewrite in rewrites:
+        after = {replaced.before: replaced.after for replaced in rewrite.replaced}
+        for term in terms.of(rewrite.before):  # operands first: what takes others is another term
+            if term not in after:
+                signature, children = terms[term]
+                after[term] = terms.id_of(signature, [after[child] for child in children])
+        current = {name: after.get(term, term) for name, term in current.items()}
+    return current
 
 
 def _counterpart(kind: StoredSignature, there: Counterpart) -> StoredSignature:

@@ -13,11 +13,13 @@ from typing import Any, TypeAlias
 
 import onnx
 
-from relational_tensat.tensor import Graph, Node, Weight
+from relational_tensat.tensor import Array, Graph, Node, Weight
 
 #: A constant as a file has it.
 FileTensor: TypeAlias = onnx.TensorProto | onnx.SparseTensorProto
 
+#: Smaller ones are read again with a model; larger ones are mapped.
+_COMPARED_BYTES = 1 << 20
 #: Tensors with more raw data are kept without it, or what stands for it: the graph's weight has it.
 _LONG_BYTES = 4096
 
@@ -65,7 +67,7 @@ class Origin:
     def fits(self, graph: Graph) -> bool:
         """Whether the weights that a graph has in common with the original have the same data."""
         return all(
-            weight.data is self.known[name].data
+            _is_same(weight.data, self.known[name].data)
             for name, weight in graph.weights.items()
             if name in self.known
         )
@@ -74,6 +76,16 @@ class Origin:
     def imports(self) -> dict[str, int]:
         """The versions of operator sets, by domain as the file spells it."""
         return {item.domain: item.version for item in self.model.opset_import}
+
+
+def _is_same(a: Array | None, b: Array | None) -> bool:
+    """Whether two arrays are one, also where both are views of it; small ones, whether they are equal."""
+    if a is b or a is None or b is None:
+        return a is b
+    if (a.dtype, a.shape, a.strides) != (b.dtype, b.shape, b.strides):
+        return False
+    is_view = a.__array_interface__["data"] == b.__array_interface__["data"]
+    return is_view or (a.nbytes < _COMPARED_BYTES and bool(a.tobytes() == b.tobytes()))
 
 
 def origin_of(graph: Graph) -> Origin | None:

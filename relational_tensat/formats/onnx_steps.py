@@ -63,7 +63,8 @@ def plan_steps(
         step = _kept_step(own) if own else Step(node.inputs, node.outputs, node=node)
         steps.update((name, step) for name in node.outputs)
     constants = {**(origin.known if origin else {}), **graph.weights}
-    constants = {name: weight for name, weight in constants.items() if name not in steps}
+    given = steps.keys() | graph.inputs.keys()
+    constants = {name: weight for name, weight in constants.items() if name not in given}
     # Of a graph that is no file's, what leads to no output is written, too: it may be there to be timed.
     roots = graph.outputs if origin else (*graph.outputs, *steps)
     if origin is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from relational_tensat.base.errors import InputError, NoSolutionError, VerificationError
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.fault import Fault, fault_at
-from relational_tensat.explain.graphs import graph_of
+from relational_tensat.explain.graphs import graph_of, names_after
 from relational_tensat.explain.other_sizes import Counterpart, HoldsHereOnlyError, at_other_sizes
 from relational_tensat.formats.dynamic.dimensions import Sizes
 from relational_tensat.formats.dynamic.sized_model import (
@@ -86,9 +86,10 @@ class _History:
         """
         explanation = self.explanation
         outputs = explanation.rewrites[steps - 1].after if steps else explanation.original
+        terms, stored = explanation.terms, explanation.stored
+        names = names_after(explanation.names, terms, explanation.rewrites[:steps])
         graphs = []
         for sized, there in zip(self.model.all, self.counterparts, strict=True):
-            names, terms, stored = explanation.names, explanation.terms, explanation.stored
             graph = graph_of(outputs, terms, stored, names, there)
             graphs.append(_like(graph, self.original, sized.graph))
         return SizedResult(tuple(graphs), write_dynamic(self.model, fold_alike(graphs), self.opset))
@@ -126,6 +127,7 @@ def _like(graph: Graph, original: Graph, there: Graph) -> Graph:
         nodes=tuple(replace(node, name=called.get(node.outputs[0], "")) for node in graph.nodes),
         types={**graph.types, **there.inputs},
         metadata=original.metadata,
+        origin=there.origin,
     )
 
 

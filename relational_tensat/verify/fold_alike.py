@@ -46,6 +46,7 @@ def fold_alike(graphs: Sequence[Graph]) -> list[Graph]:
             [node for node in graph.nodes if node.outputs in kept],
             graph.outputs,
             graph.metadata,
+            origin=graph.origin,
         )
         for graph in graphs
     ]

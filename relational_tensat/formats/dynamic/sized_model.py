@@ -235,7 +235,15 @@ class _Sized:
             if data is None:
                 raise SizeError(f"the value {name!r} depends on sizes and is not known")
             values[name] = np.asarray(data)
-        graph = build_graph(graph.name, inputs, kept, graph.nodes, graph.outputs, graph.metadata)
+        graph = build_graph(
+            graph.name,
+            inputs,
+            kept,
+            graph.nodes,
+            graph.outputs,
+            graph.metadata,
+            origin=graph.origin,
+        )
         return SizedGraph(self.sizes, graph, values, self.reading.constants)
 
 

@@ -14,7 +14,7 @@ from relational_tensat.cli.main import main
 onnx = pytest.importorskip("onnx")
 
 from tests.formats.dynamic.models import attention, mlp, reshaped, saved  # noqa: E402
-from tests.formats.onnx_tools import assert_same_results, model, tensor  # noqa: E402
+from tests.formats.onnx_tools import assert_same_results, constant, model, tensor  # noqa: E402
 
 node = onnx.helper.make_node
 RELUS = '(rule relus (law "relu(relu(a)) = relu(a)") (from (relu (relu ?a))) (to (relu ?a)))'
@@ -172,3 +172,35 @@ def test_dynamic_outputs_are_onnx_files(tmp_path: Path, capsys: pytest.CaptureFi
     path, output = saved(mlp(), tmp_path), tmp_path / "out.json"
     assert main(["run", str(path), "-o", str(output), "--quiet"]) == 3
     assert main(["run", str(path), "-o", str(output), "--quiet", "--dim", "batch=2"]) == 0
+
+
+def test_what_was_not_rewritten_stays_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where it takes what was rewritten; shapes that are computed are written as shapes."""
+    nodes = [
+        node("Gemm", ["x", "w"], ["g"], name="fc", doc_string="a layer", alpha=1.0, transB=1),
+        node("Relu", ["g"], ["r"], name="act"),
+        node("Relu", ["r"], ["r2"]),
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "zero"], ["n"]),
+        node("Concat", ["n", "four", "two", "one"], ["t"], axis=0),
+        node("Reshape", ["r2", "t"], ["i"], name="as_image"),
+        node("GlobalAveragePool", ["i"], ["y"], name="pool"),
+    ]
+    sizes = [("zero", [0]), ("four", [4]), ("two", [2]), ("one", [1])]
+    weight = constant("w", np.random.default_rng(0).random((8, 8)), np.float32)
+    constants = [weight, *(constant(name, value, np.int64) for name, value in sizes)]
+    inputs, outputs = [tensor("x", ["batch", 8])], [tensor("y", ["batch", 4, 1, 1])]
+    proto = model(nodes, inputs, outputs, constants)
+    declared = [tensor("g", ["batch", 8]), tensor("i", ["batch", 4, 2, 1])]
+    proto.graph.value_info.extend(declared)
+    report, result = run(capsys, saved(proto, tmp_path), *with_rules(tmp_path, RELUS))
+    assert not report["unchanged"]
+    gemm, relu, reshape, pool = result.graph.node
+    assert (gemm, relu, pool) == (nodes[0], nodes[1], nodes[7])
+    assert (reshape.name, reshape.input[0], reshape.output[0]) == ("as_image", "r", "i")
+    assert list(result.graph.value_info) == declared
+    for batch in (1, 3):
+        value = np.random.default_rng(batch).random((batch, 8), dtype=np.float32)
+        assert_same_results(proto, result, {"x": value})
