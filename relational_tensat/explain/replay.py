@@ -20,6 +20,8 @@ from relational_tensat.explain.terms import Terms
 
 #: Reaching a form inside reaching a form, so many times: no sensible explanation goes that deep.
 _DEEPEST = 60
+#: Operands of operands that are made equal: without an end where a value has forms made of itself.
+_DEEPEST_ALIKE = 250
 
 
 class Replay:
@@ -44,7 +46,7 @@ class Replay:
         self._terms = terms
         self._step_limit = step_limit
         self._supply = Supply(graph, state, chosen)
-        self._depth = 0
+        self._depth = self._alike_depth = 0
         self._rewrites: list[Rewrite] = []
         #: The terms of all nodes, after the last step.
         self._term_of = state.terms(terms)
@@ -144,11 +146,15 @@ class Replay:
         if self._term_of[node] == self._term_of[model]:
             parent.children[index] = model
             return
+        self._alike_depth += 1
+        if self._alike_depth > _DEEPEST_ALIKE:
+            raise _no_explanation("operands that are made of each other without end")
         with pinned(self._state.nodes([model])):
             node = self._require(parent, index, model.enode)
             with pinned([node]):
                 for position in range(len(node.children)):
                     self._make_alike(node, position, model.child(position))
+        self._alike_depth -= 1
         parent.children[index] = model
 
     def _find_partner(self, match: Match) -> None:

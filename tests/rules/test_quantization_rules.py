@@ -166,3 +166,24 @@ def test_a_rule_that_costs_quantized_kernels_is_left_out(tmp_path: Path) -> None
     kernels = runtime_kernels(path, 1)
     assert kernels is not None
     assert kernels.quantized == 1
+
+
+def test_a_value_that_is_made_of_its_own_integers_needs_no_explanation_to_be_kept(
+    tmp_path: Path,
+) -> None:
+    """a + b where b is a, quantized once more: 2·a is no QLinearAdd, and which rule made it so is not
+    found, as the forms of the integers have themselves in them."""
+    build = Quantized()
+    first = build.pair("x")
+    parameters = ["x_scale", "x_zero"]
+    again = build.node("QuantizeLinear", [first, *parameters], "q")
+    second = build.node("DequantizeLinear", [again, *parameters], "d")
+    build.node("Add", [second, first], "sum")
+    build.node("Identity", [build.pair("sum", 0.1)], "y")
+    model = build.model({"x": [4, 16]}, {"y": [4, 16]})
+    result, written, path = optimized(model, tmp_path, "algebra", "identity", "elementwise")
+    assert ops(written)["Add"] == 1
+    assert result.notes
+    kernels = runtime_kernels(path, 1)
+    assert kernels is not None
+    assert kernels.quantized == 1
