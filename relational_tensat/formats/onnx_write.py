@@ -129,6 +129,7 @@ class _Writer:
                 self._write_node(step.node)
         for name, value in self._names.copies:
             self._emitter.emit("Identity", [value], [name])
+        _drop_repeated_names(self._emitter.nodes)
         inputs = {names[value]: kind for value, kind in graph.inputs.items()} | typeless
         outputs = dict(zip(self._names.outputs, graph.output_types(), strict=True))
         types = {names[value]: kind for value, kind in graph.types.items() if value in names}
@@ -221,6 +222,19 @@ class _Writer:
         """Return the names of a node's operands; a tuple has as many as it has parts."""
         parts = self._names.parts
         return [self._names.names[part] for value in node.inputs for part in parts[value]]
+
+
+def _drop_repeated_names(nodes: Sequence[onnx.NodeProto]) -> None:
+    """Leave each name to the first node that has it: onnxruntime refuses models with two of a name.
+
+    Two values that were found equal have the names of both nodes, and what is kept of the file has one.
+    """
+    names: set[str] = set()
+    for node in nodes:
+        if node.name in names:
+            node.name = ""
+        elif node.name:
+            names.add(node.name)
 
 
 def _quantized_operands(graph: Graph) -> set[str]:

@@ -220,3 +220,14 @@ def test_the_operator_set_is_late_enough_for_single_nodes(
     written = to_onnx_model(graph)
     assert [node.op_type for node in written.graph.node] == list(get_operator(op).onnx)
     assert written.opset_import[0].version == max(version, read)
+
+
+def test_no_two_nodes_have_one_name() -> None:
+    """onnxruntime would refuse the model."""
+    nodes = [
+        Node("relu", ("x",), ("a",), {}, "n"),
+        Node("neg", ("a",), ("b",), {}, "n"),
+        Node("exp", ("b",), ("y",)),
+    ]
+    graph = build_graph("names", {"x": TensorType("float32", (2,))}, {}, nodes, ["y"])
+    assert [node.name for node in to_onnx_model(graph).graph.node] == ["n", "", ""]
