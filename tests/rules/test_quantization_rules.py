@@ -61,6 +61,23 @@ def test_pools_and_transposes_move_integers(tmp_path: Path) -> None:
     assert order[-1] == "DequantizeLinear"
 
 
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_concatenations_join_integers(tmp_path: Path, count: int) -> None:
+    build = Quantized()
+    parameters = ["x0_scale", "x0_zero"]
+    for place in range(count):
+        name = f"x{place}"
+        used = parameters if place else build.parameters(name, 0.05, 128, np.uint8)
+        build.node("QuantizeLinear", [name, *used], f"{name}_q")
+        build.node("DequantizeLinear", [f"{name}_q", *used], f"{name}_dq")
+    joined = build.node("Concat", [f"x{place}_dq" for place in range(count)], "c", axis=1)
+    build.node("QuantizeLinear", [joined, *parameters], "q")
+    build.node("DequantizeLinear", ["q", *parameters], "y")
+    model = build.model({f"x{place}": [2, 4] for place in range(count)}, {"y": [2, 4 * count]})
+    _, written, _ = optimized(model, tmp_path)
+    assert ops(written) == {"QuantizeLinear": count, "Concat": 1, "DequantizeLinear": 1}
+
+
 @pytest.mark.parametrize("axis", [None, 1])
 def test_parallel_products_become_one_kernel_on_integers(tmp_path: Path, axis: int | None) -> None:
     _, written, path = optimized(two_products(0.3, axis), tmp_path, "merge", "identity")

@@ -43,7 +43,8 @@ ABOUT_REALS = {
     # numbers that rounding or a narrower element type changes
     "cast-of-number", "cast-twice", "quotient-by-number-is-scale", "scale-of-small-divisor",
     # that the nearest integer to a whole number is that, and which integers there are
-    "quantize-of-concat", "quantize-of-concat-of-3", "quantize-of-dequantized-from-zero",
+    "quantize-of-concat", "quantize-of-concat-of-3", "quantize-of-concat-of-4",
+    "quantize-of-dequantized-from-zero",
     "quantize-of-dequantized-from-zero-point", "quantize-of-max-pool", "quantize-of-relu",
 }  # fmt: skip
 
