@@ -18,9 +18,13 @@ from relational_tensat.explain.explanation import Explanation
 from relational_tensat.explain.laws import Law
 from relational_tensat.explain.rewrite import Rewrite
 from relational_tensat.rules.instance import Instance, instantiate
+from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.tensor.types import AttrItems, TensorType, ValueType
+from relational_tensat.tensor.types import AttrItems, AttrValue, TensorType, ValueType, tensors_of
+
+#: Attributes that list sizes of the result's dimensions.
+_LISTS_OF_SIZES = ("shape", "sizes")
 
 
 class HoldsHereOnlyError(Exception):
@@ -80,6 +84,10 @@ class _Replay:
         self._terms = explanation.terms
         self._signatures = explanation.stored.signatures
         self.counterparts: dict[int, Counterpart] = {}
+        #: Rules without what keeps the search to places where they pay: that may be otherwise there.
+        self._everywhere: dict[int, Rule] = {}
+        #: What sizes of tensors are there: one size, but where two are equal here and not there.
+        self._sizes: dict[int, set[int]] = {}
 
     def begin(self, graph: Graph) -> None:
         """Give the terms of the original graph their counterparts."""
@@ -105,7 +113,7 @@ class _Replay:
         roots = [values[root] for root in law.source.roots]
         try:
             instance = instantiate(
-                law.rule,
+                self._everywhere.setdefault(id(law.rule), law.rule.everywhere),
                 [(self._symbol(t).op, dict(self.counterparts[t].attrs)) for t in in_preorder],
                 tuple(self.counterparts[term].type for term in rewrite.operands),
                 tuple(self.counterparts[root].type for root in roots),
@@ -163,13 +171,23 @@ class _Replay:
         return values
 
     def _supply(self, term: int) -> None:
-        """Give a term that no graph has had so far its counterpart: the same attributes, if they fit.
+        """Give a term that no graph has had so far a counterpart: the same attributes, but for sizes.
 
-        A law read backward may speak of operands that are not there, and holds for any.
+        A law read backward may speak of operands that are not there, and holds for any; what it builds is
+        right if the law leads from there to what it found.
         """
         for below in self._terms.of([term]):
             if below not in self.counterparts:
-                self._apply(below, self._symbol(below).attrs)
+                attrs = self._symbol(below).attrs
+                self._apply(below, tuple((name, self._sized(name, v)) for name, v in attrs))
+
+    def _sized(self, name: str, value: AttrValue) -> AttrValue:
+        """Return what an attribute that lists sizes may be there."""
+        if name not in _LISTS_OF_SIZES or not isinstance(value, tuple):
+            return value
+        sizes = [self._sizes.get(size, {size}) for size in value if isinstance(size, int)]
+        known = all(len(candidates) == 1 for candidates in sizes) and len(sizes) == len(value)
+        return tuple(min(candidates) for candidates in sizes) if known else value
 
     def _apply(self, term: int, attrs: AttrItems) -> None:
         """Give a term its counterpart: an operator with attributes on its operands' counterparts."""
@@ -178,6 +196,11 @@ class _Replay:
         self._put(term, Counterpart(attrs, operator.infer(operands, dict(attrs))))
 
     def _put(self, term: int, counterpart: Counterpart) -> None:
+        if term not in self.counterparts:
+            here = tensors_of(self._signatures[self._terms[term].signature].type)
+            for part, other in zip(here, tensors_of(counterpart.type), strict=False):
+                for size, size_there in zip(part.shape, other.shape, strict=False):
+                    self._sizes.setdefault(size, set()).add(size_there)
         known = self.counterparts.setdefault(term, counterpart)
         if known != counterpart:
             op = self._symbol(term).op

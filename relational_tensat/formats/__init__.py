@@ -66,7 +66,7 @@ def load_dynamic(path: Path, dims: Mapping[str, int] | None = None) -> DynamicMo
         SizeError: it is another graph at other sizes.
     """
     _need_onnx()
-    from relational_tensat.formats.dynamic.sized_model import read_dynamic
+    from relational_tensat.formats.dynamic.size_reader import read_dynamic
 
     return read_dynamic(path, dims or {})
 

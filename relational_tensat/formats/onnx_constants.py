@@ -26,7 +26,7 @@ from relational_tensat.formats.onnx_types import (
     is_tensor_of_unknown_shape,
     type_of,
 )
-from relational_tensat.tensor import TensorType, Weight
+from relational_tensat.tensor import TensorType, Weight, numpy_dtype
 from relational_tensat.tensor.types import Array
 
 #: Largest operands and results that are folded: integers describe shapes, floats are computed.
@@ -141,6 +141,12 @@ def _computed(
         return None
     if not all(is_cheap(kind) or is_tensor_of_unknown_shape(kind) for kind in types_of.values()):
         return None
+    if all(is_numeric(kind) and kind.size == 0 for kind in types_of.values()):
+        # Nothing to compute; kernels of onnxruntime may crash on tensors without elements.
+        return {
+            name: Weight(kind, np.empty(kind.shape, numpy_dtype(kind.dtype)))
+            for name, kind in types_of.items()
+        }
     values = oracle.evaluate(node, {**types, **types_of}, weights)
     if values is None:
         return None

@@ -11,7 +11,7 @@ import onnx
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime_errors
 
-from relational_tensat.base.errors import ModelError
+from relational_tensat.base.errors import ModelError, first_line
 from relational_tensat.formats.arrays import compact
 from relational_tensat.formats.onnx_opaque import input_names
 from relational_tensat.formats.onnx_opset import (
@@ -27,7 +27,7 @@ from relational_tensat.formats.onnx_types import (
     to_tensor,
     to_value_info,
 )
-from relational_tensat.tensor import TensorType, Weight
+from relational_tensat.tensor import DTYPE_BYTES, TensorType, Weight, numpy_dtype
 from relational_tensat.tensor.types import Array
 
 #: Constants of up to so many elements can decide the shape of a result.
@@ -158,6 +158,25 @@ def opens_in_runtime(path: Path) -> bool:
     except _RUNTIME_ERRORS:
         return False
     return True
+
+
+def runs_on_ones(path: Path, inputs: Mapping[str, TensorType]) -> str:
+    """Run a model file on ones, as onnxruntime takes it; return why that is refused, "" if it is not.
+
+    Where onnxruntime does not take the file at all, or no numbers, nothing is known: "".
+    """
+    if any(kind.dtype not in DTYPE_BYTES for kind in inputs.values()):
+        return ""
+    try:
+        session = _session(os.fspath(path))
+    except _RUNTIME_ERRORS:
+        return ""
+    feeds = {name: np.ones(kind.shape, numpy_dtype(kind.dtype)) for name, kind in inputs.items()}
+    try:
+        session.run(None, feeds)
+    except _RUNTIME_ERRORS as error:
+        return condense(first_line(error))
+    return ""
 
 
 def _session(model: bytes | str) -> onnxruntime.InferenceSession:

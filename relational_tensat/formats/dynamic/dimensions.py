@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from math import isqrt
 from typing import TypeAlias
 
 import onnx
@@ -21,9 +22,9 @@ Sizes: TypeAlias = Mapping[str, int]
 
 #: Sizes to try a model at: primes, so that no product of them is taken for another.
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83)
-#: By default: of a batch, of a sequence, of an image's sides; or the next prime that the model has not.
+#: By default: of a batch, of a sequence (or the next prime that the model has not), of an image's sides.
 _BATCH, _SEQUENCE = 3, 61
-_IMAGE_SIDES = (224, 192)
+_SIDES = (224, 192, 160, 128, 96, 256, 288, 320)
 #: Sizes from here on may be those of images, which are often multiples of 32 only.
 _LARGE, _MULTIPLE = 96, 32
 
@@ -56,11 +57,13 @@ class DynamicDimensions:
     Attributes:
         symbols: whose sizes can be chosen; those of derived names follow.
         derived: names that are arithmetic over symbols.
+        equal: names that are taken to be another symbol's.
     """
 
     dimensions: tuple[DynamicDimension, ...]
     symbols: tuple[str, ...]
     derived: tuple[str, ...]
+    equal: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, inputs: Sequence[onnx.ValueInfoProto]) -> DynamicDimensions:
@@ -79,35 +82,67 @@ class DynamicDimensions:
     def at(self, sizes: Sizes) -> dict[str, int]:
         """Return sizes for every name that the model has, as ``fix_dims`` takes them."""
         names = {item.symbol for item in self.dimensions}
-        derived = {name: _value(name, sizes) for name in self.derived}
-        return {name: size for name, size in {**sizes, **derived}.items() if name in names}
+        all_sizes = {**sizes, **{name: sizes[other] for name, other in self.equal.items()}}
+        all_sizes |= {name: _value(name, all_sizes) for name in self.derived}
+        return {name: size for name, size in all_sizes.items() if name in names}
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """Sentences on names that are taken to be another symbol's."""
+        return tuple(
+            f"{name} is taken to be {other}: the model does not run with different sizes"
+            for name, other in self.equal.items()
+        )
+
+    def tied(self, dims: Mapping[str, int]) -> DynamicDimensions | None:
+        """Return the same with equal sizes where symbols are of one axis of several inputs.
+
+        Args:
+            dims: the sizes that are given; symbols that are given different ones stay different.
+
+        Returns:
+            None where there are no such symbols.
+        """
+        axis = {item.symbol: item.axis for item in reversed(self.dimensions)}
+        given = self.chosen(dims)
+        first: dict[int, str] = {}
+        equal: dict[str, str] = {}
+        for symbol in sorted(self.symbols, key=lambda symbol: symbol not in given):
+            other = first.setdefault(axis.get(symbol, -1), symbol)
+            if other != symbol and given.get(symbol, given.get(other)) == given.get(other):
+                equal[symbol] = other
+        symbols = tuple(symbol for symbol in self.symbols if symbol not in equal)
+        return replace(self, symbols=symbols, equal=equal) if equal else None
 
     def chosen(self, dims: Mapping[str, int]) -> dict[str, int]:
         """Return the sizes that were given, by symbol; they may be given as ``INPUT:AXIS`` too."""
         by_place = {f"{item.input}:{item.axis}": item.symbol for item in self.dimensions}
-        sizes = {by_place.get(key, key): size for key, size in dims.items()}
+        names = {key: by_place.get(key, key) for key in dims}
+        sizes = {self.equal.get(name, name): dims[key] for key, name in names.items()}
         return {symbol: size for symbol, size in sizes.items() if symbol in self.symbols}
 
-    def base(self, dims: Mapping[str, int], fixed: set[int]) -> dict[str, int]:
+    def base(self, dims: Mapping[str, int], fixed: set[int], scale: int = 1) -> dict[str, int]:
         """Return the sizes to optimize at: those that are given, and defaults.
 
         Args:
             fixed: sizes that the model has itself: a default is none of them, as what holds for equal
                 sizes only need not hold for others.
+            scale: defaults are so many times as large, but for batches.
         """
         sizes = self.chosen(dims)
         for symbol in self.symbols:
             if symbol not in sizes:
-                sizes[symbol] = self._default(symbol, fixed | set(sizes.values()))
+                sizes[symbol] = self._default(symbol, fixed | set(sizes.values()), scale)
         return {symbol: sizes[symbol] for symbol in self.symbols}
 
-    def others(self, base: Sizes, count: int) -> Iterator[dict[str, int]]:
+    def others(self, base: Sizes, trials: int) -> Iterator[dict[str, int]]:
         """Yield other sizes to try: of small primes, and of multiples of 32 for what is large.
 
         Which symbol has the larger size alternates.
         """
         n_symbols = len(self.symbols)
-        for trial in range(count):
+        tried = [dict(base)]
+        for trial in range(trials):
             sizes = {}
             for index, symbol in enumerate(self.symbols):
                 place = trial * n_symbols + (index if trial % 2 else n_symbols - 1 - index)
@@ -117,7 +152,9 @@ class DynamicDimensions:
                         sizes[symbol] = base[symbol] + _MULTIPLE * (place // 2 + 1)
                 else:
                     sizes[symbol] = _next_prime(place, base[symbol])
-            yield sizes
+            if sizes not in tried:
+                tried.append(sizes)
+                yield sizes
 
     def ones(self, other: Sizes) -> Iterator[dict[str, int]]:
         """Yield sizes of 1: for each symbol alone, and for all."""
@@ -126,15 +163,16 @@ class DynamicDimensions:
                 yield {**other, symbol: 1}
         yield dict.fromkeys(self.symbols, 1)
 
-    def _default(self, symbol: str, avoided: set[int]) -> int:
+    def _default(self, symbol: str, avoided: set[int], scale: int) -> int:
         places = [item for item in self.dimensions if item.symbol == symbol]
         is_image = bool(places) and all(item.rank == 4 and item.axis >= 2 for item in places)
         if is_image:
-            return next(size for size in (*_IMAGE_SIDES, 256, 160) if size not in avoided)
+            return scale * next(side for side in _SIDES if scale * side not in avoided)
         is_batch = "batch" in symbol.lower() or any(item.axis == 0 for item in places)
-        start = _BATCH if is_batch else _SEQUENCE
-        sizes = (size for size in _PRIMES if size >= start and size not in avoided)
-        return next(sizes, start)
+        start = _BATCH if is_batch else scale * _SEQUENCE
+        while start in avoided or not _is_prime(start):
+            start += 1
+        return start
 
 
 def _dynamic(inputs: Sequence[onnx.ValueInfoProto]) -> Iterator[DynamicDimension]:
@@ -146,6 +184,10 @@ def _dynamic(inputs: Sequence[onnx.ValueInfoProto]) -> Iterator[DynamicDimension
             if not is_fixed(dim):
                 symbol = dim.dim_param or f"{value.name}:{axis}"
                 yield DynamicDimension(value.name, axis, len(dims), symbol)
+
+
+def _is_prime(number: int) -> bool:
+    return all(number % divisor for divisor in range(2, isqrt(number) + 1))
 
 
 def _next_prime(place: int, other_than: int) -> int:

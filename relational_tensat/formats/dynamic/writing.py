@@ -13,7 +13,6 @@ import numpy as np
 import onnx
 
 from relational_tensat.formats.dynamic.computed_values import ComputedValues, sizes_in
-from relational_tensat.formats.dynamic.expressions import Expression
 from relational_tensat.formats.dynamic.size_nodes import SizeNodes, names_of, values_by_name
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
 from relational_tensat.formats.onnx_names import (
@@ -28,6 +27,9 @@ from relational_tensat.formats.onnx_types import array_of
 from relational_tensat.formats.onnx_write import write_skeleton
 from relational_tensat.tensor import Graph, TensorType
 from relational_tensat.tensor.types import Array
+
+#: As a bound of a Slice: the end of a dimension, whatever its size.
+_END = 2**63 - 1
 
 
 def write_dynamic(
@@ -121,9 +123,13 @@ class _Joiner:
         """
         expressions = sizes_in(arrays, self._model)
         if node.op_type == "Reshape" and place == 1:
-            shape = self._short_shape(node, arrays, expressions)
+            shape = self._short_shape(node, arrays)
             if shape is not None:
                 return self._sizes.constant(np.array(shape, np.int64))
+        if node.op_type == "Slice" and place in (1, 2):
+            bounds = self._bounds_from_the_end(node, arrays, is_end=place == 2)
+            if bounds is not None:
+                return self._sizes.constant(np.array(bounds, np.int64))
         if expressions is None or not all(map(self._sizes.can_express, expressions)):
             filled = self._filled(arrays)
             if filled:
@@ -131,32 +137,67 @@ class _Joiner:
             raise SizeError(f"{_label(node)} has a constant that depends on sizes")
         return self._sizes.tensor(expressions, arrays[0].ndim, str(arrays[0].dtype))
 
-    def _short_shape(
-        self,
-        node: onnx.NodeProto,
-        shapes: Sequence[Array],
-        expressions: Sequence[Expression] | None,
-    ) -> list[int] | None:
+    def _short_shape(self, node: onnx.NodeProto, shapes: Sequence[Array]) -> list[int] | None:
         """Return the shape of a Reshape with 0 for what is copied and -1 for what is left.
 
         None where more than one dimension would be left.
         """
         if any(attribute.name == "allowzero" and attribute.i for attribute in node.attribute):
             return None
-        value = self._values.get(node.input[0], "")
-        operand = [_shape(graph, value) for graph in self._graphs]
+        operand = self._shapes(node.input[0])
         short: list[int] = []
         for axis in range(shapes[0].size):
             column = [int(shape[axis]) for shape in shapes]
             if len(set(column)) == 1:
                 short.append(column[0])
-            elif all(kind is not None and axis < len(kind) for kind in operand) and column == [
-                kind[axis] for kind in operand if kind is not None
-            ]:
+            elif operand and axis < len(operand[0]) and column == [kind[axis] for kind in operand]:
                 short.append(0)
             else:
                 short.append(-1)
         return short if short.count(-1) <= 1 else None
+
+    def _bounds_from_the_end(
+        self, node: onnx.NodeProto, bounds: Sequence[Array], *, is_end: bool
+    ) -> list[int] | None:
+        """Return where a Slice begins or ends, counted from the end of a dimension where that varies.
+
+        None where a bound varies in another way, or the slice goes backward.
+        """
+        operand = self._shapes(node.input[0])
+        n_bounds = bounds[0].size
+        axes = self._integers(node, 3, list(range(n_bounds)))
+        steps = self._integers(node, 4, [1] * n_bounds)
+        if not operand or len(axes) != n_bounds or any(step < 1 for step in steps or [0]):
+            return None
+        result: list[int] = []
+        for place, axis in enumerate(axes):
+            column = {int(bound[place]) for bound in bounds}
+            before_end = {
+                int(bound[place]) - shape[axis]
+                for bound, shape in zip(bounds, operand, strict=True)
+            }
+            if len(column) == 1:
+                result += column
+            elif is_end and min(before_end) >= 0:
+                result.append(_END)
+            elif len(before_end) == 1 and max(before_end) < 0:
+                result += before_end
+            else:
+                return None
+        return result
+
+    def _integers(self, node: onnx.NodeProto, place: int, default: list[int]) -> list[int]:
+        """Return an operand that is known; none where it is not."""
+        if len(node.input) <= place or not node.input[place]:
+            return default
+        tensor = self._constants[0].get(node.input[place])
+        return [] if tensor is None else [int(number) for number in array_of(tensor)]
+
+    def _shapes(self, name: str) -> list[tuple[int, ...]]:
+        """Return the shapes of a tensor at each size; none where it is not one of the graph's."""
+        kinds = [graph.types.get(self._values.get(name, "")) for graph in self._graphs]
+        shapes = [kind.shape for kind in kinds if isinstance(kind, TensorType)]
+        return shapes if len(shapes) == len(kinds) else []
 
     def _filled(self, arrays: Sequence[Array]) -> str:
         """Return the name of a tensor of one number whose shape depends on sizes; "" for others."""
@@ -228,11 +269,6 @@ def _attributes(node: onnx.NodeProto) -> list[bytes]:
 
 def _label(node: onnx.NodeProto) -> str:
     return f"{node.output[0]!r} ({node.op_type})"
-
-
-def _shape(graph: Graph, value: str) -> tuple[int, ...] | None:
-    kind = graph.types.get(value)
-    return kind.shape if isinstance(kind, TensorType) else None
 
 
 def _all_equal(arrays: Sequence[Array]) -> bool:

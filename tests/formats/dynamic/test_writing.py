@@ -9,7 +9,8 @@ import onnx
 import pytest
 from onnx import helper
 
-from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError, read_dynamic
+from relational_tensat.formats.dynamic.size_reader import read_dynamic
+from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
 from relational_tensat.formats.dynamic.writing import write_dynamic
 from tests.formats.dynamic.models import attention, mlp, reshaped, saved
 from tests.formats.onnx_tools import INT64, assert_same_results, constant, model, tensor
@@ -112,3 +113,22 @@ def test_an_attribute_that_depends_on_sizes_has_no_dynamic_form(tmp_path: Path) 
     assert isinstance(other, DynamicModel)
     with pytest.raises(SizeError, match="other nodes at other sizes"):
         write_dynamic(sized, [graphs[0], *(there.graph for there in other.others)])
+
+
+def test_bounds_of_slices_are_counted_from_the_end(tmp_path: Path) -> None:
+    """What a window leaves of a dimension is no sum of products of sizes."""
+    nodes = [
+        node("MaxPool", ["x"], ["a"], kernel_shape=[3], strides=[2]),
+        node("Shape", ["a"], ["sizes"]),
+        node("Gather", ["sizes", "two"], ["length"]),
+        node("Sub", ["length", "one"], ["end"]),
+        node("Slice", ["a", "one", "end", "two"], ["b"]),
+        node("Slice", ["b", "one", "length", "two"], ["y"]),
+    ]
+    numbers = [constant("one", [1], np.int64), constant("two", [2], np.int64)]
+    file = model(nodes, [tensor("x", [2, 3, "t"])], [tensor("y", [2, 3, "u"])], numbers)
+    result = written(file, tmp_path)
+    assert "Gather" not in [item.op_type for item in result.graph.node]
+    for length in (9, 10, 40):
+        data = np.random.default_rng(0).random((2, 3, length)).astype(np.float32)
+        assert_same_results(file, result, {"x": data})

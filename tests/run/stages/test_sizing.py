@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from relational_tensat import Options, optimize
+from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
+from relational_tensat.run.pipeline import resume
 
 onnx = pytest.importorskip("onnx")
 
@@ -204,3 +207,27 @@ def test_what_was_not_rewritten_stays_as_it_was(
     for batch in (1, 3):
         value = np.random.default_rng(batch).random((batch, 8), dtype=np.float32)
         assert_same_results(proto, result, {"x": value})
+
+
+def test_a_run_that_is_resumed_needs_its_model(tmp_path: Path) -> None:
+    path, db = saved(mlp(), tmp_path), tmp_path / "run.duckdb"
+    first, second = tmp_path / "first.onnx", tmp_path / "second.onnx"
+    optimize(path, Options.of(db=db, dims={"batch": 4}), output=first)
+    result = resume(db, output=second)
+    assert result.verification.ok and second.read_bytes() == first.read_bytes()
+    assert result.graph.inputs["x"].shape == (4, 4)
+    path.unlink()
+    with pytest.raises(InputError, match=r"its model .* is gone"):
+        resume(db, output=second)
+
+
+def test_positions_are_weights_of_the_graph_that_python_gets(tmp_path: Path) -> None:
+    path = saved(attention(), tmp_path)
+    result = optimize(path, Options.of(dims={"batch": 2, "seq": 5}), output=tmp_path / "o.onnx")
+    assert list(result.graph.inputs) == list(result.original.inputs) == ["ids", "mask"]
+    data = result.graph.weights["positions"].data
+    assert data is not None and data.tolist() == [0, 1, 2, 3, 4]
+    assert optimize(path, Options.of(dims={"batch": 2, "seq": 5})).graph.inputs["ids"].shape == (
+        2,
+        5,
+    )

@@ -1,0 +1,341 @@
+"""Reading a model at several sizes of its dynamic dimensions, so that it is one graph at all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import inliner
+
+from relational_tensat.base.errors import InputError, ShapeError
+from relational_tensat.formats.dynamic.dimensions import DynamicDimensions, Sizes
+from relational_tensat.formats.dynamic.sized_model import (
+    DynamicModel,
+    SizedGraph,
+    SizeError,
+    text_of,
+)
+from relational_tensat.formats.onnx_dims import check_names
+from relational_tensat.formats.onnx_infer import runs_on_ones
+from relational_tensat.formats.onnx_metadata import weights_without_data
+from relational_tensat.formats.onnx_read import Reading, parse_onnx, read_in_full, read_model
+from relational_tensat.formats.onnx_types import is_tensor_of_unknown_shape
+from relational_tensat.tensor import (
+    Array,
+    Graph,
+    TensorType,
+    ValueType,
+    Weight,
+    build_graph,
+    tensors_of,
+)
+
+#: What is folded at one size and not at another is folded at none; finding it takes few rounds.
+_MOST_ROUNDS = 10
+#: So many sizes are tried for each that is needed: a model need not be valid at all of them.
+_TRIALS = 4
+#: Defaults are multiplied by these in turn, until the model is valid.
+_SCALES = (1, 4, 16, 64, 256)
+
+
+def read_dynamic(path: Path, dims: Mapping[str, int]) -> DynamicModel | Graph:
+    """Read an ONNX file; as a graph if all its dimensions are fixed.
+
+    Args:
+        dims: sizes to optimize at, by symbol or ``INPUT:AXIS``; others get defaults.
+
+    Raises:
+        UsageError: ``dims`` names a dimension that the model lacks.
+        SizeError: it is another graph at other sizes.
+        InputError: it cannot be read.
+    """
+    model, data = parse_onnx(path)
+    if not DynamicDimensions.of(_own_inputs(model)):
+        return read_model(model, dims, str(path), data)
+    if model.functions:
+        model = inliner.inline_local_functions(model)
+    check_names(_own_inputs(model), dims, str(path))
+    return _SizeReader(model, data, path).read(dims)
+
+
+class _SizeReader:
+    def __init__(self, frame: onnx.ModelProto, data: Mapping[str, memoryview], path: Path) -> None:
+        self._frame = frame
+        self._data = data
+        self._path = path
+        self._dimensions = DynamicDimensions.of(_own_inputs(frame))
+        self._initialized = {tensor.name for tensor in frame.graph.initializer}
+        self._initialized |= weights_without_data(frame)
+
+    def read(self, dims: Mapping[str, int]) -> DynamicModel:
+        """Read the model; see ``read_dynamic``."""
+        base = self._base(dims)
+        try:
+            return self._read_at(base, frozenset(self._dimensions.chosen(dims)))
+        except SizeError as error:
+            error.base = base.reading.graph
+            raise
+
+    def _base(self, dims: Mapping[str, int]) -> _Sized:
+        """Read the model at the sizes that are given, and defaults at which it is valid.
+
+        Dimensions of several inputs that are called differently are different ones, unless the model
+        is not valid then, or does not run: then those of one axis are equal.
+
+        Raises:
+            InputError: there are none.
+        """
+        tied = self._dimensions.tied(dims)
+        if tied is None:
+            return self._valid_base(dims)
+        try:
+            base = self._valid_base(dims)
+            self._check_runs(base)
+        except InputError:
+            self._dimensions = tied
+            return self._valid_base(dims)
+        return base
+
+    def _valid_base(self, dims: Mapping[str, int]) -> _Sized:
+        """Read the model at the sizes that are given, and the smallest defaults at which it is valid.
+
+        Raises:
+            InputError: there are none.
+        """
+        fixed = self._fixed_sizes()
+        refusal: InputError | None = None
+        for scale in _SCALES:
+            sizes = self._dimensions.base(dims, fixed, scale)
+            try:
+                base = _Sized(sizes, self._read(sizes))
+                _check_not_empty(base.reading.graph.types)
+                if _has_unknown_shapes(base):
+                    self._check_runs_at(base)
+                return base
+            except InputError as error:
+                refusal = refusal or error
+            if self._dimensions.chosen(dims).keys() >= set(self._dimensions.symbols):
+                break
+        assert refusal is not None
+        raise refusal
+
+    def _read_at(self, base: _Sized, chosen: frozenset[str]) -> DynamicModel:
+        graphs = self._read_alike([base, *self._valid(base)])
+        first, others = graphs[0], graphs[1:]
+        notes = list(self._dimensions.ties)
+        for other in others:
+            try:
+                _check_alike(first, other)
+            except SizeError as error:
+                if 1 not in other.sizes.values():
+                    raise
+                notes.append(f"at {text_of(other.sizes)} no step was checked: {error}")
+                graphs.remove(other)
+        computed = self._computed(graphs)
+        weights = first.reading.graph.weights
+        alike = [graph.with_inputs(computed, weights) for graph in graphs]
+        return DynamicModel(
+            self._path,
+            self._frame,
+            self._data,
+            self._dimensions,
+            alike[0],
+            tuple(alike[1:]),
+            chosen,
+            tuple(notes),
+        )
+
+    def _fixed_sizes(self) -> set[int]:
+        """Return the sizes of dimensions that are not dynamic."""
+        sizes = {size for tensor in self._frame.graph.initializer for size in tensor.dims}
+        for value in _own_inputs(self._frame):
+            sizes.update(dim.dim_value for dim in value.type.tensor_type.shape.dim)
+        return sizes
+
+    def _valid(self, base: _Sized) -> list[_Sized]:
+        """Read the model at other sizes at which it is valid, enough to tell expressions apart, and at 1.
+
+        Raises:
+            SizeError: there are too few.
+        """
+        count = max(3, len(self._dimensions.symbols) + 2)
+        graphs: list[_Sized] = []
+        refusal = ""
+        for sizes in self._dimensions.others(base.sizes, count * _TRIALS):
+            if len(graphs) == count:
+                break
+            try:
+                graphs.append(self._valid_at(sizes, base))
+            except InputError as error:
+                refusal = f": at {text_of(sizes)}, {error}"
+        if len(graphs) < count:
+            raise SizeError(f"{self._path}: is not valid at other sizes{refusal}")
+        return [*graphs, *self._valid_ones(graphs[0].sizes, base)]
+
+    def _valid_ones(self, other: Sizes, base: _Sized) -> Iterator[_Sized]:
+        """Read the model where it is valid and has sizes of 1."""
+        for sizes in self._dimensions.ones(other):
+            with suppress(InputError):
+                yield self._valid_at(sizes, base)
+
+    def _valid_at(self, sizes: Sizes, base: _Sized) -> _Sized:
+        """Read the model at other sizes.
+
+        Raises:
+            InputError: it is not valid, or a value has no elements that has some at the base sizes.
+        """
+        reading = self._read(sizes)
+        values = {name: weight.type for name, weight in reading.constants.items()}
+        empty = {name for name, weight in base.reading.constants.items() if not weight.type.size}
+        values = {name: kind for name, kind in values.items() if name not in empty}
+        _check_not_empty({**values, **reading.graph.types})
+        sized = _Sized(sizes, reading)
+        if _has_other_operators(
+            base, sized
+        ):  # as where a window is larger than what it slides over
+            self._check_runs_at(sized)
+        return sized
+
+    def _read(self, sizes: Sizes, unfolded: Collection[str] = ()) -> Reading:
+        copy = onnx.ModelProto()
+        copy.CopyFrom(self._frame)
+        dims = self._dimensions.at(sizes)
+        return read_in_full(copy, dims, str(self._path), self._data, unfolded)
+
+    def _check_runs(self, base: _Sized) -> None:
+        """Check that the model runs at these sizes and others: types do not say all that it needs.
+
+        Raises:
+            InputError: it does not.
+        """
+        others = list(self._dimensions.others(base.sizes, _TRIALS))
+        for sized in (base, *(_Sized(sizes, self._read(sizes)) for sizes in others)):
+            self._check_runs_at(sized)
+
+    def _check_runs_at(self, sized: _Sized) -> None:
+        refusal = runs_on_ones(self._path, sized.reading.graph.inputs)
+        if refusal:
+            raise InputError(f"{self._path}: does not run at {text_of(sized.sizes)}: {refusal}")
+
+    def _read_alike(self, graphs: list[_Sized]) -> list[_Sized]:
+        """Read again so that what is folded at one size is folded at all.
+
+        Raises:
+            SizeError: that is not found.
+        """
+        unfolded: set[str] = set()
+        for _ in range(_MOST_ROUNDS):
+            names = [graph.reading.constants.keys() for graph in graphs]
+            uneven = set().union(*names) - set(names[0]).intersection(*names)
+            if not uneven:
+                return graphs
+            unfolded |= uneven
+            graphs = [_Sized(graph.sizes, self._read(graph.sizes, unfolded)) for graph in graphs]
+        raise SizeError(f"{self._path}: other constants are known at other sizes")
+
+    def _computed(self, graphs: Sequence[_Sized]) -> list[str]:
+        """Return the values that are constants at each size, and not the same at all."""
+        first = graphs[0].reading.graph
+        return [
+            name
+            for name in first.weights
+            if name not in self._initialized
+            and not all(_equal(graph.constant(name), graphs[0].constant(name)) for graph in graphs)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sized:
+    """What was read at given sizes."""
+
+    sizes: Sizes
+    reading: Reading
+
+    def constant(self, name: str) -> Weight:
+        return self.reading.constants[name]
+
+    def with_inputs(self, computed: Sequence[str], weights: Mapping[str, Weight]) -> SizedGraph:
+        """Return the graph whose computed values are inputs, and whose weights are the given ones."""
+        graph = self.reading.graph
+        kept = {name: weights[name] for name in graph.weights if name not in computed}
+        inputs = {**graph.inputs, **{name: self.constant(name).type for name in computed}}
+        values: dict[str, Array] = {}
+        for name in computed:
+            data = self.constant(name).data
+            if data is None:
+                raise SizeError(f"the value {name!r} depends on sizes and is not known")
+            values[name] = np.asarray(data)
+        graph = build_graph(
+            graph.name,
+            inputs,
+            kept,
+            graph.nodes,
+            graph.outputs,
+            graph.metadata,
+            origin=graph.origin,
+        )
+        return SizedGraph(self.sizes, graph, values, self.reading.constants)
+
+
+def _check_not_empty(types: Mapping[str, ValueType]) -> None:
+    """Refuse sizes at which a tensor has no elements: too few for windows, strides and the like.
+
+    Raises:
+        ShapeError: one has none.
+    """
+    for name, kind in types.items():
+        if any(part.size == 0 for part in tensors_of(kind)):
+            raise ShapeError(f"{name!r} has no elements")
+
+
+def _has_other_operators(one: _Sized, other: _Sized) -> bool:
+    """Whether a value is computed by different operators."""
+    operators = {node.outputs: node.op for node in one.reading.graph.nodes}
+    nodes = other.reading.graph.nodes
+    return any(operators.get(node.outputs, node.op) != node.op for node in nodes)
+
+
+def _has_unknown_shapes(sized: _Sized) -> bool:
+    kinds = sized.reading.graph.types.values()
+    return any(is_tensor_of_unknown_shape(part) for kind in kinds for part in tensors_of(kind))
+
+
+def _check_alike(one: _Sized, other: _Sized) -> None:
+    """Check that two graphs are the same but for sizes.
+
+    Raises:
+        SizeError: they are not; names a value.
+    """
+    a, b = one.reading.graph, other.reading.graph
+    difference = f"{text_of(one.sizes)} and {text_of(other.sizes)}"
+    if set(a.weights) - set(other.reading.constants) or len(a.nodes) != len(b.nodes):
+        raise SizeError(f"the model is read as other graphs at {difference}")
+    for node, namesake in zip(a.nodes, b.nodes, strict=True):
+        form = (namesake.op, namesake.inputs, namesake.outputs)
+        if (node.op, node.inputs, node.outputs) != form:
+            raise SizeError(f"{node.outputs[0]!r} is another operator at {difference}")
+    for name, kind in a.types.items():
+        kinds = tensors_of(b.types.get(name, kind))
+        if [_form(part) for part in tensors_of(kind)] != [_form(part) for part in kinds]:
+            raise SizeError(f"{name!r} has another type at {difference}")
+
+
+def _form(kind: TensorType) -> tuple[str, int]:
+    return kind.dtype, kind.rank
+
+
+def _equal(a: Weight, b: Weight) -> bool:
+    if a.type != b.type or a.data is None or b.data is None:
+        return False
+    return a.data is b.data or bool(np.array_equal(a.data, b.data, equal_nan=a.type.is_float))
+
+
+def _own_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Return the graph inputs that are no initializers."""
+    initialized = {tensor.name for tensor in model.graph.initializer}
+    initialized |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    return [value for value in model.graph.input if value.name not in initialized]
