@@ -221,9 +221,9 @@ def _trials(
 ) -> Iterator[tuple[Sizes, Graph, Mapping[str, Array]]]:
     """Yield sizes to run the files at: the given ones, larger ones that nothing was derived from, and 1."""
     yield model.base.sizes, state.graph, state.inputs
-    for there in (model.others[0], model.others[-1]):
+    for there in (*model.others[:2], model.others[-1]):
         yield there.sizes, there.graph, there.computed
-    sizes = {symbol: 2 * size + 1 for symbol, size in model.base.sizes.items()}
+    sizes = {symbol: 3 * size + 2 for symbol, size in model.base.sizes.items()}
     try:
         graph = model.at(sizes)
     except InputError:

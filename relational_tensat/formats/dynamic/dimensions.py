@@ -156,6 +156,10 @@ class DynamicDimensions:
                 tried.append(sizes)
                 yield sizes
 
+    def larger(self, base: Sizes) -> dict[str, int]:
+        """Return sizes that are larger than the base, as most others are smaller."""
+        return {symbol: 2 * size + 1 for symbol, size in base.items()}
+
     def ones(self, other: Sizes) -> Iterator[dict[str, int]]:
         """Yield sizes of 1: for each symbol alone, and for all."""
         if len(self.symbols) > 1:

@@ -174,11 +174,12 @@ class _SizeReader:
                 refusal = f": at {text_of(sizes)}, {error}"
         if len(graphs) < count:
             raise SizeError(f"{self._path}: is not valid at other sizes{refusal}")
-        return [*graphs, *self._valid_ones(graphs[0].sizes, base)]
+        return [*graphs, *self._valid_extremes(graphs[0].sizes, base)]
 
-    def _valid_ones(self, other: Sizes, base: _Sized) -> Iterator[_Sized]:
-        """Read the model where it is valid and has sizes of 1."""
-        for sizes in self._dimensions.ones(other):
+    def _valid_extremes(self, other: Sizes, base: _Sized) -> Iterator[_Sized]:
+        """Read the model, where it is valid, at sizes that are larger than the base, and at 1."""
+        extremes = [self._dimensions.larger(base.sizes), *self._dimensions.ones(other)]
+        for sizes in extremes:
             with suppress(InputError):
                 yield self._valid_at(sizes, base)
 
