@@ -23,15 +23,19 @@ from relational_tensat.egraph.lifting import Lifting
 HEIGHT_STEP = 4096
 
 
-def filter_cycles(database: Database) -> int:
-    """Filter e-nodes until the kept ones are acyclic; return how many were filtered."""
+def filter_cycles(database: Database, world: int = 0) -> int:
+    """Filter e-nodes until the kept ones are acyclic; return how many were filtered.
+
+    Args:
+        world: of whose e-nodes, whose ages are when they came into it; 0 for all, by when they were made.
+    """
     with database.stopwatch.phase("filter cycles"):
-        return _filter_cycles(database)
+        return _filter_cycles(database, world)
 
 
-def _filter_cycles(database: Database) -> int:
+def _filter_cycles(database: Database, world: int) -> int:
     check = database.check_interrupt
-    edges = database.columns("cycles/cycle_edges", above=HEIGHT_STEP)
+    edges = _cycle_edges(database, HEIGHT_STEP, world)
     if not len(edges["enode"]):
         return 0
     highest = int(edges["child_height"][edges["child_height"] >= edges["height"]].max())
@@ -42,16 +46,19 @@ def _filter_cycles(database: Database) -> int:
         broken = break_cycles(_only(edges, low_enough), check)
         filtered = broken.enodes
         if filtered:
-            database.run("cycles/filter_cycles", enodes=filtered)
+            if world:
+                database.run("worlds/filter_cycles", world=world, enodes=filtered)
+            else:
+                database.run("cycles/filter_cycles", enodes=filtered)
             edges = _only(edges, ~np.isin(edges["enode"], filtered))
         lifting = Lifting(edges)
         lifting.start_from(broken.classes, broken.labels)
         lifting.converges(check)
-    _raise_heights(database, lifting, highest + HEIGHT_STEP)
+    _raise_heights(database, lifting, highest + HEIGHT_STEP, world)
     return len(filtered)
 
 
-def _raise_heights(database: Database, lifting: Lifting, top: int) -> None:
+def _raise_heights(database: Database, lifting: Lifting, top: int, world: int) -> None:
     """Write lifted labels.
 
     Args:
@@ -60,11 +67,18 @@ def _raise_heights(database: Database, lifting: Lifting, top: int) -> None:
     classes, heights = lifting.moved()
     while len(classes) and heights.max() > top:  # what lies above may have to give way, too
         top = int(heights.max()) + HEIGHT_STEP
-        lifting = Lifting(database.columns("cycles/cycle_edges", above=top))
+        lifting = Lifting(_cycle_edges(database, top, world))
         lifting.converges(database.check_interrupt)
         classes, heights = lifting.moved()
     if len(classes):
         database.run("cycles/raise_heights", classes=classes, heights=heights)
+
+
+def _cycle_edges(database: Database, above: int, world: int) -> dict[str, NDArray[Any]]:
+    """Return the edges of the part in which cycles can be, by column; ``enode`` is an age."""
+    if world:
+        return database.columns("worlds/cycle_edges", above=above, world=world)
+    return database.columns("cycles/cycle_edges", above=above)
 
 
 def _only(edges: Mapping[str, NDArray[Any]], mask: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:

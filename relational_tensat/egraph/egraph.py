@@ -44,6 +44,7 @@ class EGraph:
         next_id: the id of the next e-node and class.
         clock: stamp of rows that are written now.
         e_nodes, e_classes: current sizes.
+        is_universe: whether it is shown world by world: even e-nodes of the original graph may be hidden.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class EGraph:
         self.clock = 0
         self.e_nodes = 0
         self.e_classes = 0
+        self.is_universe = False
         self._is_in_transaction = False
 
     @classmethod

@@ -22,7 +22,7 @@ _WORLD = ("egraph", "model", "reasons", "exploration", "extraction", "views")
 WORKING = "working"
 
 #: All other files, in the order in which they are carried out.
-PURPOSES = ("shared", *_WORLD)
+PURPOSES = ("shared", *_WORLD, "worlds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,14 @@ class Table:
 
 def create_tables(database: Database) -> None:
     """Make the tables of a new database and of its first e-graph."""
-    _create(database, PURPOSES)
+    _create(database, ("shared", *_WORLD))
+
+
+def create_worlds(database: Database) -> None:
+    """Make the tables of a search over worlds, empty; those of one before it are replaced."""
+    for name in ("world", "world_node", "world_application", "world_choice"):
+        database.execute(f"-- worlds\nDROP TABLE IF EXISTS {name}", name="schema/worlds")
+    _create(database, ("worlds",))
 
 
 def create_world(database: Database) -> None:

@@ -7,6 +7,7 @@ unions; until there are none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from relational_tensat.egraph.database import Database
@@ -35,19 +36,34 @@ class RebuildReport:
 MANY_CLASSES = 150_000
 
 
-def rebuild(database: Database, *, iteration: int, stamp: int, classes: int = 0) -> RebuildReport:
+def rebuild(
+    database: Database,
+    *,
+    iteration: int,
+    stamp: int,
+    classes: int = 0,
+    before_drop: Callable[[], None] | None = None,
+) -> RebuildReport:
     """Close the e-graph under the unions of round 0 in the temporary table ``union_pair``.
 
     Args:
         stamp: the clock that is written into the rows that change.
         classes: about how many there are, which decides how they are looked up.
+        before_drop: called before equal e-nodes are dropped, where there are any; ``congruent`` has them.
     """
     with database.stopwatch.phase("rebuild"):
         are_many = classes >= MANY_CLASSES or database.threads > 1
-        return _rebuild(database, iteration, stamp, are_many=are_many)
+        return _rebuild(database, iteration, stamp, before_drop, are_many=are_many)
 
 
-def _rebuild(database: Database, iteration: int, stamp: int, *, are_many: bool) -> RebuildReport:
+def _rebuild(
+    database: Database,
+    iteration: int,
+    stamp: int,
+    before_drop: Callable[[], None] | None,
+    *,
+    are_many: bool,
+) -> RebuildReport:
     merged = unions = dropped = round_index = 0
     while True:
         merged += database.change("rebuild/components", round=round_index)
@@ -62,6 +78,8 @@ def _rebuild(database: Database, iteration: int, stamp: int, *, are_many: bool) 
             break
         pairs = database.change("rebuild/congruence_unions", round=round_index)
         if not pairs:
+            if before_drop is not None:
+                before_drop()
             dropped = database.change("rebuild/drop_duplicates")
             break
         unions += pairs

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
-from relational_tensat.explore.apply.applying import FEWEST, ApplyReport, Candidates, apply_all
+from relational_tensat.explore.apply.applying import FEWEST, ApplyReport, apply_all
+from relational_tensat.explore.apply.bounds import Candidates
 from relational_tensat.explore.apply.vanilla import apply_one_by_one
 from relational_tensat.explore.compile.compiled import phase_rules
 from relational_tensat.explore.world import World
@@ -27,7 +28,7 @@ class Budget:
     """What a step may build.
 
     Attributes:
-        e_nodes: the most e-nodes, at any moment.
+        e_nodes: the most e-nodes of the world, at any moment.
         multi_e_nodes: the most that multi-pattern rules may leave; None for ``e_nodes``.
         whole_above: where they leave more than this, single-pattern rules must be applied whole: if the
             node budget does not suffice for that, the step is undone (``Starved``). None: never.
@@ -47,6 +48,8 @@ class Delta:
             at different times, some of the others.
         rejected: applications that were not carried out, because they would have closed a cycle.
         built: e-nodes that were not there before. Some may have become equal to others since.
+        entered: e-nodes of the universe, built ones included, that came into the world; 0 where the world
+            has all e-nodes.
         unions: pairs of classes that were asked to be one, congruence included.
         filtered: e-nodes that the cycle filter took.
         multi_complete, single_complete: whether all matches of multi-pattern rules, and of single-pattern
@@ -61,6 +64,7 @@ class Delta:
     filtered: int
     multi_complete: bool
     single_complete: bool
+    entered: int = 0
 
     @property
     def is_complete(self) -> bool:
@@ -69,8 +73,8 @@ class Delta:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the e-graph is as it was before."""
-        return not self.built and not self.unions
+        """Whether the world is as it was before."""
+        return not self.built and not self.unions and not self.entered
 
     @property
     def total_matches(self) -> int:
@@ -114,7 +118,7 @@ class _Step:
         self._budget = budget
         self._must_be_whole = False
         self._matches: dict[int, int] = {}
-        self._unions = self._rejected = 0
+        self._unions = self._rejected = self._entered = 0
 
     def run(self, rules: frozenset[int]) -> Delta:
         first_id = self._egraph.next_id
@@ -126,12 +130,13 @@ class _Step:
         if multi:
             multi_complete = self._multi(multi)
             above = self._budget.whole_above
-            self._must_be_whole = above is not None and self._egraph.e_nodes > above
+            self._must_be_whole = above is not None and self._world.e_nodes > above
         if single:
             single_complete = self._single(single)
         filtered = 0
-        if self._unions and self._world.options.cycle_filter != "none":
-            filtered = filter_cycles(self._database)
+        if (self._unions or self._entered) and self._world.options.cycle_filter != "none":
+            members = self._world.members
+            filtered = filter_cycles(self._database, 0 if members is None else members.world)
         return Delta(
             matches=self._matches,
             rejected=self._rejected,
@@ -140,6 +145,7 @@ class _Step:
             filtered=filtered,
             multi_complete=multi_complete,
             single_complete=single_complete,
+            entered=self._entered,
         )
 
     def _multi(self, rules: frozenset[int]) -> bool:
@@ -166,10 +172,11 @@ class _Step:
         self._note_matched(rules)
         candidates = self._candidates(applications, self._budget.e_nodes, has_rest=False)
         with self._database.stopwatch.phase("apply"):
-            applied = apply_all(self._egraph, candidates, self._world.steps)
+            applied = apply_all(self._world, candidates, self._world.steps)
         if self._must_be_whole and not applied.complete:
             raise Starved
         self._unions += applied.unions
+        self._entered += applied.entered
         return applied.complete
 
     def _note_matched(self, rules: frozenset[int]) -> None:
@@ -180,7 +187,7 @@ class _Step:
         """Return how many applications of one multi-pattern rule may be asked for at first."""
         if self._world.options.cycle_filter == "vanilla":  # goes through all of them
             return sys.maxsize
-        return max((node_limit - self._egraph.e_nodes) // _LEAST_BUILT, FEWEST)
+        return max((node_limit - self._world.e_nodes) // _LEAST_BUILT, FEWEST)
 
     def _candidates(
         self, applications: int, node_limit: int, *, has_rest: bool
@@ -201,14 +208,15 @@ class _Step:
         iteration = self._world.steps
         with self._database.stopwatch.phase("apply"):
             if self._world.options.cycle_filter == "vanilla":
-                applied = apply_one_by_one(self._egraph, candidates, iteration)
+                applied = apply_one_by_one(self._world, candidates, iteration)
             elif self._world.options.cycle_filter == "efficient":
                 leaves = self._world.rules.leaf_columns
                 rules = phase_rules(self._world.rules, multi=True)
                 reject = partial(reject_cyclic_applications, leaves=leaves, rules=rules)
-                applied = apply_all(self._egraph, candidates, iteration, reject)
+                applied = apply_all(self._world, candidates, iteration, reject)
             else:
-                applied = apply_all(self._egraph, candidates, iteration)
+                applied = apply_all(self._world, candidates, iteration)
         self._unions += applied.unions
+        self._entered += applied.entered
         self._rejected += applied.rejected
         return applied

@@ -10,6 +10,7 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.match.matching import Matcher
+from relational_tensat.explore.members import Members
 from relational_tensat.rules.model import Rule
 
 
@@ -25,6 +26,7 @@ class World:
         matcher: finds applications.
         options: how they are applied: by which cycle filter, and whether what is old is matched again.
         steps: how many there were; e-nodes and unions are stored with the index of their step.
+        members: the e-nodes that it has, where the e-graph is a universe of several worlds; None: all.
     """
 
     def __init__(
@@ -39,8 +41,20 @@ class World:
         self.matcher = matcher
         self.options = options
         self.steps = 0
+        self.members: Members | None = None
         #: By rule: the clock when it was last matched.
         self._matched: dict[int, int] = {}
+
+    @property
+    def e_nodes(self) -> int:
+        """How many e-nodes it has."""
+        return self.egraph.e_nodes if self.members is None else self.members.size
+
+    def begin_members(self, members: Members, enodes: Sequence[int]) -> None:
+        """Let the world have some e-nodes of its universe from now on; no rule has been matched on them."""
+        members.begin(enodes)
+        self.members = members
+        self._matched.clear()
 
     def since(self, rules: Iterable[int]) -> int:
         """Return from which clock on rows are new to some of these rules; 0 where all are."""
@@ -57,7 +71,8 @@ class World:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Do what is inside all or not at all; see ``EGraph.transaction``."""
-        matched, steps = dict(self._matched), self.steps
+        matched, steps, members = dict(self._matched), self.steps, self.members
+        size = None if members is None else members.state()
         is_done = False
         try:
             with self.egraph.transaction():
@@ -65,7 +80,9 @@ class World:
             is_done = True
         finally:
             if not is_done:
-                self._matched, self.steps = matched, steps
+                self._matched, self.steps, self.members = matched, steps, members
+                if members is not None and size is not None:
+                    members.restore(size)
 
     def flush(self) -> None:
         """Write the signatures that steps have made into the tables, where people and views look for them.

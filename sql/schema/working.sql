@@ -87,6 +87,17 @@ COMMENT ON TABLE suspect IS 'Cycles: applications that may close a cycle, with t
 CREATE TEMP TABLE descendant (class INTEGER, descendant INTEGER);
 COMMENT ON TABLE descendant IS 'Cycles: all pairs of a class and one below it or itself, for the vanilla cycle filter.';
 
+CREATE TEMP TABLE entering (enode INTEGER, application INTEGER, step INTEGER);
+COMMENT ON TABLE entering IS 'Worlds: e-nodes of targets that are not in the world, with the first application, and its step, that they are a part of.';
+
+CREATE TEMP TABLE hidden_oldest (kept INTEGER, oldest INTEGER, stamp INTEGER);
+COMMENT ON TABLE hidden_oldest IS 'Worlds: groups of equal e-nodes whose oldest is not shown, although one is that would stay.';
+
+CREATE TEMP TABLE equal_member (
+    world INTEGER, enode INTEGER, place INTEGER, application INTEGER, kept INTEGER
+);
+COMMENT ON TABLE equal_member IS 'Worlds: members that are equal to others, each with the e-node that stays.';
+
 CREATE TEMP TABLE label (id INTEGER, height INTEGER);
 COMMENT ON TABLE label IS 'Blocks: height labels of the classes of the original graph, to fit those of what is copied.';
 

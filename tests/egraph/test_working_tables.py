@@ -28,8 +28,9 @@ from relational_tensat.extract.greedy.in_sql import (
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from tests.explore.example_rules import example_rules
-from tests.explore.graphs import separate_sums
+from tests.explore.graphs import separate_sums, sum_of
 from tests.explore.strategies.blocks.models import residual_net
+from tests.explore.universes import begin, grow, original, universe_of
 
 Columns = dict[str, str]
 
@@ -108,7 +109,9 @@ def test_every_working_table_is_declared(
 ) -> None:
     explore_in_batches(monkeypatch, "vanilla")
     egraph = explore_in_batches(monkeypatch, "efficient")
-    explore(EGraph.create(with_an_extreme_number()), example_rules("swap"), ExplorationOptions(1))
+    explore(
+        EGraph.create(with_an_extreme_number()), example_rules("regroup"), ExplorationOptions(1)
+    )
     with monkeypatch.context() as patch:
         patch.setattr(partition, "LEAST_NODES", 2)
         rules = example_rules("twice", "same", "negate")
@@ -121,9 +124,15 @@ def test_every_working_table_is_declared(
     tree_greedy_sql(egraph.database)
     greedy_dag_sql(egraph.database)
 
+    world = universe_of(sum_of(4), example_rules("regroup", "swap"))
+    for number in (1, 2):
+        begin(world, number, original(world.egraph))
+        grow(world, number, 3)
+
+    created_by_stages = list(created)
     tables = declared()
     columns_of: dict[str, Columns] = {}
-    for name, columns in created:
+    for name, columns in created_by_stages:
         declared_columns = tables[name]
         for column, kind in columns.items():
             column = first_of_its_kind(column, declared_columns)

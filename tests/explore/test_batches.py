@@ -8,7 +8,8 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore import step as step_module
 from relational_tensat.explore.apply import applying
-from relational_tensat.explore.apply.applying import FEWEST, OVERBUILD, Bounds
+from relational_tensat.explore.apply.applying import FEWEST, OVERBUILD
+from relational_tensat.explore.apply.bounds import Bounds
 from tests.egraph.invariants import assert_invariants
 from tests.explore.canonical import same
 from tests.explore.example_rules import example_rules

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.egraph.rebuild import rebuild
+from relational_tensat.explore.apply.bounds import Bounds, Candidates
 from relational_tensat.explore.apply.targets import (
     bind_text,
     hash_cons_text,
     new_classes_text,
     unions_text,
 )
+from relational_tensat.explore.world import World
 
 #: How many times the node budget that is left one batch of applications may build before what is too much
 #: is removed again: most applications share e-nodes, so the sum of their sizes says little.
@@ -30,43 +31,6 @@ MANY_LABELS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """What bounds the building of targets.
-
-    Attributes:
-        node_limit: the most e-nodes that the e-graph may have.
-        total_nodes: the e-nodes of all targets, if nothing is shared.
-        steps: the most nodes that a target has.
-        sources: how many the rules have.
-        bound: how many bindings an application has before its target is built.
-        operands: the most that an e-node of a target has.
-        rules: what the first comments of statements report of the rules.
-        is_whole: the caller undoes all where the limit leaves something out: so it ends there.
-    """
-
-    node_limit: int
-    total_nodes: int
-    steps: int
-    sources: int
-    bound: int
-    operands: int = CHILD_COLUMNS
-    is_whole: bool = False
-    rules: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Applications that a search found: the rows of the table ``application``, as it is now.
-
-    Attributes:
-        applications: the highest id among them.
-    """
-
-    applications: int
-    bounds: Bounds
-
-
-@dataclass(frozen=True, slots=True)
 class ApplyReport:
     """What applying did.
 
@@ -74,15 +38,17 @@ class ApplyReport:
         unions: pairs of classes that were asked to be one (congruence included).
         rejected: applications that would have closed a cycle.
         complete: whether every application was carried out within the node limit.
+        entered: e-nodes that came into the world, where it does not have all.
     """
 
     unions: int
     complete: bool
     rejected: int = 0
+    entered: int = 0
 
 
 def apply_all(
-    egraph: EGraph,
+    world: World,
     candidates: Iterable[Candidates],
     iteration: int,
     reject: Callable[[Database], int] = lambda _: 0,
@@ -95,29 +61,38 @@ def apply_all(
             for those only whose turn comes: until the rebuild, nothing changes below the classes that
             there were.
     """
+    egraph, members = world.egraph, world.members
     database = egraph.database
     unions, rejected, complete = 0, 0, True
-    for index, bounds in enumerate(_in_batches(egraph, candidates)):
+    before = 0 if members is None else members.size
+    for index, bounds in enumerate(_in_batches(world, candidates)):
         rejected += reject(database)
-        complete = _build_within(egraph, iteration, bounds)
+        complete = _build_within(world, iteration, bounds)
         if not complete and bounds.is_whole:
             return ApplyReport(unions, complete, rejected)
         unions += _ask_unions(database, bounds, more=index > 0)
         if not complete:
             break
+    entered = 0 if members is None else members.size - before
     if unions:
-        rebuilt = rebuild(database, iteration=iteration, stamp=egraph.clock, classes=egraph.next_id)
+        rebuilt = rebuild(
+            database,
+            iteration=iteration,
+            stamp=egraph.clock,
+            classes=egraph.next_id,
+            before_drop=None if members is None else members.merge_equal,
+        )
         egraph.e_nodes -= rebuilt.dropped
         egraph.e_classes -= rebuilt.merged
         unions += rebuilt.unions
-    return ApplyReport(unions, complete, rejected)
+    return ApplyReport(unions, complete, rejected, entered)
 
 
-def _in_batches(egraph: EGraph, candidates: Iterable[Candidates]) -> Iterator[Bounds]:
+def _in_batches(world: World, candidates: Iterable[Candidates]) -> Iterator[Bounds]:
     """Let ``application`` be one batch of the candidates after the other; yield what bounds it."""
-    database = egraph.database
+    database = world.egraph.database
     for group in candidates:
-        sizes = _batch_sizes(group.applications, egraph.e_nodes, group.bounds)
+        sizes = _batch_sizes(group.applications, world.e_nodes, group.bounds)
         if len(sizes) > 1:
             database.run("apply/candidates")
         last = 0
@@ -150,30 +125,51 @@ def _batch_sizes(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:
     return sizes
 
 
-def _build_within(egraph: EGraph, iteration: int, bounds: Bounds) -> bool:
+def _build_within(world: World, iteration: int, bounds: Bounds) -> bool:
     """Build the targets; remove those past the node limit, and return whether there were none.
 
     Where all of it is undone then (``Bounds.is_whole``), nothing need be removed.
     """
+    egraph, members = world.egraph, world.members
     database = egraph.database
     next_id, before = egraph.next_id, egraph.e_nodes
+    limit = bounds.node_limit if members is None else members.universe_limit
     hash_cons = f"-- build: {bounds.rules}\n{hash_cons_text(bounds.operands)}"
     for step in range(1, bounds.steps + 1):
         params = {"iteration": iteration, "stamp": egraph.clock, "next_id": egraph.next_id}
         ((added,),) = database.execute(hash_cons, {**params, "step": step}, "hash_cons")
         egraph.next_id += added
         egraph.e_nodes += added
-        if bounds.is_whole and egraph.e_nodes > bounds.node_limit:
+        if bounds.is_whole and egraph.e_nodes > limit:
             return False
         bind = f"-- bind: {bounds.rules}\n{bind_text(bounds.operands, bounds.bound + step - 1)}"
         database.execute(bind, {"step": step}, "bind")
-    fits = egraph.e_nodes <= bounds.node_limit
-    if not fits:
-        _unbuild(egraph, next_id, max(bounds.node_limit - before, 0))
+    fits = egraph.e_nodes <= limit
+    last = None if fits else _last_that_fits(egraph, next_id, limit - before)
+    if members is not None:
+        over = members.find_entering() > bounds.node_limit - members.size
+        if over:
+            last_in = members.last_that_fits(bounds.node_limit - members.size)
+            last = last_in if last is None else min(last, last_in)
+    if last is not None:
+        if bounds.is_whole and members is not None:
+            return False
+        _unbuild(egraph, next_id, last)
+        if members is not None:
+            members.find_entering()
     egraph.e_classes += egraph.e_nodes - before
     if egraph.e_nodes > before:
         _make_classes(egraph, next_id, bounds)
-    return fits
+    if members is not None:
+        members.enter(iteration)
+    return last is None
+
+
+def _last_that_fits(egraph: EGraph, next_id: int, node_budget: int) -> int:
+    """Return the last application such that e-nodes built up to it are within the node budget; 0: none."""
+    budget = max(node_budget, 0)
+    rows = egraph.database.run("apply/last_that_fits", next_id=next_id, budget=budget)
+    return int(rows[0][0])
 
 
 def _make_classes(egraph: EGraph, next_id: int, bounds: Bounds) -> None:
@@ -193,13 +189,12 @@ def _ask_unions(database: Database, bounds: Bounds, *, more: bool) -> int:
     return int(database.execute(text, name="root_unions")[0][0])
 
 
-def _unbuild(egraph: EGraph, next_id: int, node_budget: int) -> None:
-    """Of the e-nodes from ``next_id`` on, keep what the first applications need and ``node_budget`` allows.
+def _unbuild(egraph: EGraph, next_id: int, last: int) -> None:
+    """Of the e-nodes from ``next_id`` on, keep what the applications up to the last one need.
 
     The ids of those kept follow on each other: ids are dense.
     """
     database = egraph.database
-    last = database.run("apply/last_that_fits", next_id=next_id, budget=node_budget)[0][0]
     count = database.change("apply/unbuild_enodes", next_id=next_id, last=last)
     database.run("apply/keep_applications", last=last)
     database.run("apply/new_ids", next_id=next_id, end_id=egraph.next_id)

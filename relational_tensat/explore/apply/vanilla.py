@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.apply.applying import ApplyReport, Candidates, apply_all
+from relational_tensat.explore.apply.applying import ApplyReport, apply_all
+from relational_tensat.explore.apply.bounds import Candidates
+from relational_tensat.explore.world import World
 
 
-def apply_one_by_one(
-    egraph: EGraph, candidates: Iterator[Candidates], iteration: int
-) -> ApplyReport:
+def apply_one_by_one(world: World, candidates: Iterator[Candidates], iteration: int) -> ApplyReport:
     """Carry out applications one at a time, each checked against all descendants.
 
     Args:
@@ -24,7 +23,7 @@ def apply_one_by_one(
     group = next(candidates, None)
     if group is None:
         return ApplyReport(unions=0, complete=True)
-    database = egraph.database
+    database = world.egraph.database
     database.run("apply/waiting")
     unions, rejected, complete = 0, 0, True
     for index in range(1, group.applications + 1):
@@ -34,7 +33,7 @@ def apply_one_by_one(
         if database.run("cycles/is_descendant")[0][0]:
             rejected += 1
             continue
-        applied = apply_all(egraph, [replace(group, applications=1)], iteration)
+        applied = apply_all(world, [replace(group, applications=1)], iteration)
         unions += applied.unions
         complete &= applied.complete
     return ApplyReport(unions, complete, rejected)

@@ -51,7 +51,10 @@ class Extremes:
         self._seen = count
         if self.is_active:
             self._egraph.database.run(
-                "match/extreme", signatures=self._signatures, keeping=self._keeping
+                "match/extreme",
+                signatures=self._signatures,
+                keeping=self._keeping,
+                hidden=self._egraph.is_universe,
             )
 
     def ruled_out(self, rule: str, classes: str) -> str:

@@ -1,0 +1,44 @@
+"""What applying is given: the applications that a search found, and what bounds the building of targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from relational_tensat.egraph.loading import CHILD_COLUMNS
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What bounds the building of targets.
+
+    Attributes:
+        node_limit: the most e-nodes that the world may have.
+        total_nodes: the e-nodes of all targets, if nothing is shared.
+        steps: the most nodes that a target has.
+        sources: how many the rules have.
+        bound: how many bindings an application has before its target is built.
+        operands: the most that an e-node of a target has.
+        rules: what the first comments of statements report of the rules.
+        is_whole: the caller undoes all where the limit leaves something out: so it ends there.
+    """
+
+    node_limit: int
+    total_nodes: int
+    steps: int
+    sources: int
+    bound: int
+    operands: int = CHILD_COLUMNS
+    is_whole: bool = False
+    rules: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Applications that a search found: the rows of the table ``application``, as it is now.
+
+    Attributes:
+        applications: the highest id among them.
+    """
+
+    applications: int
+    bounds: Bounds

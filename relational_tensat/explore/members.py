@@ -1,0 +1,106 @@
+"""Members: the e-nodes of a universe that one world has, so that a step matches and builds within it.
+
+The universe is one e-graph: an equality found in any world holds in all, and an e-node that several have
+is built once. ``enode.filtered`` shows one world at a time: what is not in it is neither matched nor
+extracted, just as what its cycle filter took. So all statements of a step are those of an e-graph of its
+own, but for what is here. E-nodes of targets come into the world, those of the universe and new ones alike;
+cycles are broken by the order in which e-nodes came; both limits count, the world's and the universe's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relational_tensat.egraph.cycles import HEIGHT_STEP, filter_cycles
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.egraph.loading import fitting_labels
+
+
+class Members:
+    """The e-nodes of one world, in the table ``world_node``.
+
+    A world is closed under children: each child class of a member has a member.
+
+    Attributes:
+        world: its id.
+        size: how many there are.
+        universe_limit: the most e-nodes that the universe may have.
+    """
+
+    def __init__(self, egraph: EGraph, world: int, universe_limit: int) -> None:
+        self.world = world
+        self.size = 0
+        self.universe_limit = universe_limit
+        self._egraph = egraph
+        self._database = egraph.database
+        self._next_place = 1
+        self._applications = 0
+
+    def begin(self, enodes: Sequence[int]) -> None:
+        """Let the world have some e-nodes, and show it alone.
+
+        Args:
+            enodes: operands first, and closed under children.
+        """
+        self._database.run("worlds/begin", world=self.world, enodes=list(enodes))
+        self._database.run("worlds/show", world=self.world)
+        self._label(enodes)
+        filter_cycles(self._database, self.world)  # of a class there may be several
+        self.size = len(enodes)
+        self._next_place = len(enodes) + 1
+
+    def state(self) -> tuple[int, int, int]:
+        """Return what ``restore`` goes back to where a transaction is undone."""
+        return self.size, self._next_place, self._applications
+
+    def restore(self, state: tuple[int, int, int]) -> None:
+        """Go back to a state."""
+        self.size, self._next_place, self._applications = state
+
+    def find_entering(self) -> int:
+        """Fill ``entering`` with what built applications would bring into the world; return how many."""
+        return self._database.change("worlds/entering", world=self.world)
+
+    def last_that_fits(self, budget: int) -> int:
+        """Return the last application such that what comes in up to it is within a node budget; 0: none."""
+        return int(self._database.run("worlds/last_that_fits", budget=budget)[0][0])
+
+    def enter(self, iteration: int) -> None:
+        """Let what is in ``entering`` come into the world."""
+        database = self._database
+        where = {"world": self.world, "last": self._applications, "place": self._next_place}
+        applications = database.change("worlds/enter_applications", **where, iteration=iteration)
+        count = database.change("worlds/enter", **where)
+        database.run("worlds/show_entering", stamp=self._egraph.clock)
+        self.size += count
+        self._next_place += count
+        self._applications += applications
+
+    def merge_equal(self) -> None:
+        """Let the oldest of equal e-nodes, those of ``congruent``, stay and be a member for all of them."""
+        database = self._database
+        if database.change("worlds/hidden_oldest"):
+            database.run("worlds/show_oldest")
+            database.run("worlds/keep_oldest")
+        if database.change("worlds/equal_members"):
+            database.run("worlds/drop_equal_members")
+            database.run("worlds/merge_equal_members")
+            self.size = int(database.run("worlds/size", world=self.world)[0][0])
+
+    def _label(self, enodes: Sequence[int]) -> None:
+        """Give the classes of the first e-nodes their height labels, and all others the lowest."""
+        heights: dict[int, int] = {}
+        for owner, children in self._database.run("worlds/shown_nodes", enodes=list(enodes)):
+            height = HEIGHT_STEP + max(heights.get(child, 0) for child in children)
+            heights[owner] = max(height, heights.get(owner, 0))
+        self._database.run("worlds/lower_heights")
+        self._database.run(
+            "cycles/raise_heights",
+            classes=list(heights),
+            heights=list(fitting_labels(list(heights.values()))),
+        )
+
+
+def show_universe(egraph: EGraph) -> None:
+    """Show all e-nodes of the universe: what is extracted from is all that any world has."""
+    egraph.database.run("worlds/show_all")
