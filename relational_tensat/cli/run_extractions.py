@@ -8,6 +8,7 @@ from relational_tensat.cli.console import table
 from relational_tensat.run.result import ExtractionSummary, Result
 
 _REDUCTIONS_SHOWN = 3
+_GROWN_FROM = {"original": "the original", "chosen": "the last's best", "beside": "both"}
 
 
 def reduced_line(summary: ExtractionSummary) -> str:
@@ -36,4 +37,26 @@ def print_extractions(result: Result, console: Console) -> None:
             seconds = sum(entry.seconds for entry in entries)
             best = (f"{last.best_us:,.2f}", bound, f"{seconds:.2f}")
         rows.add_row(str(report.iteration), *sizes, *best)
+    console.print(rows)
+
+
+def print_worlds(result: Result, console: Console) -> None:
+    """Print the worlds of a search, what they added, and what the cheapest graph cost after each."""
+    numbers = ("world", "limit", "e-nodes", "of all", "from µs", "to µs", "best µs", "at s")
+    rows = table("world", "grown from", *numbers[1:], "ended", numbers=numbers)
+    best_us = float("inf")
+    for world in result.worlds:
+        best_us = min(best_us, world.best_us)
+        rows.add_row(
+            str(world.world),
+            _GROWN_FROM[world.kind],
+            f"{world.node_limit:,}",
+            f"{world.e_nodes:,}",
+            f"{world.universe:,}",
+            f"{world.seed_us:,.2f}",
+            f"{world.best_us:,.2f}",
+            f"{best_us:,.2f}",
+            f"{world.seconds:.2f}",
+            world.stop_reason,
+        )
     console.print(rows)

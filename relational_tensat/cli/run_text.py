@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from relational_tensat.cli.console import table
-from relational_tensat.cli.run_extractions import print_extractions, reduced_line
+from relational_tensat.cli.run_extractions import print_extractions, print_worlds, reduced_line
 from relational_tensat.cli.run_time_spent import SOMETIMES, print_time_spent
 from relational_tensat.run.result import Result, WholeRun
 
@@ -20,6 +20,8 @@ _STOP = {
     "time": "time limit reached",
     "memory": "memory limit reached",
     "interrupted": "interrupted; extracted from what was there",
+    "focus": "no world had a cheaper graph than what it was grown from",
+    "universe": "e-node limit of all worlds together reached",
     "patience": "stopped, since the cheapest graph did not get cheaper any more",
 }
 _PHASES = ("load", "explore", "extract", "verify", "whole", "write")
@@ -167,7 +169,9 @@ def _print_search(result: Result, console: Console) -> None:
     console.print(f"extracted: {result.extractor}, {_confidence(result)}{early}")
     if result.extraction.reduced_e_nodes is not None:
         console.print(reduced_line(result.extraction))
-    if len(result.extractions) > 1:
+    if result.worlds:
+        print_worlds(result, console)
+    elif len(result.extractions) > 1:
         print_extractions(result, console)
     total = result.seconds["total"]
     shares = [

@@ -25,7 +25,7 @@ class ExplorationOptions(OptionGroup):
             the e-graph of fewer.
         schedule: which rules take part in which iterations, instead of the two above: see
             ``explore.schedule``. Exploration ends with it.
-        node_limit: holds at any moment.
+        node_limit: holds at any moment; of a search, in each of its worlds.
         time_limit_s: wall seconds; None for no limit.
         cycle_filter: ``efficient`` (height labels, then a search where they are violated), ``vanilla``
             (TENSAT's first method: all descendants recomputed before each multi-pattern application) or
@@ -33,7 +33,13 @@ class ExplorationOptions(OptionGroup):
         semi_naive: work only on matches that involve a row written since the last search. The e-graph is
             the same without.
         blocks: recurring blocks are explored once, and what is found is copied to the others: where that
-            is worthwhile, wherever some block recurs, or never.
+            is worthwhile, wherever some block recurs, or never. A search has no use for them.
+        search: what decides what is grown. ``saturation``: one e-graph. ``focus``: worlds, parts of one
+            universe, from the original graph and from the cheapest found in the world before; it extracts
+            from each, so it needs costs.
+        world_nodes: the first worlds of a search have no more e-nodes, later ones twice as many each time,
+            up to ``node_limit``.
+        universe_limit: of all worlds of a search together.
     """
 
     iterations: int = option(15, "at most so many iterations", metavar="N")
@@ -62,6 +68,21 @@ class ExplorationOptions(OptionGroup):
         choices=("auto", "always", "never"),
     )
 
+    search: str = option(
+        "saturation",
+        "what decides what is grown; focus: worlds, each from the cheapest graph of the one before",
+        choices=("saturation", "focus"),
+    )
+    world_nodes: int = option(
+        2_000,
+        "at most so many e-nodes in the first worlds of a search, then twice as many, up to --node-limit",
+        metavar="N",
+        minimum=1,
+    )
+    universe_limit: int = option(
+        50_000, "at most so many e-nodes in all worlds of a search together", metavar="N", minimum=1
+    )
+
     def __post_init__(self) -> None:
         """Check all values.
 
@@ -77,3 +98,18 @@ class ExplorationOptions(OptionGroup):
                 )
         if self.schedule and self.blocks == "always":
             raise UsageError("schedule and blocks = always, expected one of the two")
+        if self.is_search:
+            self._check_search()
+
+    @property
+    def is_search(self) -> bool:
+        """Whether worlds are grown, and not one e-graph."""
+        return self.search != "saturation"
+
+    def _check_search(self) -> None:
+        cannot = {"schedule": bool(self.schedule), "blocks": self.blocks == "always"}
+        cannot["cycle_filter"] = self.cycle_filter == "vanilla"
+        for name in (name for name, is_given in cannot.items() if is_given):
+            raise UsageError(
+                f"search = {self.search} and {name} = {getattr(self, name)}, expected one of the two"
+            )

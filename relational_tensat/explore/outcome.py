@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from relational_tensat.base.notebook import html_table
 from relational_tensat.egraph.database import Database
@@ -32,17 +32,52 @@ class IterationReport:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class WorldReport:
+    """A world of a search when it was grown, and what came out of it.
+
+    Attributes:
+        world: its number, from 1 on.
+        kind: what it was grown from: original, chosen (in the world before), or beside (both).
+        node_limit: the most e-nodes that it might have.
+        seed_us: cost of the cheapest graph that it was grown from.
+        best_us: of the cheapest that was extracted from it.
+        e_nodes, universe: e-nodes that it had, and that all worlds so far had together.
+        iteration: its last one.
+        stop_reason: why it was not grown further.
+        seconds: wall seconds since the search began.
+    """
+
+    world: int
+    kind: str
+    node_limit: int
+    seed_us: float
+    best_us: float
+    e_nodes: int
+    universe: int
+    iteration: int
+    stop_reason: str
+    seconds: float
+
+    @property
+    def row(self) -> tuple[int | str | float, ...]:
+        """The row of the table ``world``."""
+        return astuple(self)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Exploration:
     """How an exploration ended.
 
     Attributes:
         stop_reason: saturated, schedule (it has been carried out), goal, iterations, nodes, time, memory,
-            interrupted, or what ``after`` returned.
+            interrupted, or what ``after`` returned; of ``focus`` also focus (no world had a cheaper graph)
+            and universe (its limit is reached).
         iterations: iterations begun and not undone.
         rules: by name, all the rules.
         statements: SQL statements run in the iterations.
         seconds: wall seconds; of one that was resumed, since then.
+        worlds: of a search, those that it has grown.
     """
 
     stop_reason: str
@@ -51,6 +86,7 @@ class Exploration:
     log: tuple[IterationReport, ...]
     statements: int
     seconds: float
+    worlds: tuple[WorldReport, ...] = ()
 
     def __repr__(self) -> str:
         last = self.log[-1] if self.log else None

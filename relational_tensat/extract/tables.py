@@ -51,13 +51,16 @@ def extraction_problem(egraph: EGraph, cost: CostModel) -> TableProblem:
         _settle_constants(
             original, np.flatnonzero(rows["weight_only"]), node_class, pointer, child_idx
         )
+    root_class = int(root)
+    if egraph.is_universe and not _is_derived(original, root_class, pointer, child_idx):
+        original[:] = UNUSED
     problem = ExtractionProblem(
         cost_us=rows["cost_us"].astype(np.float64),
         node_class=node_class.astype(np.int32),
         child_ptr=pointer,
         child_idx=child_idx,
         n_classes=len(classes),
-        root=int(root),
+        root=root_class,
         original=original,
     )
     return TableProblem(problem, rows["id"].astype(np.int32))
@@ -130,6 +133,27 @@ def _original(
     for node in np.flatnonzero(iteration == 0)[::-1]:
         original[node_class[node]] = node
     return original
+
+
+def _is_derived(
+    original: NDArray[np.int32],
+    root: int,
+    pointer: NDArray[np.int32],
+    child_idx: NDArray[np.int32],
+) -> bool:
+    """Whether all classes that the root needs have an e-node of the original graph: not in all worlds."""
+    needed: set[int] = set()
+    stack = [root]
+    while stack:
+        owner = stack.pop()
+        if owner in needed:
+            continue
+        needed.add(owner)
+        node = original[owner]
+        if node == UNUSED:
+            return False
+        stack += child_idx[pointer[node] : pointer[node + 1]].tolist()
+    return True
 
 
 def _settle_constants(

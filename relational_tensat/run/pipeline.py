@@ -106,11 +106,13 @@ def resume(
     Raises:
         UsageError, InputError, VerificationError, NoSolutionError, UnsoundRuleError: as ``optimize``.
         InputError: also, ``db`` is no run's database, another process is using it, the run had not started
-            to explore, or its rules, its model, or the file that its costs are from have changed since.
+            to explore or not ended a search over worlds, or its rules, its model, or the file that its
+            costs are from have changed since.
     """
     stored = resuming.read_run(Path(db))
     options = stored.options(**changes)
     stored.check_costs(own=cost_model is not None)
+    stored.check_search(options)
     target = output or stored.record.output
     state = RunState.begin(options, stored.path, target, cost_model, progress or Silent())
     restored = partial(resuming.restore, stored, model)
@@ -155,6 +157,7 @@ def _result(state: RunState) -> Result:
         rules=exploration.rules,
         rules_used={} if state.is_unchanged else state.rules_used,
         log=exploration.log,
+        worlds=exploration.worlds,
         extraction=ExtractionSummary.of(extraction),
         extractions=state.extractions,
         time_spent=state.time_spent,

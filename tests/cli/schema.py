@@ -30,6 +30,7 @@ SCHEMA: dict[str, Any] = {
         "interrupted": bool,
     },
     "extractions": list,
+    "worlds": list,  # of a search
     "seconds": dict.fromkeys(
         ("load", "explore", "extract", "verify", "whole", "write", "measure", "total"), NUMBER
     ),
@@ -54,6 +55,18 @@ EXTRACTION: dict[str, Any] = {
     "seconds": NUMBER,
     "final": bool,
 }
+WORLD: dict[str, Any] = {
+    "world": int,
+    "kind": str,
+    "node_limit": int,
+    "seed_us": NUMBER,
+    "best_us": NUMBER,
+    "e_nodes": int,
+    "universe": int,
+    "iteration": int,
+    "stop_reason": str,
+    "seconds": NUMBER,
+}
 STATEMENT: dict[str, Any] = {
     "phase": str,
     "statement": str,
@@ -73,7 +86,10 @@ WHOLE: dict[str, Any] = {
     "kept": str,
 }
 RULE: dict[str, Any] = {"matches": int, "applied": int, "seconds": NUMBER}
-STOP_REASONS = {"saturated", "iterations", "nodes", "time", "memory", "interrupted", "patience"}
+STOP_REASONS = {
+    *("saturated", "iterations", "nodes", "time", "memory", "interrupted", "patience"),
+    *("focus", "universe"),
+}
 
 
 def check_schema(report: dict[str, Any]) -> None:
@@ -84,6 +100,8 @@ def check_schema(report: dict[str, Any]) -> None:
         _check(stats, RULE, f"rules.{name}")
     for statement in report["extractions"]:
         _check(statement, EXTRACTION, "extractions")
+    for world in report["worlds"]:
+        _check(world, WORLD, "worlds")
     for statement in report["time_spent"]["statements"]:
         _check(statement, STATEMENT, "time_spent")
     if report["whole"] is not None:

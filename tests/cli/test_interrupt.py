@@ -100,6 +100,16 @@ def test_between_iterations_it_ends_exploration_too(tmp_path: Path) -> None:
     assert report["extractions"][-1]["best_us"] < report["cost_before_us"]
 
 
+def test_while_a_world_is_extracted_from_it_ends_the_search(tmp_path: Path) -> None:
+    with running(tmp_path, "--search", "focus", "--time-limit", 600) as run:
+        best = run.wait_for("bound", phase="explore")
+        run.press()
+        report = run.result()
+    assert report["stop_reason"] == "interrupted"
+    assert [world["kind"] for world in report["worlds"]] == ["original"]
+    assert report["cost_after_us"] <= best["incumbent"] * (1 + 1e-9)
+
+
 def test_the_second_one_ends_the_run_without_output(tmp_path: Path) -> None:
     with running(tmp_path) as run:
         run.wait_for("bound", phase="extract")

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from relational_tensat.base.errors import UnsoundRuleError
+from relational_tensat.base.errors import UnsoundRuleError, UsageError
 from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
@@ -25,8 +25,15 @@ from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
 from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
+from relational_tensat.explore.members import Members
 from relational_tensat.explore.observer import Observer
-from relational_tensat.explore.outcome import Exploration, IterationReport, read_log, rule_stats
+from relational_tensat.explore.outcome import (
+    Exploration,
+    IterationReport,
+    WorldReport,
+    read_log,
+    rule_stats,
+)
 from relational_tensat.explore.schedule.plan import Schedule
 from relational_tensat.explore.step import Budget, Delta, Starved, step
 from relational_tensat.explore.strategies.node_budgets import multi_budget, scarce_budget
@@ -54,14 +61,27 @@ def explore(
 
     Raises:
         UnsoundRuleError: a rule would unite classes of different types.
+        UsageError: the options ask for a search over worlds, which needs costs.
     """
-    saturation = _Saturation(
+    if options is not None and options.is_search:
+        raise UsageError(
+            f"search = {options.search} without costs, expected it in optimize(), which has some"
+        )
+    saturation = Saturation(
         egraph, rules, options or ExplorationOptions(), observer or Observer(), start
     )
-    return saturation.run()
+    with saturation.watching() as guard:
+        reason = saturation.grow(guard)
+    return saturation.finish(reason)
 
 
-class _Saturation:
+class Saturation:
+    """Saturation that can be carried on: in the e-graph, or in one world of it after the other.
+
+    Attributes:
+        iteration: the last one that is complete.
+    """
+
     def __init__(
         self,
         egraph: EGraph,
@@ -84,6 +104,30 @@ class _Saturation:
         else:
             self._resume(rules, start)
         self._schedule = self._schedule_at(start)
+        self._offset = 0  # iterations in worlds before this one
+
+    @property
+    def iteration(self) -> int:
+        """The last iteration that is complete."""
+        return self._state.iteration
+
+    def begin_world(self, members: Members, enodes: Sequence[int], node_limit: int) -> None:
+        """Continue in a world of the e-graph: as if its e-nodes were the original graph's.
+
+        Args:
+            enodes: what it is grown from, operands first.
+            node_limit: the most e-nodes that it may have.
+
+        Raises:
+            Interrupted, OutOfMemory: the world before is still there.
+        """
+        with self._world.transaction():
+            self._world.begin_members(members, enodes)
+        self._offset = self._state.iteration
+        self._options = replace(self._options, node_limit=node_limit)
+        self._state = Checkpoint(
+            self._state.first_rule, iteration=self._offset, original=len(enodes)
+        )
 
     def _schedule_at(self, start: Checkpoint | None) -> Schedule | None:
         """Return the schedule, if there is one, before the next iteration."""
@@ -116,28 +160,39 @@ class _Saturation:
         rule_seconds = enumerate(start.rule_seconds, start=start.first_rule)
         world.matcher.rule_seconds = {rule: seconds for rule, seconds in rule_seconds if seconds}
 
-    def run(self) -> Exploration:
-        progress = self._observer.progress
+    @contextmanager
+    def watching(self) -> Iterator[Guard]:
+        """Watch the time and Ctrl-C meanwhile: they interrupt the database."""
         guard = self._observer.watch.guard(self._database.interrupt, self._options.time_limit_s)
+        with guard.watching():
+            yield guard
+        self._database.resume()
+
+    def grow(self, guard: Guard) -> str:
+        """Iterate until there is a reason to stop; return it."""
+        progress = self._observer.progress
         iteration = self._state.iteration
         reason = "schedule" if self._schedule and self._schedule.rules is None else None
-        with guard.watching():
-            if iteration:
-                reason = self._follow(iteration, self._state.stopped or reason, guard)
-            while reason is None and iteration < self._options.iterations:
-                iteration += 1
-                reason = self._iterate(iteration, guard)
-                if progress is not None:
-                    progress(self._journal.log[-1])
-                reason = self._follow(iteration, reason, guard)
-        self._database.resume()
-        return self._finish(reason or "iterations")
+        if iteration > self._offset:
+            reason = self._follow(iteration, self._state.stopped or reason, guard)
+        while reason is None and iteration < self._last:
+            iteration += 1
+            reason = self._iterate(iteration, guard)
+            if progress is not None:
+                progress(self._journal.log[-1])
+            reason = self._follow(iteration, reason, guard)
+        return reason or "iterations"
+
+    @property
+    def _last(self) -> int:
+        """The last iteration that there may be."""
+        return self._offset + self._options.iterations
 
     def _follow(self, iteration: int, reason: str | None, guard: Guard) -> str | None:
         """Do what follows an iteration; return the reason to stop, or None to continue."""
         if reason in (None, "saturated", "schedule") and self._has_goal():
             return "goal"
-        if reason is not None or iteration >= self._options.iterations:
+        if reason is not None or iteration >= self._last:
             return reason
         after = self._observer.after
         try:
@@ -219,7 +274,8 @@ class _Saturation:
 
     def _wants_multi(self, iteration: int) -> bool:
         """Whether multi-pattern rules take part in an iteration."""
-        if self._state.scarce and self._multi_budget() <= self._egraph.e_nodes:
+        iteration -= self._offset
+        if self._state.scarce and self._multi_budget() <= self._world.e_nodes:
             return False
         if self._options.multi_schedule == "first":
             return iteration <= self._options.multi_iterations
@@ -229,7 +285,7 @@ class _Saturation:
     def _budget(self) -> Budget:
         """Return what the next iteration may build: multi-pattern rules leave some of it to the others."""
         limit, state = self._options.node_limit, self._state
-        whole_above = max(scarce_budget(state.original, limit), self._egraph.e_nodes)
+        whole_above = max(scarce_budget(state.original, limit), self._world.e_nodes)
         return Budget(
             limit, self._multi_budget(), whole_above=None if state.scarce else whole_above
         )
@@ -238,7 +294,7 @@ class _Saturation:
         """Return the most e-nodes that multi-pattern rules may leave."""
         if self._state.scarce:
             return scarce_budget(self._state.original, self._options.node_limit)
-        return multi_budget(self._egraph.e_nodes, self._options.node_limit)
+        return multi_budget(self._world.e_nodes, self._options.node_limit)
 
     def _reason_to_stop(self, delta: Delta) -> str:
         """Return why exploration ends after a complete iteration; nothing if it does not."""
@@ -277,7 +333,8 @@ class _Saturation:
         self._journal.write(self._database)
         write_checkpoint(self._egraph, state)
 
-    def _finish(self, reason: str) -> Exploration:
+    def finish(self, reason: str, worlds: tuple[WorldReport, ...] = ()) -> Exploration:
+        """Write down what is not written yet, and why it ended; return how it went."""
         database, journal = self._database, self._journal
         matcher, seconds = self._world.matcher, self._world.matcher.rule_seconds
         database.begin()
@@ -296,4 +353,5 @@ class _Saturation:
             tuple(journal.log),
             sum(entry.statements for entry in journal.log),
             time.perf_counter() - self._started,
+            worlds,
         )

@@ -21,11 +21,18 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, as_source, graph_cost_us
 from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.seed import Seed
 from relational_tensat.extract.anytime.entry import ExtractionEntry, ExtractionProgress
 from relational_tensat.extract.anytime.kept import KeptChoice
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
-from relational_tensat.extract.problem import COST_TOLERANCE, Extraction, Ints, relative_gap
+from relational_tensat.extract.problem import (
+    COST_TOLERANCE,
+    Extraction,
+    Ints,
+    relative_gap,
+    topological_order,
+)
 from relational_tensat.extract.tables import TableProblem, choose, extraction_problem
 
 LEAST_S = 0.5
@@ -38,6 +45,7 @@ class AnytimeExtractor:
     Attributes:
         log: what each extraction found.
         spent_s: wall seconds of the extractions between iterations.
+        original_us: cost of the original graph.
         watch: the run's: whether Ctrl-C was pressed; once is enough for all of them.
     """
 
@@ -59,7 +67,7 @@ class AnytimeExtractor:
         self._progress = progress
         self.watch = watch or Watch()
         self._started = now_s()
-        self._best_us = graph_cost_us(egraph.graph, cost)
+        self._best_us = self.original_us = graph_cost_us(egraph.graph, cost)
         self._kept: KeptChoice | None = None
         self._last: tuple[TableProblem, Extraction] | None = None
         self._stalled = 0
@@ -88,10 +96,27 @@ class AnytimeExtractor:
             return "interrupted" if self.watch.happened else None
         if all(entry.iteration != iteration for entry in self.log):
             with self.watch.watching(), self._counting():
-                self._extract_between(iteration)
+                explored_s = now_s() - self._started - self.spent_s
+                self._extract_between(iteration, max(explored_s - self.spent_s, LEAST_S))
         if self.watch.happened:
             return "interrupted"
         return "patience" if 0 < self._options.patience <= self._stalled else None
+
+    def choose(self, iteration: int) -> Seed:
+        """Return the cheapest graph of what is shown of the e-graph, with all the time of an extraction.
+
+        Raises:
+            Interrupted: exploration's time is over.
+            KeyboardInterrupt: Ctrl-C was pressed twice.
+        """
+        is_known = any(entry.iteration == iteration and entry.optimal for entry in self.log)
+        if self._last is None or not is_known:
+            with self.watch.watching(), self._counting():
+                table, extraction = self._extract_between(iteration, self._options.time_limit_s)
+        else:
+            table, extraction = self._last
+        order = topological_order(table.problem, extraction.choice)
+        return Seed(extraction.cost_us, tuple(table.enodes[extraction.choice[order]].tolist()))
 
     def finish(self, iteration: int) -> Extraction:
         """Extract from the explored e-graph and write the cheapest choice into ``chosen``.
@@ -126,10 +151,9 @@ class AnytimeExtractor:
         self.log.append(entry)
         return extraction
 
-    def _extract_between(self, iteration: int) -> None:
+    def _extract_between(self, iteration: int, limit_s: float) -> tuple[TableProblem, Extraction]:
         start_s = now_s()
-        explored_s = start_s - self._started - self.spent_s
-        limit_s = min(max(explored_s - self.spent_s, LEAST_S), self._options.time_limit_s)
+        limit_s = min(limit_s, self._options.time_limit_s)
         with self._egraph.transaction():
             self._egraph.catalogue.flush(self._egraph.database)
         table = self._problem()
@@ -149,6 +173,7 @@ class AnytimeExtractor:
         self._count(best_us)
         self.log.append(entry)
         self._progress.extracted(entry)
+        return table, extraction
 
     def _is_cheaper(self, cost_us: float) -> bool:
         return cost_us < self._best_us * (1 - COST_TOLERANCE)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.seed import choice_of
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.problem import Extraction, Ints, topological_order
 from relational_tensat.extract.tables import TableProblem
@@ -56,15 +57,7 @@ class KeptChoice:
 
     def restore(self) -> None:
         """Write the choice into the table ``chosen``, filtered e-nodes included."""
-        nodes: dict[int, tuple[int, list[int]]] = {}
-        for enode, klass, children in self._egraph.database.run("extract/kept_choice"):
-            nodes.setdefault(klass, (enode, [child for child in children if child]))
-        choice: dict[int, int] = {}
-        stack = [self._egraph.find(self._egraph.root)]
-        while stack:
-            klass = stack.pop()
-            if klass not in choice:
-                choice[klass], children = nodes[klass]
-                stack += children
+        rows = self._egraph.database.run("extract/kept_choice")
+        choice = choice_of(rows, self._egraph.find(self._egraph.root))
         self._egraph.database.execute("DELETE FROM chosen", name="restore")
         self._egraph.database.append("chosen", sorted(choice.items()))

@@ -88,6 +88,19 @@ class StoredRun:
                 f"{self.path}: the run had {was} cost model of its own, expected resume {preposition} one"
             )
 
+    def check_search(self, options: Options) -> None:
+        """Reject a search over worlds that had not ended: which world was grown from what is not stored.
+
+        Raises:
+            InputError: it is one.
+        """
+        search = options.exploration.search
+        if options.exploration.is_search and self.stop_reason is None:
+            raise InputError(
+                f"{self.path}: the run cannot be resumed: its search ({search}) had not ended, "
+                "expected one that had, or one by saturation"
+            )
+
     def check_rules(self, rules: Sequence[Rule]) -> None:
         """Reject rules other than those that the run started with.
 

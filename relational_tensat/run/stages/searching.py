@@ -7,25 +7,26 @@ from dataclasses import replace
 from relational_tensat.cost import ask_for_graph
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.strategies.blocks import explore_blocks
+from relational_tensat.explore.strategies.focus import explore_focus
 from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
 from relational_tensat.run.state import RunState
 
 
 def explore(state: RunState) -> RunState:
-    """Grow the e-graph by the rules until it is saturated or a limit is reached."""
+    """Grow the e-graph by the rules, or worlds of it, until nothing is left to do or a limit is reached."""
     stopwatch, phases = state.egraph.database.stopwatch, state.phases
+    options, extractor = state.options.exploration, state.extractor
+    observer = Observer(
+        progress=phases.progress.iteration, after=extractor.after, watch=state.watch
+    )
+    blocks = None
     with phases.phase("explore"), stopwatch.phase("explore"):
-        exploration, blocks = explore_blocks(
-            state.egraph,
-            state.rules,
-            state.options.exploration,
-            observer=Observer(
-                progress=phases.progress.iteration,
-                after=state.extractor.after,
-                watch=state.watch,
-            ),
-            start=state.start,
-        )
+        if options.is_search:
+            exploration = explore_focus(state.egraph, state.rules, options, extractor, observer)
+        else:
+            exploration, blocks = explore_blocks(
+                state.egraph, state.rules, options, observer=observer, start=state.start
+            )
     phases.move(state.extractor.spent_s, source="explore", target="extract")
     return replace(state, exploration=exploration, blocks=blocks)
 

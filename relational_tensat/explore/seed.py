@@ -1,0 +1,60 @@
+"""What a world is grown from: a graph of the e-graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A graph of the e-graph.
+
+    Attributes:
+        cost_us: what it costs.
+        enodes: its e-nodes, operands first.
+    """
+
+    cost_us: float
+    enodes: tuple[int, ...]
+
+
+class Chooser(Protocol):
+    """Extracts while the e-graph is explored.
+
+    Attributes:
+        original_us: cost of the original graph.
+    """
+
+    original_us: float
+
+    def choose(self, iteration: int) -> Seed:
+        """Return the cheapest graph of what is shown of the e-graph after an iteration.
+
+        Raises:
+            Interrupted: exploration's time is over.
+            KeyboardInterrupt: Ctrl-C was pressed twice.
+        """
+
+
+def choice_of(rows: Iterable[tuple[int, int, list[int]]], root: int) -> dict[int, int]:
+    """Return the e-node that is chosen for each class that the root needs, children first.
+
+    Where classes were united that a choice has both of, the e-node that stood lower stands for both.
+
+    Args:
+        rows: of a choice that was kept, children first: e-nodes with their classes and children as they
+            are now, 0 for no child.
+    """
+    nodes: dict[int, tuple[int, list[int]]] = {}
+    for enode, owner, children in rows:
+        nodes.setdefault(owner, (enode, [child for child in children if child]))
+    needed: set[int] = set()
+    stack = [root]
+    while stack:
+        owner = stack.pop()
+        if owner not in needed:
+            needed.add(owner)
+            stack += nodes[owner][1]
+    return {owner: enode for owner, (enode, _) in nodes.items() if owner in needed}

@@ -1,0 +1,39 @@
+"""``python -m bench search`` on a small model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import main
+from bench.search import command as search_command
+from bench.search.measure import SearchRun
+
+
+def test_focus_costs_no_more_than_saturation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["search", "nasrnn", "--k", "1", "--node-limits", "400"]) == 0
+    _, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
+    saturation, focus = rows
+    assert (saturation[1], focus[1]) == ("saturation", "focus")
+    assert (saturation[5], saturation[-2]) == ("0", "0.0")
+    assert int(focus[5]) > 1
+    assert float(focus[7]) < float(saturation[7])
+
+
+def test_an_unknown_model_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["search", "vgg20"]) == 2
+    assert "did you mean 'vgg19'" in capsys.readouterr().err
+
+
+def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
+    options = argparse.Namespace(rules="taso", k="1", node_limits="400")
+    run = SearchRun("m", "focus", 1, 400, 5, 3, 9, "focus", 9.0, 8.0, 8.0, 1.0, 1.0, 0.5, 1.0)
+    path = search_command.save([run], options, tmp_path)
+    assert path.name == f"search-{date.today().isoformat()}-taso.json"
+    document = json.loads(path.read_text())
+    assert document["runs"][0]["worlds"] == 3
+    assert document["settings"]["node_limits"] == "400"

@@ -1,0 +1,137 @@
+"""Focus: worlds grown from what was chosen in the one before, all of one universe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.base.process import ProcessOptions
+from relational_tensat.cost import load_profile
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import Exploration, ExplorationOptions, explore
+from relational_tensat.explore.observer import Observer
+from relational_tensat.explore.outcome import IterationReport
+from relational_tensat.explore.strategies.focus import explore_focus
+from relational_tensat.extract import Extraction, ExtractionOptions
+from relational_tensat.extract.anytime import AnytimeExtractor
+from relational_tensat.models import MODELS
+from relational_tensat.rules.library import load_rules
+from relational_tensat.run.progress import Silent
+from tests.egraph.invariants import assert_invariants
+from tests.explore.world_invariants import assert_world_invariants, ids
+
+COST = load_profile("tensat_t4")
+
+
+def extractor_of(egraph: EGraph) -> AnytimeExtractor:
+    """Return what extracts from an e-graph."""
+    return AnytimeExtractor(egraph, COST, ExtractionOptions(), ProcessOptions(), Silent())
+
+
+def focus(
+    egraph: EGraph,
+    options: ExplorationOptions,
+    progress: Callable[[IterationReport], None] | None = None,
+    after: Callable[[int], str | None] | None = None,
+) -> tuple[Exploration, Extraction]:
+    """Search and extract."""
+    extractor = extractor_of(egraph)
+    observer = Observer(progress, after=after, watch=extractor.watch)
+    exploration = explore_focus(egraph, load_rules(), options, extractor, observer)
+    return exploration, extractor.finish(exploration.iterations)
+
+
+def saturated(model: str, options: ExplorationOptions) -> Extraction:
+    """Return what plain exploration finds within the same limits."""
+    egraph = EGraph.create(MODELS[model]())
+    explore(egraph, load_rules(), options)
+    return extractor_of(egraph).finish(1)
+
+
+def test_it_finds_what_saturation_misses_and_all_holds_after_every_step() -> None:
+    egraph = EGraph.create(MODELS["nasrnn"]())
+    limits = {"node_limit": 600, "time_limit_s": None}
+    options = ExplorationOptions(search="focus", world_nodes=600, **limits)
+    worlds: list[int] = []
+
+    def check(report: IterationReport) -> None:
+        ((world,),) = egraph.connection.execute("SELECT max(world) FROM world_node").fetchall()
+        worlds.append(world)
+        if report.iteration % 3 == 1:
+            egraph.catalogue.flush(egraph.database)
+            assert_world_invariants(egraph, world)
+
+    exploration, extraction = focus(egraph, options, check)
+    plain = saturated("nasrnn", ExplorationOptions(**limits))
+    assert exploration.stop_reason == "focus"
+    assert extraction.optimal
+    first = exploration.worlds[0]
+    assert first.best_us == pytest.approx(plain.cost_us)
+    assert extraction.cost_us < plain.cost_us - 1
+    assert extraction.cost_us <= min(world.best_us for world in exploration.worlds) + 1e-6
+    assert sorted(set(worlds)) == [world.world for world in exploration.worlds]
+    assert {world.kind for world in exploration.worlds} == {"original", "chosen", "beside"}
+    assert all(world.e_nodes <= 600 for world in exploration.worlds)
+    assert egraph.e_nodes == exploration.worlds[-1].universe > 600
+    assert_invariants(egraph, "none")
+    originals = ids(egraph, "SELECT id FROM enode WHERE iteration = 0 AND NOT filtered")
+    assert originals == ids(egraph, "SELECT parent FROM eclass JOIN original_node ON id = enode")
+
+
+def test_where_the_universe_is_full_it_ends() -> None:
+    egraph = EGraph.create(MODELS["nasrnn"]())
+    options = ExplorationOptions(
+        search="focus", world_nodes=600, node_limit=600, universe_limit=620, time_limit_s=None
+    )
+    exploration, extraction = focus(egraph, options)
+    assert exploration.stop_reason == "universe"
+    assert egraph.e_nodes <= 620
+    assert extraction.cost_us <= exploration.worlds[0].best_us + 1e-6
+
+
+def test_worlds_get_wider_until_the_node_limit() -> None:
+    egraph = EGraph.create(MODELS["nasrnn"]())
+    options = ExplorationOptions(search="focus", world_nodes=400, node_limit=900, time_limit_s=None)
+    exploration, _ = focus(egraph, options)
+    widths = [world.node_limit for world in exploration.worlds if world.kind == "original"]
+    assert widths == [400, 800, 900]
+    assert all(world.e_nodes <= world.node_limit for world in exploration.worlds)
+
+
+def test_where_all_worlds_saturate_none_is_wider() -> None:
+    egraph = EGraph.create(MODELS["vgg19"]())
+    exploration, extraction = focus(egraph, ExplorationOptions(search="focus", time_limit_s=None))
+    assert {world.node_limit for world in exploration.worlds} == {2_000}
+    assert extraction.cost_us <= saturated("vgg19", ExplorationOptions()).cost_us + 1e-6
+
+
+@pytest.mark.parametrize("reason", ["time", "patience"])
+def test_what_ends_it_leaves_the_best_so_far(reason: str) -> None:
+    egraph = EGraph.create(MODELS["nasrnn"]())
+    limit_s = 0.0 if reason == "time" else None
+    options = ExplorationOptions(
+        search="focus", world_nodes=600, node_limit=600, time_limit_s=limit_s
+    )
+    exploration, extraction = focus(
+        egraph, options, after=lambda iteration: reason if iteration == 7 else None
+    )
+    assert exploration.stop_reason == reason
+    best_us = min([world.best_us for world in exploration.worlds], default=1349.4)
+    assert extraction.cost_us <= best_us
+    assert_invariants(egraph, "none")
+
+
+@pytest.mark.parametrize(
+    "other", [{"schedule": "saturate(single)"}, {"blocks": "always"}, {"cycle_filter": "vanilla"}]
+)
+def test_what_a_search_cannot_do_is_rejected(other: dict[str, str]) -> None:
+    (name,) = other
+    with pytest.raises(UsageError, match=f"search = focus and {name} = "):
+        ExplorationOptions(search="focus", **other)  # type: ignore[arg-type]
+
+
+def test_without_costs_there_is_no_search() -> None:
+    with pytest.raises(UsageError, match="search = focus without costs"):
+        explore(EGraph.create(MODELS["vgg19"]()), [], ExplorationOptions(search="focus"))
