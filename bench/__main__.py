@@ -22,6 +22,7 @@ from bench.paper import command as paper_command
 from bench.record import command as record_command
 from bench.runs import command as runs_command
 from bench.scale import command as scale_command
+from bench.search import command as search_command
 from bench.tensat import command as tensat
 from relational_tensat.base.errors import RelationalTensatError
 
@@ -44,6 +45,7 @@ COMMANDS = (
     mutations_command,
     fuzz_command,
     exports_command,
+    search_command,
 )
 
 

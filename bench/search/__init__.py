@@ -1,0 +1,1 @@
+"""Searches beside saturation, within equal limits."""
