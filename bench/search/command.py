@@ -34,6 +34,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--rules", choices=RULE_SETS, default="shipped", help="rule set (shipped)")
     add_cost(parser, "tensat_t4")
     parser.add_argument("--node-limits", metavar="N,M", default="2000,4000", help="(2000,4000)")
+    parser.add_argument("--world-nodes", type=int, default=2_000, help="of first worlds (2000)")
     parser.add_argument("--universe-limit", type=int, default=50_000, help="limit (50000)")
     parser.add_argument("--time-limit", type=float, default=60.0, help="of one exploration (60)")
     add_extract_time_limit(parser, "extraction")
@@ -86,6 +87,7 @@ def _limits(options: argparse.Namespace) -> list[ExplorationOptions]:
         ExplorationOptions(
             multi_iterations=k_multi,
             node_limit=node_limit,
+            world_nodes=options.world_nodes,
             universe_limit=options.universe_limit,
             time_limit_s=options.time_limit,
         )

@@ -32,7 +32,7 @@ class SearchRun:
     Attributes:
         search: a value of ``--search``.
         k_multi: in how many iterations of an e-graph, or of a world, multi-pattern rules took part.
-        node_limit: of the e-graph, or of each world.
+        node_limit: of the e-graph, or of the widest worlds.
         e_nodes: of the e-graph, or of all worlds together.
         worlds: how many were grown; 0 for saturation.
         cost_before_us, cost_after_us: of the model and of the cheapest graph found.
@@ -71,7 +71,7 @@ def measure(
     """Search one model with one thread.
 
     Args:
-        limits: of saturation; of a search, ``node_limit`` is that of its first worlds and of its last.
+        limits: of saturation, and of worlds; ``search`` is not looked at.
     """
     reference_ms = join_ms()
     gc.collect()  # what earlier runs left behind is not this one's
@@ -110,7 +110,7 @@ def _explored(
 ) -> Exploration:
     if search == "saturation":
         return explore(egraph, rules, limits)
-    options = replace(limits, search=search, world_nodes=limits.node_limit)
+    options = replace(limits, search=search)
     return explore_focus(egraph, rules, options, extractor, Observer(watch=extractor.watch))
 
 
