@@ -15,7 +15,7 @@ from bench.search.measure import SearchRun
 
 
 def test_focus_costs_no_more_than_saturation(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["search", "nasrnn", "--k", "1", "--node-limits", "400"]) == 0
+    assert main(["search", "inception_v3", "--k", "1", "--node-limits", "500"]) == 0
     _, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
     saturation, focus = rows
     assert (saturation[1], focus[1]) == ("saturation", "focus")

@@ -21,6 +21,7 @@ from relational_tensat.rules.library import load_rules
 from relational_tensat.run.progress import Silent
 from tests.egraph.invariants import assert_invariants
 from tests.explore.world_invariants import assert_world_invariants, ids
+from tests.run.resume.models import layers
 
 COST = load_profile("tensat_t4")
 
@@ -92,11 +93,11 @@ def test_where_the_universe_is_full_it_ends() -> None:
 
 
 def test_worlds_get_wider_until_the_node_limit() -> None:
-    egraph = EGraph.create(MODELS["nasrnn"]())
-    options = ExplorationOptions(search="focus", world_nodes=400, node_limit=900, time_limit_s=None)
+    egraph = EGraph.create(layers(3, 5))
+    options = ExplorationOptions(search="focus", world_nodes=50, node_limit=120, time_limit_s=None)
     exploration, _ = focus(egraph, options)
     widths = [world.node_limit for world in exploration.worlds if world.kind == "original"]
-    assert widths == [400, 800, 900]
+    assert widths == [50, 100, 120]
     assert all(world.e_nodes <= world.node_limit for world in exploration.worlds)
 
 
