@@ -54,8 +54,19 @@ def read_bytes(path: Path, expected: str = "a model file") -> bytes:
 def write_aside(path: Path) -> Iterator[Path]:
     """Give a fresh folder beside ``path``; move its files beside ``path`` when the block succeeds.
 
-    The moves are renames within one file system. ``path`` itself is moved last, so that it never
-    refers to a data file that is not there yet. When the block raises, nothing is left behind.
+    When the block raises, nothing is left behind.
+
+    Raises:
+        InputError: the folder of ``path`` does not exist or cannot be written.
+    """
+    with folder_beside(path) as aside:
+        yield aside
+        move_into_place(aside, path)
+
+
+@contextmanager
+def folder_beside(path: Path) -> Iterator[Path]:
+    """Give a fresh hidden folder beside ``path``, which is removed at the end.
 
     Raises:
         InputError: the folder of ``path`` does not exist or cannot be written.
@@ -66,10 +77,16 @@ def write_aside(path: Path) -> Iterator[Path]:
     try:
         aside.mkdir()
         yield aside
-        files = sorted(aside.iterdir(), key=lambda file: file.name == path.name)
-        for file in files:
-            file.replace(path.parent / file.name)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def move_into_place(folder: Path, path: Path) -> None:
+    """Move the files of a folder beside ``path``: renames within one file system.
+
+    ``path`` itself is moved last, so that it never refers to a data file that is not there yet.
+    """
+    for file in sorted(folder.iterdir(), key=lambda file: file.name == path.name):
+        file.replace(path.parent / file.name)

@@ -25,12 +25,18 @@ _NOT_RESEEDED = (
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """What is compared in onnxruntime; ``before`` is the original's file if that is ONNX."""
+    """What is compared in onnxruntime.
+
+    Attributes:
+        before: the original's file if that is ONNX.
+        after: where the folded graph is to be written; None for nowhere that lasts.
+    """
 
     original: Graph
     optimized: Graph
     folded: Graph
     before: Path | None
+    after: Path | None
 
 
 def check_result(
@@ -41,6 +47,7 @@ def check_result(
     *,
     source: Path | None,
     target: Path | None,
+    candidate: Path | None = None,
 ) -> tuple[Graph, Verification]:
     """Fold the optimized graph, compare it with the original; return both outcomes.
 
@@ -48,6 +55,7 @@ def check_result(
         inputs: inputs to compare with, by name.
         source: the file that the original is from, if it is from one.
         target: the file that the folded graph is for, if it is for one.
+        candidate: where the ONNX file that is compared is written, to stay; None for nowhere that lasts.
     """
     folded = fold_weights(optimized)
     outcome = verify(
@@ -59,7 +67,8 @@ def check_result(
         inputs=inputs,
     )
     if not outcome.failure() and (_is_onnx(source) or _is_onnx(target)):
-        files = _Files(original, optimized, folded, source if _is_onnx(source) else None)
+        before = source if _is_onnx(source) else None
+        files = _Files(original, optimized, folded, before, candidate)
         outcome = outcome.joined(_check_files(files, inputs, options, outcome.shrink))
     return folded, outcome
 
@@ -90,8 +99,11 @@ def _check_files(
 
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
         folder = Path(name)
-        before = files.before or _save(files.original, folder, "original")
-        after = _save(files.folded, folder, "optimized", options.output.opset)
+        before, after = files.before, files.after or folder / "optimized.onnx"
+        if before is None:
+            before = folder / "original.onnx"
+            save_model(files.original, before)
+        save_model(files.folded, after, options.output.opset)
         outcome = compare("the two files", files.original, before, after)
         if outcome.runs and is_quantized(files.original):
             check = compare_quantized(before, after, options.process.threads)
@@ -107,12 +119,6 @@ def _check_files(
     return outcome.joined(
         compare("random weights", original, _in_memory(original), _in_memory(optimized))
     )
-
-
-def _save(graph: Graph, folder: Path, name: str, opset: int | None = None) -> Path:
-    path = folder / f"{name}.onnx"
-    save_model(graph, path, opset)
-    return path
 
 
 def _in_memory(graph: Graph) -> bytes:

@@ -122,7 +122,7 @@ def resume(
 
 def carry_out(state: RunState, stages: Sequence[Stage]) -> Result:
     """Go through stages in order; return what they brought. What they have opened is closed at last."""
-    with state.resources, state.attention:
+    with state.files, state.resources, state.attention:
         for stage in stages:
             state = stage(state)
     return _result(state)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relational_tensat.base.files import folder_beside
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, open_source
 from relational_tensat.egraph import EGraph
@@ -48,6 +49,7 @@ class RunState:
         phases: announces and times what is done.
         resources: the e-graph's database, until the result is known to be right.
         attention: that Ctrl-C is remembered, until extraction is over.
+        files: files that are removed at the end of the run, unless they were moved where they belong.
         notes: what the reader should know beside the figures.
 
         graph: (load) the model as it was read.
@@ -72,6 +74,7 @@ class RunState:
         chosen: (choose) the original or the extracted graph.
         sized: (verify) the chosen graph at each of the dynamic model's sizes, and the file that it is.
         folded, verification: (verify) the chosen graph as it is written, and how it compares.
+        candidate: the ONNX file that was compared, of ``folded``; what is written is this file.
         rejections: why graphs that were extracted are not returned.
         n_left_out: how many steps were left out that hold at some sizes only, and ``left_out`` what
             they built in the present e-graph.
@@ -88,6 +91,7 @@ class RunState:
     watch: Watch = field(default_factory=Watch)
     resources: ExitStack = field(default_factory=ExitStack)
     attention: ExitStack = field(default_factory=ExitStack)
+    files: ExitStack = field(default_factory=ExitStack)
     notes: tuple[str, ...] = ()
 
     graph: Graph = _LATER
@@ -118,6 +122,7 @@ class RunState:
     sized: SizedResult | None = None
     folded: Graph = _LATER
     verification: Verification = _LATER
+    candidate: Path | None = None
     rejections: tuple[Rejection, ...] = ()
     n_left_out: int = 0
     left_out: frozenset[int] = frozenset()
@@ -206,6 +211,21 @@ class RunState:
         self.resources.enter_context(closing(egraph))
         self.attention.enter_context(self.watch.watching())
         return replace(self, egraph=egraph).with_fresh_extractor()
+
+    def with_candidate(self) -> RunState:
+        """Return the same state with a place, beside the target, for the ONNX file that is compared.
+
+        Raises:
+            InputError: nothing can be written there.
+        """
+        if (
+            self.candidate is not None
+            or self.target is None
+            or self.target.suffix.lower() != ".onnx"
+        ):
+            return self
+        folder = self.files.enter_context(folder_beside(self.target))
+        return replace(self, candidate=folder / self.target.name)
 
     def with_fresh_extractor(self) -> RunState:
         """Return the same state with an extractor that knows of no graph so far."""

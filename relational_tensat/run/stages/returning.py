@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from relational_tensat.base.files import move_into_place
 from relational_tensat.cost import Unmeasurable, graph_cost_us
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.formats import copy_model, save_model
@@ -47,7 +48,10 @@ def write(state: RunState) -> RunState:
             state.sized.save(state.target)
             return state.noting(sizes_note(state), *change_notes(state))
         if not state.copies_file:
-            save_model(state.folded, state.target, state.options.output.opset)
+            if state.candidate is not None and state.candidate.exists():
+                move_into_place(state.candidate.parent, state.target)
+            else:
+                save_model(state.folded, state.target, state.options.output.opset)
             return state.noting(*change_notes(state))
         assert state.file is not None
         try:

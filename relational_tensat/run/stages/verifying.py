@@ -50,7 +50,8 @@ def verify(state: RunState) -> RunState:
             state, chosen=state.original, rejections=(*state.rejections, Rejection(reason))
         )
         state = _record(state.noting(reason))
-    return _close(replace(state, folded=state.graph, verification=UNCHANGED, change=None))
+    unchanged = replace(state, folded=state.graph, verification=UNCHANGED, change=None)
+    return _close(replace(unchanged, candidate=None))
 
 
 def at_all_sizes(state: RunState) -> tuple[RunState, bool]:
@@ -92,6 +93,7 @@ def compare(state: RunState) -> RunState:
         LossError: it runs on integers less than the original.
     """
     with state.phases.phase("verify"):
+        state = state.with_candidate()
         folded, verification = check_result(
             state.original,
             state.chosen,
@@ -99,6 +101,7 @@ def compare(state: RunState) -> RunState:
             state.options,
             source=state.compared_file,
             target=state.target,
+            candidate=state.candidate,
         )
     quantized = verification.quantized
     if quantized is not None and quantized.loss and not state.is_unchanged:
@@ -106,7 +109,7 @@ def compare(state: RunState) -> RunState:
     if verification.failure():
         raise VerificationError(verification.failure())
     if state.is_unchanged and not verification.runs:  # not even folded, as nothing was compared
-        folded = state.original
+        folded, state = state.original, replace(state, candidate=None)
     return replace(state, folded=folded, verification=verification)
 
 
