@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from relational_tensat.cost import load_profile
-from relational_tensat.tensor import AttrValue, Graph, Node, TensorType, Weight
+from relational_tensat.run.options import Options
+from relational_tensat.run.pipeline import optimize
+from relational_tensat.tensor import AttrValue, Graph, Node, TensorType, Weight, build_graph
 from tests.graphs import f32
 from tests.rules.families import PLAIN, check_family, graph, node, optimized
 
@@ -233,3 +237,11 @@ def test_the_last_token_alone_is_computed() -> None:
     assert [n.op for n in result.graph.nodes] == ["slice", "matmul", "matmul"]
     assert result.graph.types["y"] == f32(1, 1, 1000)
     assert result.cost_after_us < 0.5 * result.cost_before_us
+
+
+def test_a_row_that_widens_a_reshape_stays_behind_it() -> None:
+    """Fuzzing: a row of 4 behind a reshape to [2, 4, 1] makes [2, 4, 4], not what is before it."""
+    nodes = [Node("reshape", ("x",), ("a",), {"shape": (2, 4, 1)}), Node("add", ("a", "b"), ("y",))]
+    original = build_graph("wide", {"x": f32(2, 4), "b": f32(4)}, {}, nodes, ["y"])
+    options = Options.of(rules=(Path("rules/layout.rules"),))
+    assert optimize(original, options).graph.output_types() == original.output_types()
