@@ -1,0 +1,1 @@
+"""Kernels nobody wrote: μGraphs found by joins, and checked."""

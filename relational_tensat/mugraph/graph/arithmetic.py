@@ -1,0 +1,139 @@
+"""What a μGraph computes with: float numbers of some width here, residues in ``mugraph.field``.
+
+An array has axes of the arithmetic's own first (none for numbers), then one per index variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relational_tensat.tensor.operators.activations import activate
+from relational_tensat.tensor.operators.erf import erf
+
+Elements: TypeAlias = NDArray[Any]
+
+
+class Arithmetic(Protocol):
+    """Sums, products, quotients and functions of arrays; each method broadcasts as NumPy does."""
+
+    #: How many axes an array has before those of index variables.
+    own_axes: int
+
+    def add(self, a: Elements, b: Elements) -> Elements:
+        """Return a + b."""
+
+    def subtract(self, a: Elements, b: Elements) -> Elements:
+        """Return a - b."""
+
+    def multiply(self, a: Elements, b: Elements) -> Elements:
+        """Return a b."""
+
+    def divide(self, a: Elements, b: Elements) -> Elements:
+        """Return a / b; what a zero in b does is the arithmetic's."""
+
+    def matmul(self, a: Elements, b: Elements) -> Elements:
+        """Return the matrix products of the last two axes, the others are a batch."""
+
+    def sum(self, x: Elements, axes: Sequence[int]) -> Elements:
+        """Return the sums over axes, which are dropped."""
+
+    def largest(self, x: Elements, axes: Sequence[int]) -> Elements:
+        """Return the largest elements over axes, which are dropped."""
+
+    def function(self, name: str, x: Elements) -> Elements:
+        """Return a function, element by element."""
+
+    def scale(self, x: Elements, factor: float) -> Elements:
+        """Return x times a number."""
+
+    def shift(self, x: Elements, addend: float) -> Elements:
+        """Return x plus a number."""
+
+
+class Numbers:
+    """Floats of one width. Products are summed in float32 at least, as tensor cores do.
+
+    What is too large becomes infinite, and NumPy warns of it unless it is told not to (``evaluate`` does).
+    """
+
+    own_axes = 0
+
+    def __init__(self, dtype: str = "float64") -> None:
+        self._dtype = np.dtype(dtype)
+        self._sum_dtype = np.promote_types(self._dtype, np.float32)
+
+    def add(self, a: Elements, b: Elements) -> Elements:
+        """Return a + b."""
+        return self._rounded(a + b)
+
+    def subtract(self, a: Elements, b: Elements) -> Elements:
+        """Return a - b."""
+        return self._rounded(a - b)
+
+    def multiply(self, a: Elements, b: Elements) -> Elements:
+        """Return a b."""
+        return self._rounded(a * b)
+
+    def divide(self, a: Elements, b: Elements) -> Elements:
+        """Return a / b; infinite or NaN where b is 0."""
+        return self._rounded(a / b)
+
+    def matmul(self, a: Elements, b: Elements) -> Elements:
+        """Return the matrix products of the last two axes."""
+        wide = self._sum_dtype
+        return self._rounded(np.matmul(a.astype(wide), b.astype(wide)))
+
+    def sum(self, x: Elements, axes: Sequence[int]) -> Elements:
+        """Return the sums over axes."""
+        return self._rounded(np.sum(x, axis=tuple(axes), dtype=self._sum_dtype))
+
+    def largest(self, x: Elements, axes: Sequence[int]) -> Elements:
+        """Return the largest elements over axes."""
+        return np.asarray(np.max(x, axis=tuple(axes)))
+
+    def function(self, name: str, x: Elements) -> Elements:
+        """Return a function, computed in float32 at least."""
+        return self._rounded(_FUNCTIONS[name](x.astype(self._sum_dtype)))
+
+    def scale(self, x: Elements, factor: float) -> Elements:
+        """Return x times a number."""
+        return self._rounded(x * x.dtype.type(factor))
+
+    def shift(self, x: Elements, addend: float) -> Elements:
+        """Return x plus a number."""
+        return self._rounded(x + x.dtype.type(addend))
+
+    def _rounded(self, x: Any) -> Elements:
+        return np.asarray(x).astype(self._dtype, copy=False)
+
+
+def _gelu(x: Elements) -> Elements:
+    return np.asarray(0.5 * x * (1.0 + erf(x / np.sqrt(2.0))))
+
+
+def _sigmoid(x: Elements) -> Elements:
+    return np.asarray(activate("sigmoid", x))
+
+
+_FUNCTIONS: dict[str, Any] = {
+    "exp": np.exp,
+    "erf": erf,
+    "gelu": _gelu,
+    "log": np.log,
+    "neg": np.negative,
+    "reciprocal": np.reciprocal,
+    "relu": lambda x: np.maximum(x, 0),
+    "sigmoid": _sigmoid,
+    "silu": lambda x: x * _sigmoid(x),
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "tanh": np.tanh,
+}
+
+#: The functions of one element that μGraphs have; but for ``square``, ``neg`` and ``reciprocal`` each is
+#: opaque to every check: what holds for it holds for any function.
+FUNCTIONS = tuple(_FUNCTIONS)

@@ -1,0 +1,199 @@
+"""What a μGraph computes, plainly: a block is evaluated for all blocks and iterations at once.
+
+The axes of the grid and the loop are labels of their own, which a tile has beside its index variables where
+it differs from block to block or from iteration to iteration. So each step is the same operator on one more
+label, and a tensor that is the same in all blocks is computed once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from relational_tensat.mugraph.graph.arithmetic import Arithmetic, Elements
+from relational_tensat.mugraph.graph.dims import Dims, variables
+from relational_tensat.mugraph.graph.labelled import Labelled, elementwise, summed
+from relational_tensat.mugraph.graph.mugraph import (
+    AXES,
+    Accumulate,
+    BlockGraph,
+    BlockStep,
+    Iterator,
+    Kernel,
+    MuGraph,
+    Operation,
+    RunningMax,
+    Saver,
+    ThreadGraph,
+)
+from relational_tensat.mugraph.graph.operators import mu_operator, root_mean_square
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+
+#: The label of a loop's iterations, and those of a grid's axes.
+LOOP = "@loop"
+GRID = tuple(f"@{axis}" for axis in AXES)
+
+
+def evaluate(
+    graph: MuGraph, values: Mapping[str, Elements], arithmetic: Arithmetic
+) -> dict[str, Elements]:
+    """Return the outputs by name.
+
+    Args:
+        graph: the μGraph, or a program.
+        values: of the inputs, with the arithmetic's own axes and then one per dim.
+        arithmetic: what they are.
+
+    Raises:
+        InputError: the graph is not well-formed.
+    """
+    dims = kernel_tensors(graph)
+    tensors = {name: Labelled(variables(kind), values[name]) for name, kind in graph.inputs.items()}
+    with np.errstate(all="ignore"):
+        for step in graph.steps:
+            if isinstance(step, Kernel):
+                tensors.update(_run_kernel(step, tensors, arithmetic))
+            else:
+                tensors[step.output] = _apply(step, tensors, arithmetic)
+    return {name: _in_order(tensors[name], dims[name]) for name in graph.outputs}
+
+
+def evaluate_block(
+    block: BlockGraph, device: Mapping[str, Labelled], arithmetic: Arithmetic
+) -> dict[str, Labelled]:
+    """Return the tensors of a block, for all blocks and iterations.
+
+    Args:
+        block: the block graph.
+        device: tensors in device memory by name.
+        arithmetic: what elements are.
+    """
+    tiles = {it.output: _tile(it, device[it.tensor], block) for it in block.iterators}
+    for step in block.steps:
+        tiles.update(_run_step(step, tiles, block, arithmetic))
+    return tiles
+
+
+def _run_kernel(
+    kernel: Kernel, device: Mapping[str, Labelled], arithmetic: Arithmetic
+) -> dict[str, Labelled]:
+    tiles = evaluate_block(kernel.block, device, arithmetic)
+    return {
+        saver.output: assemble(tiles[saver.tile], saver, kernel.block.grid)
+        for saver in kernel.block.savers
+    }
+
+
+def _apply(step: Operation, tensors: Mapping[str, Labelled], arithmetic: Arithmetic) -> Labelled:
+    operands = [tensors[name] for name in step.operands]
+    return mu_operator(step.op).evaluate(arithmetic, operands, step.attrs)
+
+
+def _tile(iterator: Iterator, tensor: Labelled, block: BlockGraph) -> Labelled:
+    """Return what blocks load: the grid's axes split a dim first, the loop what is left of it."""
+    for variable in dict.fromkeys([*iterator.imap, iterator.fmap]):
+        if not variable:
+            continue
+        parts = [
+            (GRID[axis], block.grid[axis])
+            for axis, mapped in enumerate(iterator.imap)
+            if mapped == variable
+        ]
+        if iterator.fmap == variable:
+            parts.append((LOOP, block.loop))
+        rest = tensor.size(variable) // math.prod(size for _, size in parts)
+        tensor = tensor.split(variable, [*parts, (variable, rest)])
+    return tensor
+
+
+def _run_step(
+    step: BlockStep, tiles: Mapping[str, Labelled], block: BlockGraph, arithmetic: Arithmetic
+) -> dict[str, Labelled]:
+    match step:
+        case Operation():
+            return {step.output: _apply(step, tiles, arithmetic)}
+        case ThreadGraph():
+            registers = dict(tiles)
+            for operation in step.steps:
+                registers[operation.output] = _apply(operation, registers, arithmetic)
+            return {name: registers[name] for name in step.outputs}
+        case RunningMax():
+            return {step.output: _running_max(step, tiles[step.operand], arithmetic)}
+        case Accumulate():
+            return {step.output: _accumulate(step, tiles, block.loop, arithmetic)}
+
+
+def _accumulate(
+    step: Accumulate, tiles: Mapping[str, Labelled], loop: int, arithmetic: Arithmetic
+) -> Labelled:
+    x = tiles[step.operand]
+    if step.rescale:
+        x = _rescaled(x, tiles[step.rescale], arithmetic)
+    is_varying = LOOP in x.labels
+    match step.kind:
+        case "sum" if is_varying:
+            return summed(arithmetic, x, [LOOP])
+        case "sum":
+            return Labelled(x.labels, arithmetic.scale(x.data, float(loop)))
+        case "concat":
+            (variable,) = step.along
+            varying = x if is_varying else x.repeated(LOOP, loop)
+            return varying.merged([LOOP, variable], variable)
+        case _:
+            over = [*step.along, LOOP] if is_varying else step.along
+            return root_mean_square(arithmetic, x, over, step.epsilon)
+
+
+def _running_max(step: RunningMax, x: Labelled, arithmetic: Arithmetic) -> Labelled:
+    """Return the largest elements up to each iteration."""
+    kept = tuple(label for label in x.labels if label not in step.over)
+    largest = Labelled(kept, arithmetic.largest(x.data, x.axes(step.over)))
+    if LOOP not in kept:
+        return largest
+    return Labelled(kept, np.maximum.accumulate(largest.data, axis=largest.axis(LOOP)))
+
+
+def _rescaled(x: Labelled, running: Labelled, arithmetic: Arithmetic) -> Labelled:
+    """Return what each iteration contributes in the end, measured by the largest element of all."""
+    if LOOP not in running.labels:
+        return x
+    last = np.take(running.data, -1, axis=running.axis(LOOP))
+    final = Labelled(tuple(label for label in running.labels if label != LOOP), last)
+    difference = elementwise(arithmetic.subtract, running, final)
+    factor = Labelled(difference.labels, arithmetic.function("exp", difference.data))
+    return elementwise(arithmetic.multiply, x, factor)
+
+
+def assemble(tile: Labelled, saver: Saver, grid: Iterable[int]) -> Labelled:
+    """Return the result that all blocks' tiles are together.
+
+    Args:
+        tile: of all blocks, with a label for each axis of the grid that it depends on.
+        saver: where they are stored.
+        grid: the extents of the axes.
+    """
+    places: dict[str, list[str]] = {}
+    for axis, (variable, extent) in enumerate(zip(saver.omap, grid, strict=True)):
+        if not variable:
+            continue
+        if GRID[axis] not in tile.labels:
+            tile = tile.repeated(GRID[axis], extent)
+        places.setdefault(variable, []).append(GRID[axis])
+    for variable, axes in places.items():
+        own = [variable] if variable in tile.labels else []
+        tile = tile.merged([*axes, *own], variable)
+    single = [label for label in GRID if label in tile.labels]  # axes of one block
+    return _without_units(tile, single).ordered(variables(saver.dims))
+
+
+def _without_units(x: Labelled, labels: Sequence[str]) -> Labelled:
+    """Return an array without labels of extent 1."""
+    kept = tuple(label for label in x.labels if label not in labels)
+    data = x.ordered((*kept, *labels)).data
+    return Labelled(kept, data.reshape(data.shape[: data.ndim - len(labels)]))
+
+
+def _in_order(value: Labelled, dims: Dims) -> Elements:
+    return value.ordered(variables(dims)).data

@@ -1,0 +1,201 @@
+"""The three levels: a kernel graph of operators and kernels, block graphs in these, thread graphs in those.
+
+Grid, loop and maps are those of the paper (section 2): an input map says which index variable each axis of
+the grid splits, an output map which variable of the result it makes longer, and the loop's map which
+variable is traversed. A tensor of a kernel lies in device memory, one of a block in shared memory, one of a
+thread in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from relational_tensat.mugraph.graph.dims import Dims
+from relational_tensat.tensor.types import Attrs
+
+#: The axes of a grid, in order.
+AXES = ("x", "y", "z")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One application of a pre-defined operator, at any level; tensors by name."""
+
+    op: str
+    operands: tuple[str, ...]
+    output: str
+    attrs: Attrs = field(default_factory=dict)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Its only output, in a tuple."""
+        return (self.output,)
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadGraph:
+    """Operators of one element in a thread's registers: they take one step of shared memory.
+
+    Attributes:
+        steps: in order; what no other level reads stays in registers.
+        outputs: the tensors that go back to shared memory.
+    """
+
+    steps: tuple[Operation, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The tensors that come from shared memory."""
+        made = {step.output for step in self.steps}
+        used = [name for step in self.steps for name in step.operands if name not in made]
+        return tuple(dict.fromkeys(used))
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    """What a block keeps of all iterations of its loop.
+
+    Attributes:
+        kind: ``sum`` adds them up; ``concat`` puts them one after the other along ``along``, the variable
+            that the loop traverses; ``rms`` is the root mean square over them and over ``along``.
+        rescale: with ``sum``: a running maximum m; what an iteration adds is multiplied by
+            exp(m then - m in the end), so that exp(s - m) adds up to sum exp(s) / exp(m).
+        epsilon: with ``rms``: added to the mean.
+    """
+
+    operand: str
+    output: str
+    kind: str = "sum"
+    along: tuple[str, ...] = ()
+    rescale: str = ""
+    epsilon: float = 0.0
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The tensors that it reads."""
+        return (self.operand, self.rescale) if self.rescale else (self.operand,)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Its only output, in a tuple."""
+        return (self.output,)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningMax:
+    """The largest element over ``over`` in all iterations so far."""
+
+    operand: str
+    output: str
+    over: tuple[str, ...]
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The tensor that it reads, in a tuple."""
+        return (self.operand,)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Its only output, in a tuple."""
+        return (self.output,)
+
+
+BlockStep: TypeAlias = Operation | ThreadGraph | Accumulate | RunningMax
+
+
+@dataclass(frozen=True, slots=True)
+class Iterator:
+    """What a block loads of a tensor in device memory.
+
+    Attributes:
+        tensor: the kernel's operand.
+        output: the tile.
+        imap: per axis of the grid: the index variable that it splits; empty where all blocks have the same.
+        fmap: the variable that the loop traverses; empty where all iterations have the same.
+    """
+
+    tensor: str
+    output: str
+    imap: tuple[str, ...] = ()
+    fmap: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Saver:
+    """What a block stores to a tensor in device memory.
+
+    Attributes:
+        tile: the block's tensor.
+        output: the kernel's result.
+        dims: of the result.
+        omap: per axis of the grid: the variable of the result that blocks are concatenated along.
+    """
+
+    tile: str
+    output: str
+    dims: Dims
+    omap: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockGraph:
+    """What each block of a kernel does.
+
+    Attributes:
+        grid: the extents of the axes x, y, z that there are.
+        loop: the number of iterations; 1 for no loop.
+        iterators, steps, savers: loads, computation in order, stores. Each step belongs to the loop, or
+            comes after it, or, where it depends on no iteration, before it: see ``well_formed.Stage``.
+    """
+
+    grid: tuple[int, ...]
+    loop: int
+    iterators: tuple[Iterator, ...]
+    steps: tuple[BlockStep, ...]
+    savers: tuple[Saver, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A graph-defined kernel operator."""
+
+    name: str
+    block: BlockGraph
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The tensors that it reads, each once."""
+        return tuple(dict.fromkeys(iterator.tensor for iterator in self.block.iterators))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The tensors that it writes."""
+        return tuple(saver.output for saver in self.block.savers)
+
+
+KernelStep: TypeAlias = Operation | Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class MuGraph:
+    """A kernel graph. One of pre-defined operators only is a *program*: what a μGraph shall equal.
+
+    Attributes:
+        name: of the program.
+        inputs: by name, in order.
+        steps: operators of libraries and graph-defined kernels, in order.
+        outputs: the names of the results.
+    """
+
+    name: str
+    inputs: Mapping[str, Dims]
+    steps: tuple[KernelStep, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The graph-defined kernels, in order."""
+        return tuple(step for step in self.steps if isinstance(step, Kernel))

@@ -1,0 +1,119 @@
+"""μGraphs as people read them: loads, the loop, what comes after it, stores; dims on every tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from relational_tensat.mugraph.graph.dims import Dims, text_of
+from relational_tensat.mugraph.graph.mugraph import (
+    AXES,
+    Accumulate,
+    BlockStep,
+    Kernel,
+    MuGraph,
+    Operation,
+    RunningMax,
+    ThreadGraph,
+)
+from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors, kernel_tensors
+from relational_tensat.tensor.types import AttrValue
+
+_TITLES = (
+    (Stage.INVARIANT, "before the loop"),
+    (Stage.LOOP, "loop"),
+    (Stage.AFTER, "after the loop"),
+)
+
+
+def mugraph_text(graph: MuGraph) -> str:
+    """Return a μGraph as text, several lines.
+
+    Raises:
+        InputError: it is not well-formed.
+    """
+    dims = kernel_tensors(graph)
+    inputs = ", ".join(_tensor(name, kind) for name, kind in graph.inputs.items())
+    outputs = ", ".join(_tensor(name, dims[name]) for name in graph.outputs)
+    lines = [f"{graph.name}({inputs}) → {outputs}"]
+    for step in graph.steps:
+        if isinstance(step, Kernel):
+            lines += _kernel_lines(step, dims)
+        else:
+            lines.append(f"library {_tensor(step.output, dims[step.output])} = {_formula(step)}")
+    return "\n".join(lines)
+
+
+def _kernel_lines(kernel: Kernel, device: Mapping[str, Dims]) -> list[str]:
+    block = kernel.block
+    tensors = block_tensors(kernel, device)
+    grid = " ".join(f"{axis}={size}" for axis, size in zip(AXES, block.grid, strict=False))
+    lines = [f"kernel {kernel.name}: grid {grid or 'of one block'}, loop {block.loop}"]
+    for iterator in block.iterators:
+        maps = [
+            *_maps(iterator.imap, block.grid),
+            *([f"loop→{iterator.fmap}"] if iterator.fmap else []),
+        ]
+        load = f"load {iterator.tensor}{_in_braces(maps)}"
+        lines.append(f"  {_tensor(iterator.output, tensors.dims[iterator.output])} = {load}")
+    for stage, title in _TITLES:
+        steps = [step for step in block.steps if tensors.stages[step.outputs[0]] is stage]
+        if not steps:
+            continue
+        is_flat = block.loop == 1 and stage is not Stage.LOOP
+        indent = "  " if is_flat else "    "
+        lines += (
+            []
+            if is_flat
+            else [f"  {title}{f' {block.loop} times' if stage is Stage.LOOP else ''}:"]
+        )
+        for step in steps:
+            lines += [f"{indent}{line}" for line in _step_lines(step, tensors.dims)]
+    for saver in block.savers:
+        maps = _maps(saver.omap, block.grid)
+        lines.append(
+            f"  store {saver.tile} → {_tensor(saver.output, saver.dims)}{_in_braces(maps)}"
+        )
+    return lines
+
+
+def _step_lines(step: BlockStep, dims: Mapping[str, Dims]) -> Iterable[str]:
+    match step:
+        case Operation():
+            return [f"{_tensor(step.output, dims[step.output])} = {_formula(step)}"]
+        case ThreadGraph():
+            inner = "; ".join(
+                f"{operation.output} = {_formula(operation)}" for operation in step.steps
+            )
+            outputs = ", ".join(_tensor(name, dims[name]) for name in step.outputs)
+            return [f"{outputs} = thread {{ {inner} }}"]
+        case RunningMax():
+            largest = f"running max of {step.operand} over {' '.join(step.over)}"
+            return [f"{_tensor(step.output, dims[step.output])} = {largest}"]
+        case Accumulate():
+            how = {"sum": "sum", "concat": "concatenation", "rms": "root mean square"}[step.kind]
+            along = f" along {' '.join(step.along)}" if step.along else ""
+            rescale = f", rescaled by {step.rescale}" if step.rescale else ""
+            accumulated = f"{how} over the loop of {step.operand}{along}{rescale}"
+            return [f"{_tensor(step.output, dims[step.output])} = {accumulated}"]
+
+
+def _formula(operation: Operation) -> str:
+    attrs = [f"{name} {_value_text(value)}" for name, value in operation.attrs.items()]
+    return f"{operation.op}({', '.join(operation.operands)}){''.join(f' {attr}' for attr in attrs)}"
+
+
+def _value_text(value: AttrValue) -> str:
+    return " ".join(map(_value_text, value)) if isinstance(value, tuple) else str(value)
+
+
+def _maps(variables: Sequence[str], grid: Sequence[int]) -> list[str]:
+    axes = zip(AXES, variables, grid, strict=False)
+    return [f"{axis}→{variable or 'φ'}" for axis, variable, _ in axes]
+
+
+def _in_braces(maps: Sequence[str]) -> str:
+    return f" {{{' '.join(maps)}}}" if maps else ""
+
+
+def _tensor(name: str, dims: Dims) -> str:
+    return f"{name}[{text_of(dims)}]"

@@ -1,0 +1,153 @@
+"""μGraphs as text and JSON, and Mirage's saved ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.cli.main import main
+from relational_tensat.mugraph.graph.arithmetic import Numbers
+from relational_tensat.mugraph.graph.dims import dims_of
+from relational_tensat.mugraph.graph.evaluation import evaluate
+from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
+from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded, encoded
+from relational_tensat.mugraph.programs import PROGRAMS, program
+from tests.mugraph.mugraphs import flash_attention
+from tests.mugraph.saved import saved
+
+TEXT = """\
+attention(Q[h=2 q=4 d=4], K[h=2 d=4 k=8], V[h=2 k=8 e=2]) → Y[h=2 q=4 e=2]
+kernel flash: grid x=2 y=2, loop 4
+  q[h=1 q=2 d=4] = load Q {x→h y→q}
+  k[h=1 d=4 k=2] = load K {x→h y→φ loop→k}
+  v[h=1 k=2 e=2] = load V {x→h y→φ loop→k}
+  loop 4 times:
+    s[h=1 q=2 k=2] = matmul(q, k) over d
+    p[h=1 q=2 k=2] = thread { p = exp(s) }
+    r[h=1 q=2] = sum(p) over k
+    o[h=1 q=2 e=2] = matmul(p, v) over k
+  after the loop:
+    l[h=1 q=2] = sum over the loop of r
+    a[h=1 q=2 e=2] = sum over the loop of o
+    y[h=1 q=2 e=2] = div(a, l)
+  store y → Y[h=2 q=4 e=2] {x→h y→q}
+"""
+
+
+def test_the_command_shows_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "flash.json"
+    save_mugraph(flash_attention(), path)
+    assert main(["kernels", "show", str(path)]) == 0
+    assert capsys.readouterr().out == TEXT
+    assert main(["kernels", "show", str(path), "--json"]) == 0
+    assert decoded(json.loads(capsys.readouterr().out), "printed") == flash_attention()
+
+
+def test_json_there_and_back(tmp_path: Path) -> None:
+    for graph in (flash_attention(), *(program(name) for name in PROGRAMS)):
+        save_mugraph(graph, tmp_path / "graph.json")
+        assert load_mugraph(tmp_path / "graph.json") == graph
+
+
+def test_the_hash_is_of_the_content() -> None:
+    graph = flash_attention()
+    assert content_hash(replace(graph, name="other")) == content_hash(graph)
+    assert content_hash(flash_attention(q=8)) != content_hash(graph)
+
+
+def test_what_is_malformed_is_refused_in_one_line() -> None:
+    document = json.dumps(encoded(flash_attention()))
+    mistakes = {
+        '"loop": 4': '"loop": 3',
+        '"y", "output": "Y"': '"p", "output": "Y"',
+        '"op": "div"': '"op": "dvi"',
+        '"over": ["d"]': '"over": ["x"]',
+        '["h", "q"]}]': '["h", ""]}]',
+        '"h=2 q=4 e=2"': '"h=2 q=4 e=3"',
+        '"operands": ["a", "l"]': '"operands": ["a", "s"]',
+        '"grid": [2, 2]': '"grid": [2, 2, 1, 1]',
+        '"imap": ["h", "q"], "fmap"': '"imap": ["h"], "fmap"',
+    }
+    for right, wrong in mistakes.items():
+        assert right in document, right
+        with pytest.raises(InputError, match="file") as caught:
+            decoded(json.loads(document.replace(right, wrong, 1)), "file")
+        assert "\n" not in str(caught.value)
+
+
+def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    weights = np.exp(q @ k)
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+def normal(x: np.ndarray) -> np.ndarray:
+    return x / np.sqrt((x * x).mean(-1, keepdims=True))
+
+
+def silu(x: np.ndarray) -> np.ndarray:
+    return x / (1 + np.exp(-x))
+
+
+MEANINGS: dict[str, Callable[..., np.ndarray]] = {
+    "gqa_bs1": attention,
+    "mqa_bs1": attention,
+    "lora": lambda x, w, a, b: x @ w + x @ a @ b,
+    "ntrans_bs1": lambda h, x, a: normal(x + a * (normal(h) + x)),
+    "rmsnorm_bs1": lambda x, w: normal(x) @ w,
+    "gated_mlp": lambda x, a, b: silu(x @ a) * (x @ b),
+    "qknorm_gqa_bs1": lambda q, k, v: attention(normal(q), k, normal(v)),
+}
+
+
+def relative_error(document: list[dict[str, object]], name: str) -> float:
+    graph = from_mirage(document, name)
+    assert decoded(json.loads(json.dumps(encoded(graph))), "again") == graph
+    random = np.random.default_rng(1)
+    shapes = [[*map(int, np.array(_dim(op)))] for op in document if op["op_type"] == "kn_input_op"]
+    values = [0.2 * random.standard_normal(shape) for shape in shapes]
+    expected = MEANINGS[name](*values)
+    inputs = {
+        key: value.reshape([dim.size for dim in dims])
+        for (key, dims), value in zip(graph.inputs.items(), values, strict=True)
+    }
+    (computed,) = evaluate(graph, inputs, Numbers()).values()
+    return float(np.linalg.norm(computed.ravel() - expected.ravel()) / np.linalg.norm(expected))
+
+
+def _dim(operator: dict[str, object]) -> list[int]:
+    (made,) = operator["output_tensors"]  # type: ignore[misc]
+    return made["dim"][: made["num_dims"]]  # type: ignore[index,no-any-return]
+
+
+@pytest.mark.parametrize("name", [name for name in MEANINGS if name != "qknorm_gqa_bs1"])
+def test_good_graphs_of_mirage_compute_their_programs(name: str) -> None:
+    documents = saved(name)
+    assert relative_error(documents[-1], name) < 1e-12
+
+
+def test_the_saved_graphs_of_qknorm_do_not() -> None:
+    for document in saved("qknorm_gqa_bs1")[::60]:
+        assert relative_error(document, "qknorm_gqa_bs1") > 1.0
+
+
+def test_both_spellings_of_accumulators_are_read() -> None:
+    document = saved("rmsnorm_bs1")[0]
+    renamed = json.loads(json.dumps(document).replace("tb_accum_", "tb_forloop_accum_"))
+    assert "forloop" in json.dumps(renamed)
+    assert from_mirage(renamed, "x") == from_mirage(document, "x")
+
+
+def test_dims_are_read_as_they_are_written() -> None:
+    graph = MuGraph("none", {"X": dims_of("m=2 k=3")}, (), ("X",))
+    assert decoded(encoded(graph), "x") == graph
+    for wrong in ("m", "m=0", "m=2 m=3", "=2"):
+        with pytest.raises(InputError):
+            dims_of(wrong)

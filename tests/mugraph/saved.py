@@ -1,0 +1,20 @@
+"""Mirage's saved μGraphs, which lie beside the repository; where they are absent, tests skip."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "mirage"
+
+
+def saved(name: str) -> list[Any]:
+    """Return the documents of one file."""
+    path = _FOLDER / f"{name}.json.gz"
+    if not path.exists():
+        pytest.skip("Mirage's saved graphs are not here")
+    return json.loads(gzip.decompress(path.read_bytes()))
