@@ -129,6 +129,11 @@ class Comparison:
             self._first = list(reference)
         self.runs += 1
 
+    @property
+    def ok(self) -> bool:
+        """Whether the error of every output is within the tolerance."""
+        return all(check.ok for check in self.results())
+
     def results(self) -> tuple[OutputCheck, ...]:
         """Return the worst of every output."""
         return tuple(

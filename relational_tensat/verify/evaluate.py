@@ -58,6 +58,24 @@ def evaluate_graph(
         return _Run(graph, inputs, weights, unknown=unknown).run(graph.nodes, graph.outputs)
 
 
+def evaluate_as_typed(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    weights: Weights,
+    unknown: UnknownOperators | None = None,
+    *,
+    skips_nan: bool = False,
+) -> dict[str, Any]:
+    """Compute all outputs as ``evaluate_graph``, every result rounded to its own element type.
+
+    Args:
+        skips_nan: extrema pass over NaN; without, one that is NaN makes the result NaN.
+    """
+    with np.errstate(all="ignore"):
+        run = _Run(graph, inputs, weights, rounds=True, skips_nan=skips_nan, unknown=unknown)
+        return run.run(graph.nodes, graph.outputs)
+
+
 def evaluate_weight_only(graph: Graph) -> dict[str, Array]:
     """Compute what depends on nothing but weights that have data: what can be stored instead.
 
@@ -141,6 +159,7 @@ class _Run:
 
     Args:
         rounds: round every result to its element type; without, floats are computed in float64.
+        skips_nan: extrema do not see NaN.
         unknown: computes opaque operators.
     """
 
@@ -151,12 +170,14 @@ class _Run:
         weights: Weights,
         *,
         rounds: bool = False,
+        skips_nan: bool = False,
         unknown: UnknownOperators | None = None,
     ) -> None:
         self.graph = graph
         self.inputs = inputs
         self.weights = weights
         self.rounds = rounds
+        self.skips_nan = skips_nan
         self.unknown = unknown
         self.values: dict[str, Any] = {}
 
@@ -177,6 +198,8 @@ class _Run:
     def _compute(self, node: Node) -> None:
         operator = get_operator(node.op)
         operands = [self._value(name) for name in node.inputs]
+        if self.skips_nan:
+            operands = [operator.skipping_nan(operand) for operand in operands]
         types = tuple(self.graph.types[name] for name in node.inputs)
         attrs = operator.normalize(node.attrs)
         try:

@@ -38,6 +38,11 @@ def compute_outputs(
     """
     with np.errstate(all="ignore"):  # what overflows is looked for, and explained, afterwards
         values = evaluate_graph(graph, inputs, weights, unknown)
+    return flat_outputs(graph, values)
+
+
+def flat_outputs(graph: Graph, values: Mapping[str, Any]) -> list[Array]:
+    """Return the tensors among a graph's outputs, in order; tuples as their parts."""
     flat: list[Any] = []
     for name in graph.outputs:
         flat += values[name] if isinstance(graph.types[name], tuple) else [values[name]]

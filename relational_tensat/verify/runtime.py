@@ -24,6 +24,7 @@ from relational_tensat.verify.shrinking import (
     draw_inputs,
     own_weights,
 )
+from relational_tensat.verify.undefined import DefinedElements, Runs
 from relational_tensat.verify.verification import Verification, not_compared
 
 _QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are none of ours
@@ -82,27 +83,40 @@ def verify_files(
         return not_compared(f"{run_as.value} cannot run the original: {first_line(error)}")
     del session  # one at a time: each has a copy of the weights
     has_random_inputs = bool(set(original.inputs) - set(real_inputs))
-    comparison = Comparison(
-        f"{run_as.value}, {what}",
-        output_names(original),
-        original.output_types(),
-        rounded_tolerance(original),
-        random=random_positions(original),
-        varies=runs > 1 and has_random_inputs,
-    )
     try:
         session = open_session(after, threads, run_as)
-        for feed, outputs in zip(feeds, expected, strict=True):
-            comparison.add(outputs, _arrays(session.run(None, _of_session(session, feed))))
+        results = [_arrays(session.run(None, _of_session(session, feed))) for feed in feeds]
     except refusals as error:
         raise VerificationError(
             f"{run_as.value} cannot run the optimized model: {first_line(error)}"
         ) from error
-    excuse_rounding(comparison, original, draws[0], own_weights(original, weights), seed)
+
+    def compared(expected: Runs, results: Runs) -> Comparison:
+        comparison = Comparison(
+            f"{run_as.value}, {what}",
+            output_names(original),
+            original.output_types(),
+            rounded_tolerance(original),
+            random=random_positions(original),
+            varies=runs > 1 and has_random_inputs,
+        )
+        for outputs, candidates in zip(expected, results, strict=True):
+            comparison.add(outputs, candidates)
+        return comparison
+
+    warnings: tuple[str, ...] = ()
+    comparison = compared(expected, results)
+    if not comparison.ok:
+        stored = own_weights(original, weights)
+        defined = DefinedElements(original, draws, stored)
+        warnings = defined.warnings
+        comparison = compared(defined.only(expected), defined.only(results))
+        excuse_rounding(comparison, original, draws[0], stored, seed)
     return Verification(
         runs=comparison.runs,
         outputs=comparison.results(),
         checked=(comparison.sentence(has_random_inputs, describe_step(shrink, weights=False)),),
+        warnings=warnings,
     )
 
 

@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 from bench.__main__ import main
 from bench.fuzz import command as fuzz_command
 from bench.fuzz import trial
+from bench.fuzz.extrema import with_nan
 from bench.fuzz.graphs import as_model, drawn_graph
 from bench.fuzz.pieces import EVERY
 from relational_tensat.base.errors import VerificationError
@@ -62,3 +65,30 @@ def test_a_wrong_file_is_found_out(
     monkeypatch.setattr(trial, "optimize", wrong)
     assert main(["fuzz", "1", "--together", "1", "--first", "2"]) == VerificationError.exit_code
     assert "different: graphs 2 to 2: " in capsys.readouterr().out
+
+
+def test_what_a_maximum_makes_of_nan_is_no_difference() -> None:
+    outcome = trial.try_graphs(0, 4085, 1, fuzz_command.SETTINGS)  # GlobalMaxPool of logarithms
+    assert (outcome.status, outcome.rejections) == ("equal", ())
+
+
+def test_extrema_spread_nan_or_pass_over_it() -> None:
+    x = np.arange(34, dtype=np.float32).reshape(1, 2, 17)
+    x[0, 0, 2] = np.nan
+    info = onnx.helper.make_tensor_value_info
+    for op_type, attributes, passed_over in (
+        ("ReduceMax", {"axes": [2]}, [16.0, 33.0]),
+        ("ReduceMin", {"axes": [2]}, [0.0, 17.0]),
+        ("MaxPool", {"kernel_shape": [17]}, [16.0, 33.0]),
+        ("GlobalMaxPool", {}, [16.0, 33.0]),
+    ):
+        node = onnx.helper.make_node(op_type, ["x"], ["y"], **attributes)
+        kinds = [info(name, 1, shape) for name, shape in (("x", x.shape), ("y", (1, 2, 1)))]
+        graph = onnx.helper.make_graph([node], "extremum", kinds[:1], kinds[1:])
+        imports = [onnx.helper.make_opsetid("", 13)]
+        model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=8)
+        for spreads, first in ((True, np.nan), (False, passed_over[0])):
+            made = with_nan(model.SerializeToString(), spreads=spreads)
+            level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            (y,) = trial._run(made, {"x": x}, level)
+            np.testing.assert_array_equal(y.ravel(), [first, passed_over[1]])

@@ -139,6 +139,14 @@ class Operator(OnnxForm, Sampling, ABC):
         """
         return field.reduced(self.evaluate_typed(inputs, types, attrs))
 
+    def skipping_nan(self, operand: Any) -> Any:
+        """Return an operand as a runtime takes it that does not see NaN; itself unless overridden.
+
+        Extrema of several elements override it: whether one that is NaN makes the result NaN or is
+        passed over is up to the runtime, and in onnxruntime to its place in memory.
+        """
+        return operand
+
     def is_random(self, attrs: Attrs) -> bool:
         """Whether results differ from run to run (random numbers, state)."""
         return False

@@ -9,6 +9,7 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
+from relational_tensat.tensor.floats import FLOAT_FORMATS
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators.activations import ACTIVATIONS, activate
 from relational_tensat.tensor.operators.attributes import Attr, bool_of, ints_of, padding_of, str_of
@@ -97,6 +98,12 @@ class _Window:
             return {"pads": [*self.begins, *self.ends], "ceil_mode": int(ceil_mode)}
         ends = (max(overhang, 0) for overhang in self._overhang())
         return {"pads": [*self.begins, *ends], "ceil_mode": 0}
+
+    def is_whole(self) -> bool:
+        """Return whether there is one window, of all elements and no padding."""
+        is_padded = any((*self.begins, *self.ends))
+        steps = {*self.stride, *self.dilation}
+        return self.kernel == self.sizes and not is_padded and steps == {1}
 
     def meets_elements(self) -> bool:
         """Return whether no window is of padding only and (as ONNX asks) pads are below kernels."""
@@ -197,7 +204,7 @@ class _Pool(Operator):
         check_one_output(node)
         sizes = spatial(self.name, input_type(node, 0))
         ones = (1,) * len(sizes)
-        kernel = attr_ints(node, "kernel_shape")
+        kernel = sizes if node.op_type.startswith("Global") else attr_ints(node, "kernel_shape")
         if kernel is None:
             return None
         stride = attr_ints(node, "strides") or ones
@@ -218,11 +225,15 @@ class _Pool(Operator):
 
 @register
 class MaxPool(_Pool):
-    """The largest element of each window; padding never is. Integers of 8 bits have no activation."""
+    """The largest element of each window; padding never is. Integers of 8 bits have no activation.
+
+    It is no ``reduce_max``, even of whole images: onnxruntime's pools take NaN for the lowest finite
+    number, and that for negative infinity.
+    """
 
     name = "max_pool"
     attrs = (*_SHARED_ATTRS, _ACT)
-    onnx = ("MaxPool",)
+    onnx = ("MaxPool", "GlobalMaxPool")
     accepts = FLOAT_DTYPES | {"int8", "uint8"}
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
@@ -241,6 +252,10 @@ class MaxPool(_Pool):
             np.maximum(result, patch, out=result)
         return activate(str_of(attrs, "act"), result)
 
+    def skipping_nan(self, operand: Any) -> Any:
+        lowest = -FLOAT_FORMATS["float32"].largest
+        return np.fmax(operand, lowest) if operand.dtype.kind == "f" else operand
+
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         """The last element of each window in a random total order, in which padding is first."""
         x = inputs[0]
@@ -258,15 +273,19 @@ class MaxPool(_Pool):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        window = _Window(self.name, tensor(types[0], self.name).shape[2:], attrs)
-        result = emitter.emit(
-            "MaxPool",
-            list(inputs),
-            kernel_shape=list(window.kernel),
-            strides=list(window.stride),
-            dilations=list(window.dilation),
-            **window.onnx_borders(bool_of(attrs, "ceil_mode")),
-        )
+        x = tensor(types[0], self.name)
+        window = _Window(self.name, x.shape[2:], attrs)
+        if window.is_whole() and x.dtype == "float32":
+            result = emitter.emit("GlobalMaxPool", list(inputs))
+        else:
+            result = emitter.emit(
+                "MaxPool",
+                list(inputs),
+                kernel_shape=list(window.kernel),
+                strides=list(window.stride),
+                dilations=list(window.dilation),
+                **window.onnx_borders(bool_of(attrs, "ceil_mode")),
+            )
         return emit_activation(emitter, result[0], str_of(attrs, "act"))
 
 

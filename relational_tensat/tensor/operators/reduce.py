@@ -1,4 +1,4 @@
-"""Reductions over some axes; global pools are reductions over the spatial ones."""
+"""Reductions over some axes; the mean of whole images is one over the spatial ones."""
 
 from __future__ import annotations
 
@@ -145,8 +145,11 @@ class ReduceMax(_Reduce):
 
     name = "reduce_max"
     is_exact = True
-    onnx = ("ReduceMax", "GlobalMaxPool")
+    onnx = ("ReduceMax",)
     reducer = np.max
+
+    def skipping_nan(self, operand: Any) -> Any:
+        return np.fmax(operand, -np.inf) if operand.dtype.kind == "f" else operand
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         return field.largest(inputs[0], ints_of(attrs, "axes"), bool_of(attrs, "keepdims"))
@@ -160,6 +163,9 @@ class ReduceMin(_Reduce):
     is_exact = True
     onnx = ("ReduceMin",)
     reducer = np.min
+
+    def skipping_nan(self, operand: Any) -> Any:
+        return np.fmin(operand, np.inf) if operand.dtype.kind == "f" else operand
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         axes, keepdims = ints_of(attrs, "axes"), bool_of(attrs, "keepdims")
