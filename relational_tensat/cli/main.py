@@ -23,9 +23,9 @@ from relational_tensat.cli.parser import Parser
 #: Each is a module of this package with HELP, ``add_arguments`` and ``execute``, imported when it is asked
 #: for; one of two words has flags of its own.
 _COMMANDS = (
-    "run", "sql", "schema", "inspect", "explain", "rules", "rules derive", "rules import", "rules verify",
-    "rules functions", "rules operators", "costs show", "costs export", "costs import", "costs clear",
-    "convert", "export", "extract", "kernels show",
+    "run", "sql", "schema", "inspect", "explain", "view", "rules", "rules derive", "rules import",
+    "rules verify", "rules functions", "rules operators", "costs show", "costs export", "costs import",
+    "costs clear", "convert", "export", "extract", "kernels show",
 )  # fmt: skip
 _PROGRAM = "relational-tensat"
 _DEBUG = "RELATIONAL_TENSAT_DEBUG"

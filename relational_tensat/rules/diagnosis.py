@@ -82,6 +82,14 @@ def diagnose(
     return _Diagnosis(rule, symbols, var_types, root_types).refusal()
 
 
+def facts(
+    rule: Rule, symbols: Symbols, var_types: Types, root_types: Types
+) -> list[tuple[str, str]]:
+    """Return the conditions of a rule that applies to a configuration, each with its values there."""
+    diagnosis = _Diagnosis(rule, symbols, var_types, root_types)
+    return [(expr_text(condition), diagnosis.facts(condition)) for condition in rule.conditions]
+
+
 class _Diagnosis:
     def __init__(self, rule: Rule, symbols: Symbols, var_types: Types, root_types: Types) -> None:
         self._rule = rule
@@ -112,6 +120,11 @@ class _Diagnosis:
                 return Refusal(Check("target", term_text(term)), kind)
             types[term] = kind
         return self._wrong_type(types)
+
+    def facts(self, condition: Expr) -> str:
+        """Return what a condition is computed from."""
+        self._values = self._compiled.bind(self._symbols) or []
+        return ", ".join(dict.fromkeys(self._facts(condition)))
 
     def _unbound(self) -> Refusal:
         """Return what the symbols fail for: an operator, a constant, or a repeated variable."""

@@ -1,0 +1,74 @@
+"""The page as one HTML document: the built front end, and the data of a run as inert text in it.
+
+Names of a model are not trusted. They are in a JSON block that no parser of HTML can leave, the front end
+only ever puts them into text nodes and attributes, and a content security policy allows no script but the
+front end's own, by its hash, and no connection to anywhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from html import escape
+from pathlib import Path
+
+from relational_tensat.base.files import write_aside
+from relational_tensat.view.page_data import PageData, to_json
+
+_BUNDLE = Path(__file__).resolve().parent / "bundle"
+
+
+def page_html(data: PageData, server: str = "") -> str:
+    """Return the page of a run.
+
+    Args:
+        server: the path prefix at which the page may ask its own server; "" where it has none, so that
+            it may connect to nothing at all.
+    """
+    script = (_BUNDLE / "page.js").read_text(encoding="utf-8")
+    style = (_BUNDLE / "page.css").read_text(encoding="utf-8")
+    connections = "'self'" if server else "'none'"
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src 'sha256-{_digest(script)}'",
+            "style-src 'unsafe-inline'",  # the plots bring a style sheet of their own
+            "img-src data:",
+            f"connect-src {connections}",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    return (
+        "<!doctype html>\n"
+        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{escape(data.summary.model)} · relational_tensat</title>\n"
+        f"<style>{style}</style>\n</head>\n<body>\n"
+        '<div id="page"><noscript>This page draws with JavaScript.</noscript></div>\n'
+        f'<script type="application/json" id="data" data-server="{escape(server)}">'
+        f"{json_block(data)}</script>\n"
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def json_block(data: object) -> str:
+    """Return data as JSON that can stand within a ``script`` element: nothing in it looks like a tag."""
+    text = to_json(data)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def write_page(data: PageData, path: Path) -> None:
+    """Write the page of a run; who reads the file meanwhile reads the old one.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    with write_aside(path) as folder:
+        (folder / path.name).write_bytes(page_html(data).encode("utf-8", "replace"))
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

@@ -1,0 +1,160 @@
+"""The film of an explanation: the first graph, and what each step changes in it.
+
+A value keeps its id from graph to graph, although all that is computed from what a step replaces is
+another term after it: so only what a step touches differs between two frames.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from relational_tensat.base.resources import sql
+from relational_tensat.explain.costs import TermCosts
+from relational_tensat.explain.explanation import Explanation, Place, Step
+from relational_tensat.explain.rewrite import Rewrite
+from relational_tensat.explain.stored import StoredNode
+from relational_tensat.explain.terms import Outputs
+from relational_tensat.view.forms import Forms
+from relational_tensat.view.page_data import Film, FilmStep, Frame, FrameChange, Value
+from relational_tensat.view.reasons import Reasons
+
+
+def film(explanation: Explanation, forms: Forms, checks: Mapping[int, str]) -> Film:
+    """Return the film of an explanation.
+
+    Args:
+        checks: what a comparison of the tensors replaced by a step gave, by its number.
+    """
+    return _Filming(explanation, forms).film(checks)
+
+
+class _Filming:
+    def __init__(self, explanation: Explanation, forms: Forms) -> None:
+        self._explanation = explanation
+        self._forms = forms
+        self._terms = explanation.terms
+        self._costs = TermCosts(explanation.terms, explanation.stored)
+        self._reasons = Reasons(explanation.stored)
+        stored = explanation.stored
+        self._enodes = {(node.signature, node.children): node for node in stored.nodes.values()}
+        self._enode_of: dict[int, StoredNode] = {}  # by term
+        self._used: Counter[int] = Counter()  # how many ids each class has given
+        self._ids: dict[int, str] = {}  # by term of the present graph
+        self._names: dict[int, tuple[str, ...]] = {}  # by term of the present graph
+
+    def film(self, checks: Mapping[int, str]) -> Film:
+        explanation = self._explanation
+        original = self._given()
+        graph = explanation.original
+        start = frame = self._frame(graph)
+        steps = []
+        for step, rewrite in zip(explanation.steps, explanation.rewrites, strict=True):
+            self._follow(rewrite)
+            following = self._frame(rewrite.after)
+            change = _change(frame, following)
+            steps.append(self._step(step, rewrite, change, checks.get(step.number, "")))
+            frame = following
+        return Film(original, start, explanation.cost_before_us, tuple(steps))
+
+    def _given(self) -> Frame:
+        """Return the graph as it was given, and begin the film's ids with those of its values."""
+        connection = self._explanation.stored.connection
+        rows = connection.execute(sql("egraph/original_nodes")).fetchall()
+        names: dict[int, list[str]] = {}
+        for _, name, enode, _ in connection.execute(sql("egraph/value_names")).fetchall():
+            names.setdefault(enode, []).append(name)
+        terms: dict[int, int] = {}
+        ids: dict[int, str] = {}
+        values = []
+        for enode, signature, children in rows:
+            term = terms[enode] = self._terms.id_of(signature, [terms[c] for c in children])
+            ids[enode] = self._new_id(term)
+            self._ids.setdefault(term, ids[enode])
+            known = self._names.get(term, ())
+            self._names[term] = known + tuple(n for n in names.get(enode, ()) if n not in known)
+            inputs = tuple(ids[child] for child in children)
+            values.append(self._value(term, ids[enode], inputs, tuple(names.get(enode, ()))))
+        outputs = connection.execute(sql("explain/output_nodes")).fetchall()
+        return Frame(tuple(values), tuple(ids[enode] for (enode,) in outputs))
+
+    def _frame(self, outputs: Outputs) -> Frame:
+        """Return a graph; values that have no id yet get one."""
+        values = []
+        for term in self._terms.of(outputs):
+            if term not in self._ids:
+                self._ids[term] = self._new_id(term)
+            inputs = tuple(self._ids[child] for child in self._terms[term].children)
+            values.append(self._value(term, self._ids[term], inputs, self._names.get(term, ())))
+        return Frame(tuple(values), tuple(self._ids[term] for term in outputs))
+
+    def _value(
+        self, term: int, name: str, inputs: tuple[str, ...], names: tuple[str, ...]
+    ) -> Value:
+        node = self._enode(term)
+        form = self._forms.index(node.signature)
+        constant = self._costs.is_constant(term)
+        return Value(name, node.owner, node.id, form, inputs, names, constant)
+
+    def _enode(self, term: int) -> StoredNode:
+        """Return the e-node that a term is: its operands' classes tell."""
+        known = self._enode_of.get(term)
+        if known is None:
+            signature, children = self._terms[term]
+            owners = tuple(self._enode(child).owner for child in children)
+            known = self._enode_of[term] = self._enodes[signature, owners]
+        return known
+
+    def _new_id(self, term: int) -> str:
+        owner = self._enode(term).owner
+        count = self._used[owner]
+        self._used[owner] += 1
+        return f"{owner}.{count}" if count else str(owner)
+
+    def _follow(self, rewrite: Rewrite) -> None:
+        """Hand ids and names on to the terms that the present graph's become by a step."""
+        after = {replaced.before: replaced.after for replaced in rewrite.replaced}
+        ids: dict[int, str] = {}
+        names: dict[int, tuple[str, ...]] = {}
+        remaining = set(self._terms.of(rewrite.after))
+        for term in self._terms.of(rewrite.before):
+            if term not in after:
+                signature, children = self._terms[term]
+                after[term] = self._terms.id_of(signature, [after[child] for child in children])
+            if after[term] in remaining:
+                ids.setdefault(after[term], self._ids[term])
+                known = names.get(after[term], ())
+                own = tuple(name for name in self._names.get(term, ()) if name not in known)
+                names[after[term]] = known + own
+        self._ids, self._names = ids, names
+
+    def _step(self, step: Step, rewrite: Rewrite, change: FrameChange, check: str) -> FilmStep:
+        reason = self._reasons.of(rewrite)
+        return FilmStep(
+            number=step.number,
+            rule=step.rule,
+            law=step.law,
+            backward=step.backward,
+            places=tuple(_place_text(place) for place in step.at),
+            found=step.before,
+            built=step.after,
+            replaced=tuple(self._ids[r.after] for r in rewrite.replaced if r.after in self._ids),
+            cost_us=step.cost_us,
+            operators=step.operators,
+            text=reason.text,
+            conditions=reason.conditions,
+            evidence=reason.evidence,
+            check=check,
+            change=change,
+        )
+
+
+def _place_text(place: Place) -> str:
+    return f"{place.tensor} (for {place.near})" if place.near else place.tensor
+
+
+def _change(before: Frame, after: Frame) -> FrameChange:
+    old = {value.id: value for value in before.values}
+    new = {value.id for value in after.values}
+    put = tuple(value for value in after.values if old.get(value.id) != value)
+    return FrameChange(tuple(name for name in old if name not in new), put, after.outputs)

@@ -1,0 +1,54 @@
+"""Operators as a page names them: each with its attributes, types and costs, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from relational_tensat.egraph.catalogue import type_text
+from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.view.page_data import Form
+
+#: Longer values of attributes (an unknown operator may have a whole tensor) are cut.
+_ATTRIBUTE_CHARACTERS = 400
+
+
+class Forms:
+    """Gives the signatures that a page names an index each.
+
+    Args:
+        costs_us: microseconds by signature, one mapping for each source of costs.
+    """
+
+    def __init__(self, stored: StoredEGraph, costs_us: Sequence[Mapping[int, float]]) -> None:
+        self._stored = stored
+        self._costs_us = costs_us
+        self._indices: dict[int, int] = {}
+
+    def index(self, signature: int) -> int:
+        """Return the index of a signature."""
+        return self._indices.setdefault(signature, len(self._indices))
+
+    def all(self) -> tuple[Form, ...]:
+        """Return the forms that have been named so far, by index."""
+        return tuple(self._form(signature) for signature in self._indices)
+
+    def _form(self, signature: int) -> Form:
+        kind = self._stored.signatures[signature]
+        symbol = kind.symbol
+        return Form(
+            symbol.op,
+            {name: _short(value) for name, value in symbol.attrs},
+            type_text(kind.type),
+            tuple(type_text(operand) for operand in kind.operands),
+            tuple(costs.get(signature) for costs in self._costs_us),
+            get_operator(symbol.op).is_structure,
+        )
+
+
+def _short(value: object) -> Any:
+    if isinstance(value, bool | int | float):
+        return value
+    text = str(list(value)) if isinstance(value, tuple) else str(value)
+    return text if len(text) <= _ATTRIBUTE_CHARACTERS else f"{text[: _ATTRIBUTE_CHARACTERS - 1]}…"

@@ -1,0 +1,92 @@
+/** The page: its head, its views, and which of them the address names. */
+import { useEffect, useState } from "preact/hooks";
+import type { PageData } from "./data";
+import { count, percent, time } from "./format";
+import { type Route, readRoute } from "./route";
+import { Change } from "./views/Change";
+
+const VIEWS = { change: "The change" } as const;
+
+export function App({ data }: { data: PageData }) {
+  const route = useRoute();
+  const isNarrow = useNarrow();
+  useKeys();
+  return (
+    <>
+      <Head data={data} route={route} />
+      <main>{route.view === "change" ? <Change data={data} isNarrow={isNarrow} /> : null}</main>
+    </>
+  );
+}
+
+function Head({ data, route }: { data: PageData; route: Route }) {
+  const { summary } = data;
+  const saved = 1 - summary.after_us / summary.before_us;
+  return (
+    <header>
+      <h1>{summary.model}</h1>
+      <p class="figures">
+        <strong>
+          {time(summary.before_us)} → {time(summary.after_us)}
+        </strong>
+        <span>
+          {percent(saved)} saved under {summary.cost_sources[0]}
+        </span>
+        <span>
+          {count(summary.operators_before)} → {count(summary.operators_after)} operators
+        </span>
+        <span>
+          {summary.optimal ? "proven optimal for this e-graph" : `bound ${time(summary.bound_us)}`}
+        </span>
+        <span>
+          {count(summary.e_nodes)} e-nodes in {count(summary.e_classes)} e-classes,{" "}
+          {summary.stop_reason}
+        </span>
+      </p>
+      {summary.kept_original ? <p class="note">{summary.kept_original}</p> : null}
+      <nav aria-label="views">
+        {Object.entries(VIEWS).map(([view, title], n) => (
+          <a key={view} href={`#${view}`} aria-current={route.view === view ? "page" : undefined}>
+            <kbd>{n + 1}</kbd> {title}
+          </a>
+        ))}
+      </nav>
+    </header>
+  );
+}
+
+function useRoute(): Route {
+  const [route, setRoute] = useState(() => readRoute(location.hash));
+  useEffect(() => {
+    const follow = () => setRoute(readRoute(location.hash));
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  return route;
+}
+
+function useNarrow(): boolean {
+  const query = matchMedia("(max-width: 700px)");
+  const [isNarrow, setNarrow] = useState(query.matches);
+  useEffect(() => {
+    const follow = () => setNarrow(query.matches);
+    query.addEventListener("change", follow);
+    return () => query.removeEventListener("change", follow);
+  }, [query]);
+  return isNarrow;
+}
+
+/** Digits choose a view. */
+function useKeys(): void {
+  useEffect(() => {
+    const follow = (event: KeyboardEvent) => {
+      const isText = /^(INPUT|TEXTAREA|SELECT)$/.test((event.target as Element).tagName);
+      const view = Object.keys(VIEWS)[Number(event.key) - 1];
+      if (!isText && view !== undefined && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        location.hash = view;
+      }
+    };
+    addEventListener("keydown", follow);
+    return () => removeEventListener("keydown", follow);
+  }, []);
+}

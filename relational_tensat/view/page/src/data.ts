@@ -1,0 +1,94 @@
+/** What a page shows: `relational_tensat/view/page_data.py` declares the same, and says what each field is. */
+
+export interface Summary {
+  model: string;
+  cost_sources: string[];
+  before_us: number;
+  after_us: number;
+  bound_us: number;
+  optimal: boolean;
+  operators_before: number;
+  operators_after: number;
+  e_nodes: number;
+  e_classes: number;
+  iterations: number;
+  stop_reason: string;
+  kept_original: string;
+}
+
+export interface Form {
+  op: string;
+  attrs: Record<string, string | number | boolean>;
+  type: string;
+  operands: string[];
+  costs_us: (number | null)[];
+  is_structure: boolean;
+}
+
+export interface Value {
+  id: string;
+  eclass: number;
+  enode: number;
+  form: number;
+  inputs: string[];
+  names: string[];
+  is_constant: boolean;
+}
+
+export interface Frame {
+  values: Value[];
+  outputs: string[];
+}
+
+export interface FrameChange {
+  gone: string[];
+  put: Value[];
+  outputs: string[];
+}
+
+export interface Condition {
+  text: string;
+  values: string;
+}
+
+export interface FilmStep {
+  number: number;
+  rule: string;
+  law: string;
+  backward: boolean;
+  places: string[];
+  found: string[];
+  built: string[];
+  replaced: string[];
+  cost_us: number;
+  operators: number;
+  text: string;
+  conditions: Condition[];
+  evidence: string;
+  check: string;
+  change: FrameChange;
+}
+
+export interface Film {
+  original: Frame;
+  start: Frame;
+  start_us: number;
+  steps: FilmStep[];
+}
+
+export interface PageData {
+  version: number;
+  summary: Summary;
+  forms: Form[];
+  film: Film;
+}
+
+/** Read the data that the page carries. */
+export function readData(root: Document): { data: PageData; server: string } {
+  const block = root.getElementById("data");
+  if (block === null) throw new Error("the page has no data");
+  return {
+    data: JSON.parse(block.textContent ?? "") as PageData,
+    server: block.getAttribute("data-server") ?? "",
+  };
+}

@@ -1,0 +1,129 @@
+/** Two graphs side by side, with what is pointed at beside them. */
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Form, Frame } from "../data";
+import type { Slot } from "./aligned";
+import { type Choices, compare } from "./comparison";
+import { Details } from "./Details";
+import { type Colour, Drawing, type Side } from "./Drawing";
+import { costOf } from "./visible";
+
+interface Props {
+  before: Frame;
+  after: Frame;
+  beforeLabel: string;
+  afterLabel: string;
+  forms: Form[];
+  sources: string[];
+  choices: Choices;
+  colour: Colour;
+  source: number;
+  sides: Side[];
+  zoom: number | "fit";
+}
+
+/** Below this size, wide graphs stand one above the other instead of side by side. */
+const LEGIBLE = 0.6;
+/** What would have to be smaller than this to fit is scrolled. */
+const SMALLEST = 0.45;
+
+export function Compared(props: Props) {
+  const { before, after, forms, choices, source, sides } = props;
+  const { constants, folds, radius } = choices;
+  const comparison = useMemo(
+    () => compare(before, after, forms, { constants, folds, radius }),
+    [before, after, forms, constants, folds, radius],
+  );
+  const dearest = useMemo(
+    () => Math.max(...[...before.values, ...after.values].map((v) => costOf(v, forms, source)), 0),
+    [before, after, forms, source],
+  );
+  const slots = useMemo(() => new Map(comparison.slots.map((s) => [s.key, s])), [comparison]);
+  const [pointed, setPointed] = useState<Slot | null>(null);
+  const [pinned, setPinned] = useState<Slot | null>(null);
+  const panels = useRef<HTMLDivElement>(null);
+  const width = useWidth(panels);
+  useEffect(() => setPinned(null), [comparison]);
+  useMarked(panels, pinned ?? pointed);
+  const { width: drawn, height } = comparison.layout;
+  const beside = (width / sides.length - 14) / Math.max(drawn, 1);
+  const isStacked = sides.length > 1 && beside < LEGIBLE && drawn > height;
+  const fit = Math.min(
+    1.15,
+    Math.max(SMALLEST, isStacked ? (width - 14) / Math.max(drawn, 1) : beside),
+  );
+  const zoom = props.zoom === "fit" ? fit : props.zoom;
+  const labels = { before: props.beforeLabel, after: props.afterLabel };
+  const find = (event: Event): Slot | null => {
+    const key = (event.target as Element).closest<SVGGElement>(".node")?.dataset.key;
+    return key === undefined ? null : (slots.get(key) ?? null);
+  };
+  return (
+    <div class="compared">
+      {/* biome-ignore lint/a11y: boxes are listed in the table of operators, too */}
+      <div
+        class={isStacked ? "panels stacked" : "panels"}
+        ref={panels}
+        onPointerOver={(event) => setPointed(find(event))}
+        onPointerLeave={() => setPointed(null)}
+        onClick={(event) => setPinned(find(event))}
+        onScrollCapture={(event) => scrollAlike(panels.current, event.target as Element)}
+      >
+        {sides.map((side) => (
+          <section class={`panel ${side}`} key={side}>
+            <h3>{labels[side]}</h3>
+            <Drawing
+              comparison={comparison}
+              side={side}
+              forms={forms}
+              source={source}
+              colour={props.colour}
+              dearest={dearest}
+              zoom={zoom}
+              label={labels[side]}
+            />
+          </section>
+        ))}
+      </div>
+      <Details
+        slot={pinned ?? pointed}
+        forms={forms}
+        sources={props.sources}
+        isPinned={pinned !== null}
+      />
+    </div>
+  );
+}
+
+/** The width of an element, whenever it changes. */
+function useWidth(element: { current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    const target = element.current;
+    if (target === null) return undefined;
+    setWidth(target.clientWidth);
+    const observer = new ResizeObserver(() => setWidth(target.clientWidth));
+    observer.observe(target);
+    return () => observer.disconnect();
+  }, [element]);
+  return width;
+}
+
+/** Mark the boxes of a slot in all drawings, without drawing them again. */
+function useMarked(element: { current: HTMLElement | null }, slot: Slot | null): void {
+  useEffect(() => {
+    if (slot === null) return undefined;
+    const boxes = element.current?.querySelectorAll(`[data-key="${CSS.escape(slot.key)}"]`) ?? [];
+    for (const box of boxes) box.classList.add("marked");
+    return () => {
+      for (const box of boxes) box.classList.remove("marked");
+    };
+  }, [element, slot]);
+}
+
+/** Scroll all panels to where one of them is. */
+function scrollAlike(panels: HTMLElement | null, scrolled: Element): void {
+  for (const panel of panels?.children ?? []) {
+    if (panel.scrollLeft !== scrolled.scrollLeft) panel.scrollLeft = scrolled.scrollLeft;
+    if (panel.scrollTop !== scrolled.scrollTop) panel.scrollTop = scrolled.scrollTop;
+  }
+}

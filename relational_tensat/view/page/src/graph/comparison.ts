@@ -1,0 +1,90 @@
+/** Two graphs made ready to be drawn: aligned, folded where blocks recur, and laid out. */
+import type { Form, Frame } from "../data";
+import { short } from "../format";
+import { align, type Slot } from "./aligned";
+import { type Block, fold, recurring } from "./folding";
+import { type Box, type Layout, layOut } from "./layout";
+import { form, type Visible, visible } from "./visible";
+
+export interface Comparison {
+  slots: Slot[];
+  layout: Layout;
+  /** Blocks that are drawn once, with what is drawn of each. */
+  folded: { block: Block; keys: string[] }[];
+}
+
+export interface Choices {
+  constants: boolean;
+  folds: boolean;
+  /** Only slots so few edges away from what differs; 0: all. */
+  radius: number;
+}
+
+const HEIGHT = 34;
+const CHARACTER = 7.2;
+const MOST_CHARACTERS = 22;
+
+export function compare(before: Frame, after: Frame, forms: Form[], choices: Choices): Comparison {
+  let slots = align(
+    visible(before, forms, choices.constants),
+    visible(after, forms, choices.constants),
+  );
+  if (choices.radius > 0) slots = near(slots, choices.radius);
+  let frames = new Map<string, Block>();
+  if (choices.folds) {
+    const blocks = recurring(slots, (slot) => label(slot, forms));
+    ({ slots, frames } = fold(slots, blocks));
+  }
+  const boxes = slots.map((slot) => box(slot, forms));
+  const edges = slots.flatMap((slot) => slot.inputs.map((from) => ({ from, to: slot.key })));
+  const keys = new Map<Block, string[]>();
+  for (const [key, block] of frames) keys.set(block, [...(keys.get(block) ?? []), key]);
+  const folded = [...keys].map(([block, members]) => ({ block, keys: members }));
+  return { slots, layout: layOut(boxes, edges), folded };
+}
+
+/** The name of an operator as a box shows it. */
+export function title(item: Visible, forms: Form[]): string {
+  const { op, attrs } = form(item.value, forms);
+  if (op === "input" || op === "weight")
+    return short(item.value.names[0] ?? String(attrs.name ?? op), 20);
+  if (op === "part") return `part ${attrs.index ?? ""}`;
+  const act = attrs.act !== undefined && attrs.act !== "none" ? `+${attrs.act}` : "";
+  return short(
+    op === "ew" || op === "opaque" ? String(attrs.op ?? attrs.name ?? op) : op + act,
+    MOST_CHARACTERS,
+  );
+}
+
+function box(slot: Slot, forms: Form[]): Box {
+  const texts = [slot.before, slot.after].flatMap((item) =>
+    item === null ? [] : [title(item, forms)],
+  );
+  const longest = Math.max(...texts.map((text) => text.length));
+  return { key: slot.key, width: Math.max(58, longest * CHARACTER + 30), height: HEIGHT };
+}
+
+function label(slot: Slot, forms: Form[]): string {
+  const part = (item: Visible | null) => {
+    if (item === null) return "";
+    const { op, attrs, type } = form(item.value, forms);
+    const named = op === "input" || op === "weight";
+    return named ? `${op} ${type}` : `${op} ${JSON.stringify(attrs)} ${type}`;
+  };
+  return `${slot.state}|${part(slot.before)}|${part(slot.after)}`;
+}
+
+/** The slots within so many edges of one that differs. */
+function near(slots: Slot[], radius: number): Slot[] {
+  const neighbours = new Map<string, string[]>(slots.map((slot) => [slot.key, [...slot.inputs]]));
+  for (const slot of slots) for (const input of slot.inputs) neighbours.get(input)?.push(slot.key);
+  let ring = slots.filter((slot) => slot.state !== "equal").map((slot) => slot.key);
+  const kept = new Set(ring);
+  for (let step = 0; step < radius; step += 1) {
+    ring = ring.flatMap((key) => neighbours.get(key) ?? []).filter((key) => !kept.has(key));
+    for (const key of ring) kept.add(key);
+  }
+  return slots
+    .filter((slot) => kept.has(slot.key))
+    .map((slot) => ({ ...slot, inputs: slot.inputs.filter((key) => kept.has(key)) }));
+}

@@ -1,0 +1,184 @@
+"""What a page shows, as plain data: ``page/src/data.ts`` declares the same for the drawing.
+
+Costs are microseconds. A value is called by its ``id`` within a frame, operators by their index in
+``forms``, classes and e-nodes by their ids in the database.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: Raised when a field changes its meaning.
+PAGE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The run in a few figures.
+
+    Attributes:
+        cost_source: what the costs in ``Form.costs_us`` are from, one for each of them; the run's first.
+        before_us, after_us: of the original and of the extracted graph, under the run's costs.
+        bound_us: no graph of the e-graph costs less; 0 where no bound is known.
+        kept_original: why the run wrote the original all the same; "" where it wrote the extracted graph.
+    """
+
+    model: str
+    cost_sources: tuple[str, ...]
+    before_us: float
+    after_us: float
+    bound_us: float
+    optimal: bool
+    operators_before: int
+    operators_after: int
+    e_nodes: int
+    e_classes: int
+    iterations: int
+    stop_reason: str
+    kept_original: str
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An operator with attributes on operands of given types.
+
+    Attributes:
+        costs_us: of one application, for each of ``Summary.cost_sources``; None where that has none.
+        is_structure: no kernel runs for it (parts of tuples, inputs, weights).
+    """
+
+    op: str
+    attrs: Mapping[str, Any]
+    type: str
+    operands: tuple[str, ...]
+    costs_us: tuple[float | None, ...]
+    is_structure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of a graph, and the operator that computes it.
+
+    Attributes:
+        id: what it is called in all frames: its class, and a number where the class has several.
+        form: index of the operator.
+        inputs: ids of the operands.
+        names: what the original model calls it.
+        is_constant: it is known before inference, so that it costs nothing.
+    """
+
+    id: str
+    eclass: int
+    enode: int
+    form: int
+    inputs: tuple[str, ...]
+    names: tuple[str, ...]
+    is_constant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A whole graph: its values, operands first, and the ids of those that it returns."""
+
+    values: tuple[Value, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FrameChange:
+    """What makes one frame of the next: values that go, and values that come or take another form."""
+
+    gone: tuple[str, ...]
+    put: tuple[Value, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of a rule, as its file writes it, and what its parts were at a step."""
+
+    text: str
+    values: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilmStep:
+    """One application of one rule.
+
+    Attributes:
+        backward: the law is read from right to left.
+        places: what was replaced, as the model calls it.
+        found, built: operators that the rule matched, and those that it put in their place.
+        matched: ids of the values that the rule matched (before) and built (after).
+        cost_us, operators: of the graph after the step.
+        text: the rule, as its file writes it.
+        conditions: of the rule, with their values here.
+        evidence: how it is known that the rule is true.
+        check: what the comparison of the replaced tensors gave; "" where none was made.
+        change: from the frame before.
+    """
+
+    number: int
+    rule: str
+    law: str
+    backward: bool
+    places: tuple[str, ...]
+    found: tuple[str, ...]
+    built: tuple[str, ...]
+    replaced: tuple[str, ...]
+    cost_us: float
+    operators: int
+    text: str
+    conditions: tuple[Condition, ...]
+    evidence: str
+    check: str
+    change: FrameChange
+
+
+@dataclass(frozen=True, slots=True)
+class Film:
+    """The way from the original graph to the extracted one.
+
+    Attributes:
+        original: the graph as it was given.
+        start: the same with equal values shared, which costs ``start_us``.
+        steps: in order; the last one ends at the extracted graph.
+    """
+
+    original: Frame
+    start: Frame
+    start_us: float
+    steps: tuple[FilmStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageData:
+    """All that a page shows of a run."""
+
+    version: int
+    summary: Summary
+    forms: tuple[Form, ...]
+    film: Film
+
+
+def to_json(data: object) -> str:
+    """Return data as JSON; infinite and undefined numbers become null."""
+    return json.dumps(plain(data), allow_nan=False, separators=(",", ":"))
+
+
+def plain(data: object) -> Any:
+    """Return data as what JSON has: objects, arrays, strings, numbers."""
+    if dataclasses.is_dataclass(data) and not isinstance(data, type):
+        return {field.name: plain(getattr(data, field.name)) for field in dataclasses.fields(data)}
+    if isinstance(data, Mapping):
+        return {str(key): plain(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [plain(item) for item in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    return data if isinstance(data, str | int | float | bool | None) else str(data)

@@ -1,0 +1,136 @@
+"""The document: what a model is called cannot become a part of it, and nothing foreign may run in it."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.cli.main import main
+from relational_tensat.view import page_data
+from relational_tensat.view.collecting import collect
+from relational_tensat.view.document import json_block, page_html, write_page
+from relational_tensat.view.page_data import plain, to_json
+from tests.view.runs import HOSTILE, stored_run
+
+VIEW = Path(page_data.__file__).parent
+
+
+class Elements(HTMLParser):
+    """Collects what a browser would find in a page."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[str] = []
+        self.attributes: list[dict[str, str | None]] = []
+        self.texts: list[str] = []
+        self._is_open = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes.append(dict(attrs))
+        self.texts.append("")
+        self._is_open = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_open = False
+
+    def handle_data(self, data: str) -> None:
+        if self._is_open:
+            self.texts[-1] += data
+
+    def of(self, tag: str) -> list[str]:
+        """Return the texts of the elements of a tag."""
+        return [text for name, text in zip(self.tags, self.texts, strict=True) if name == tag]
+
+
+@pytest.fixture(scope="module")
+def page() -> Elements:
+    parser = Elements()
+    parser.feed(page_html(hostile_data()))
+    return parser
+
+
+def hostile_data() -> page_data.PageData:
+    """Return what the page of the run whose names are hostile shows."""
+    with duckdb.connect(str(stored_run("hostile")), read_only=True) as connection:
+        return collect(connection)
+
+
+def test_hostile_names_are_data_and_nothing_else(page: Elements) -> None:
+    assert sorted(set(page.tags)) == [
+        "body", "div", "head", "html", "meta", "noscript", "script", "style", "title",
+    ]  # fmt: skip
+    block, _ = page.of("script")
+    names = {
+        name for value in json.loads(block)["film"]["original"]["values"] for name in value["names"]
+    }
+    assert set(HOSTILE[:4]) <= names
+
+
+def test_only_the_pages_own_script_may_run(page: Elements) -> None:
+    _, script = page.of("script")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = [a["content"] or "" for a in page.attributes if "http-equiv" in a]
+    assert "default-src 'none'" in policy
+    assert f"script-src 'sha256-{digest}';" in policy
+    assert "connect-src 'none'" in policy
+    assert "http" not in policy
+
+
+def test_the_bundle_can_stand_in_a_script_element() -> None:
+    script = (VIEW / "bundle" / "page.js").read_text(encoding="utf-8")
+    assert "</script" not in script.lower()
+    assert "<!--" not in script
+    assert "</style" not in (VIEW / "bundle" / "page.css").read_text(encoding="utf-8").lower()
+
+
+def test_json_in_a_page_is_json_without_markup() -> None:
+    text = json_block({"a": [*HOSTILE, "&amp; \ud800", 1.5, float("inf"), None, True]})
+    assert not set(text) & set("<>&")
+    assert json.loads(text) == {"a": [*HOSTILE, "&amp; \ud800", 1.5, None, None, True]}
+
+
+def test_the_drawing_declares_the_same_data() -> None:
+    """``data.ts`` has an interface of the same fields for each class of ``page_data``."""
+    text = (VIEW / "page" / "src" / "data.ts").read_text(encoding="utf-8")
+    declared = {
+        name: re.findall(r"^  (\w+): ", body, flags=re.MULTILINE)
+        for name, body in re.findall(r"^export interface (\w+) \{\n(.*?)^\}", text, re.M | re.S)
+    }
+    classes = {
+        name: [field.name for field in dataclasses.fields(kind)]
+        for name, kind in vars(page_data).items()
+        if dataclasses.is_dataclass(kind)
+    }
+    assert declared == classes
+
+
+def test_plain_data_is_what_json_has() -> None:
+    condition = page_data.Condition("(= 1 1)", "")
+    assert plain((condition, {1: float("nan")})) == [{"text": "(= 1 1)", "values": ""}, {"1": None}]
+    assert to_json([Path("a")]) == '["a"]'
+
+
+def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    data = hostile_data()
+    with pytest.raises(InputError, match="cannot be written"):
+        write_page(data, tmp_path / "no" / "page.html")
+
+
+def test_view_writes_the_page_beside_the_database(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "report.html"
+    assert main(["view", str(stored_run("shared_matmuls")), "-o", str(page)]) == 0
+    assert capsys.readouterr().out == f"{page}: {page.stat().st_size:,} bytes\n"
+    assert page.stat().st_size < 5_000_000
+    assert main(["view", str(tmp_path / "none.duckdb")]) == 3
