@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 
 from relational_tensat.base.errors import UsageError, nearest
@@ -38,7 +40,19 @@ def check_model(path: Path) -> None:
     check_file(path)
 
 
-def check_output(output: str | Path | None, model: object) -> Path | None:
+@dataclass(frozen=True, slots=True)
+class DefaultOutput:
+    """Where a result is written that nobody named a place for: over nothing, even if that came later."""
+
+    path: Path
+
+    def free(self) -> Path:
+        """Return the path, or the first of ``NAME.opt.1.SUFFIX`` and so on where nothing is."""
+        places = (self.path.with_suffix(f".{k}{self.path.suffix}") for k in count(1))
+        return next(path for path in chain((self.path,), places) if not _is_taken(path))
+
+
+def check_output(output: str | Path | DefaultOutput | None, model: object) -> Path | None:
     """Return the output's path, if the model can be written there.
 
     Args:
@@ -50,7 +64,7 @@ def check_output(output: str | Path | None, model: object) -> Path | None:
     """
     if output is None:
         return None
-    path = Path(output)
+    path = output.path if isinstance(output, DefaultOutput) else Path(output)
     if path.suffix.lower() not in SUFFIXES:
         hint = nearest(path.suffix.lower(), SUFFIXES)
         raise UsageError(f"{path}: the output's suffix must be {' or '.join(SUFFIXES)}{hint}")
@@ -84,19 +98,28 @@ def check_database(db: Path | None, *, force: bool = False) -> None:
         )
 
 
-def default_output(model: str | Path, *, force: bool = False) -> Path:
+def default_output(model: str | Path, *, force: bool = False) -> Path | DefaultOutput:
     """Return where ``run`` writes by default: ``NAME.opt.SUFFIX`` in the current folder.
+
+    Returns:
+        The path, to be replaced, with ``force``.
 
     Raises:
         UsageError: something is there, and not ``force``: only a named file is replaced unasked.
     """
     source = Path(model)
     path = Path(f"{source.stem}.opt{source.suffix}")
-    if not force and (path.exists() or path.is_symlink()):
+    if force:
+        return path
+    if _is_taken(path):
         raise UsageError(
             f"{path}: exists already; -o names another file, --force replaces this one"
         )
-    return path
+    return DefaultOutput(path)
+
+
+def _is_taken(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
 
 
 def is_database(path: Path) -> bool:

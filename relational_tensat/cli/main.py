@@ -13,11 +13,11 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO, cast
 
 from relational_tensat import __version__
 from relational_tensat.base.errors import InputError, RelationalTensatError, UsageError, nearest
-from relational_tensat.cli.closed_output import ClosedOutput
+from relational_tensat.cli.closed_output import ClosedOutput, DispensableOutput
 from relational_tensat.cli.parser import Parser
 
 #: Each is a module of this package with HELP, ``add_arguments`` and ``execute``, imported when it is asked
@@ -45,6 +45,7 @@ def process() -> NoReturn:
     (a profiler's report) does not: give ``main`` to a profiler.
     """
     gc.set_threshold(_NEW_OBJECTS)
+    sys.stderr = cast("TextIO", DispensableOutput(sys.stderr))
     code = main()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, AttributeError):  # nobody reads it any more, or it is closed

@@ -21,6 +21,7 @@ from relational_tensat.formats.onnx_names import subgraphs
 from relational_tensat.formats.onnx_node import attribute_value
 from relational_tensat.formats.onnx_opaque import is_deterministic
 from relational_tensat.formats.onnx_types import (
+    dense_weight,
     is_carried,
     is_numeric,
     is_tensor_of_unknown_shape,
@@ -76,7 +77,10 @@ def _constant(node: onnx.NodeProto) -> dict[str, Weight] | None:
         case AttributeProto.FLOAT | AttributeProto.FLOATS:
             value = np.array(value, np.float32)
             kind = TensorType("float32", value.shape)
-        case _:  # strings and sparse tensors: an opaque node
+        case AttributeProto.SPARSE_TENSOR:
+            weight = dense_weight(attribute.sparse_tensor)
+            return None if weight is None else {node.output[0]: weight}
+        case _:  # strings: an opaque node
             return None
     return {node.output[0]: Weight(kind, value)}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import onnx
 
@@ -17,6 +17,8 @@ from relational_tensat.tensor import Array, Graph, Node, Weight
 
 #: A constant as a file has it.
 FileTensor: TypeAlias = onnx.TensorProto | onnx.SparseTensorProto
+
+_Message = TypeVar("_Message", onnx.NodeProto, onnx.SparseTensorProto)
 
 #: Smaller ones are read again with a model; larger ones are mapped.
 _COMPARED_BYTES = 1 << 20
@@ -176,9 +178,9 @@ def _is_known_constant(node: onnx.NodeProto, known: Mapping[str, Weight]) -> boo
     return node.op_type == "Constant" and node.output[0] in known
 
 
-def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
+def _copy(message: _Message) -> _Message:
+    copy = type(message)()
+    copy.CopyFrom(message)
     return copy
 
 
@@ -205,16 +207,15 @@ def _tensors(
     tensors: dict[str, FileTensor] = {
         tensor.name: _short(tensor, tensor.name, known) for tensor in model.graph.initializer
     }
-    for sparse in model.graph.sparse_initializer:
-        copy = onnx.SparseTensorProto()
-        copy.CopyFrom(sparse)
-        tensors[sparse.values.name] = copy
+    tensors |= {tensor.values.name: _copy(tensor) for tensor in model.graph.sparse_initializer}
     for source in sources:
         if source.place is not None and _is_known_constant(source.node, known):
             name = source.node.output[0]
             for attribute in source.node.attribute:
                 if attribute.name == "value":
                     tensors[name] = _short(attribute.t, name, known)
+                elif attribute.name == "sparse_value":
+                    tensors[name] = _copy(attribute.sparse_tensor)
     return tensors
 
 

@@ -32,6 +32,7 @@ from relational_tensat.formats.onnx_origin import SourceNode, make_origin, sourc
 from relational_tensat.formats.onnx_types import (
     TensorDataError,
     array_of,
+    dense_weight,
     from_type_proto,
     is_numeric,
     type_of,
@@ -189,10 +190,12 @@ def _read_model(
             weights[tensor.name] = Weight(type_of(tensor), array_of(tensor))
         else:  # strings, complex numbers, 4 and 8 bit floats: an opaque constant carries them
             exotic.append(onnx.helper.make_node("Constant", [], [tensor.name], value=tensor))
-    exotic += [
-        onnx.helper.make_node("Constant", [], [tensor.values.name], sparse_value=tensor)
-        for tensor in graph.sparse_initializer
-    ]
+    for sparse in graph.sparse_initializer:
+        name = sparse.values.name
+        if (weight := dense_weight(sparse)) is not None:
+            weights[name] = weight
+        else:
+            exotic.append(onnx.helper.make_node("Constant", [], [name], sparse_value=sparse))
     outputs = [value.name for value in graph.output]
     sources = [SourceNode(node, node) for node in exotic]
     sources += source_nodes(file_model.graph.node, graph.node)

@@ -15,10 +15,12 @@ import onnx
 
 from relational_tensat.base.errors import ModelError
 from relational_tensat.formats.arrays import bfloat16_bits_to_float, compact, float_to_bfloat16_bits
-from relational_tensat.tensor import DTYPE_BYTES, TensorType, numpy_dtype
+from relational_tensat.tensor import DTYPE_BYTES, TensorType, Weight, numpy_dtype
 from relational_tensat.tensor.types import Array
 
 _CARRIED = "opaque:"
+#: Sparse tensors that would be larger stay what they are.
+_DENSE_BYTES = 1 << 28
 #: The type of a value of which nothing is known: what a custom operator gives.
 UNKNOWN = TensorType(_CARRIED, ())
 #: ONNX's names where they are not the graph's, in lower case.
@@ -111,6 +113,29 @@ def array_of(tensor: onnx.TensorProto) -> Array:
             array = bfloat16_bits_to_float(array)
         array = np.asarray(array, np.float32)
     return compact(np.asarray(array))
+
+
+def dense_weight(sparse: onnx.SparseTensorProto) -> Weight | None:
+    """Return a sparse tensor with all its zeros; None where these are too many, or no numbers.
+
+    Raises:
+        TensorDataError: indices are not those of elements of its shape.
+    """
+    name, shape = sparse.values.name, tuple(sparse.dims)
+    kind = TensorType(type_of(sparse.values).dtype, shape)
+    if not is_numeric(kind) or min(shape, default=0) < 0 or kind.nbytes > _DENSE_BYTES:
+        return None
+    values, indices = array_of(sparse.values), array_of(sparse.indices)
+    dense = np.zeros(kind.size, values.dtype)
+    try:
+        if indices.ndim == 2:  # a row for each value; else positions among all elements
+            indices = np.ravel_multi_index(tuple(indices.T), shape)
+        if indices.size and indices.min() < 0:
+            raise IndexError("a negative index")
+        dense[indices] = values
+    except (ValueError, IndexError, TypeError) as error:
+        raise TensorDataError(f"sparse tensor {name!r} of shape {list(shape)}: {error}") from None
+    return Weight(kind, dense.reshape(shape))
 
 
 def type_of(tensor: onnx.TensorProto) -> TensorType:

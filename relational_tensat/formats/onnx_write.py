@@ -143,7 +143,10 @@ class _Writer:
         name = self._names.names[value]
         tensor = self._origin.tensors.get(value) if self._origin else None
         known = self._origin.known.get(value) if self._origin else None
-        if isinstance(tensor, onnx.TensorProto) and known is not None and known.data is weight.data:
+        is_as_in_file = known is not None and known.data is weight.data
+        if isinstance(tensor, onnx.SparseTensorProto) and is_as_in_file:
+            self._emitter.file_tensor(name, tensor)
+        elif isinstance(tensor, onnx.TensorProto) and is_as_in_file:
             self._emitter.tensor(name, tensor, weight.data, weight.type.dtype)
         else:
             may_be_node = value not in self._quantized

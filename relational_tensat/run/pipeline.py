@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from relational_tensat.base.paths import check_database
+from relational_tensat.base.paths import DefaultOutput, check_database
 from relational_tensat.cost import CostModel, graph_cost_us
 from relational_tensat.extract import relative_gap
 from relational_tensat.run import resume as resuming
@@ -44,7 +44,7 @@ def optimize(
     model: Graph | str | Path,
     options: Options | None = None,
     *,
-    output: str | Path | None = None,
+    output: str | Path | DefaultOutput | None = None,
     cost_model: CostModel | None = None,
     progress: Progress | None = None,
 ) -> Result:

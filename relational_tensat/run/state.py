@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.files import folder_beside
+from relational_tensat.base.paths import DefaultOutput
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostModel, CostSource, as_source, open_source
 from relational_tensat.egraph import EGraph
@@ -84,7 +85,7 @@ class RunState:
 
     options: Options
     source: Graph | str | Path
-    output: str | Path | None
+    output: str | Path | DefaultOutput | None
     cost: CostSource
     has_own_costs: bool
     phases: Phases
@@ -134,7 +135,7 @@ class RunState:
         cls,
         options: Options,
         source: Graph | str | Path,
-        output: str | Path | None,
+        output: str | Path | DefaultOutput | None,
         cost_model: CostModel | None,
         progress: Progress,
     ) -> RunState:

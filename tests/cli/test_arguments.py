@@ -191,7 +191,7 @@ def test_a_plain_run_imports_nothing_that_it_does_not_use(tmp_path: Path) -> Non
     save_model(builder.build(builder.op("relu", builder.input("x", 4))), path)
     code = (
         "import sys; from relational_tensat.cli.main import main; "
-        f"code = main(['run', {str(path)!r}, '--quiet']); "
+        f"code = main(['run', {str(path)!r}, '-o', {str(tmp_path / 'o.json')!r}, '--quiet']); "
         f"sys.exit(code or ' '.join(sorted({UNUSED} & set(sys.modules))) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -156,6 +156,22 @@ def test_standard_output_that_takes_nothing(tmp_path: Path) -> None:
         assert len(ran.stderr.splitlines()) == (1 if code else 0)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_standard_error_that_takes_nothing(tmp_path: Path) -> None:
+    """Progress that nobody can see ends no run."""
+    source = _model(tmp_path)
+    for number, end in enumerate(("2>&-", "2>/dev/full")):
+        target = tmp_path / f"{number}.onnx"
+        flags = "--iterations 1 --allow-unsound"
+        command = f"{sys.executable} -m relational_tensat run {source} -o {target} {flags} {end}"
+        environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+        ran = subprocess.run(
+            ["bash", "-c", command], env=environment, check=False, stdout=subprocess.DEVNULL
+        )
+        assert ran.returncode == 0
+        assert target.exists()
+
+
 def test_a_cache_folder_that_cannot_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

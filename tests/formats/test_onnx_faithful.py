@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from relational_tensat.base.errors import UsageError
+from relational_tensat.base.errors import ModelError, UsageError
 from relational_tensat.formats import from_onnx_model, to_onnx_model
 from relational_tensat.formats.onnx_origin import origin_of
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
@@ -310,6 +310,35 @@ def test_strings_and_sparse_tensors_stay_initializers() -> None:
     result = to_onnx_model(from_onnx_model(proto))
     assert ops(result) == ["Add"]
     assert list(result.graph.sparse_initializer) == [sparse]
+
+
+def test_sparse_tensors_are_computed_with_and_stay_sparse() -> None:
+    """Also where positions are counted among all elements, which onnxruntime has as constants only."""
+    dense = np.zeros((2, 4), np.float32)
+    dense[[0, 1], [3, 2]] = 3.0, 5.0
+    values = helper.make_tensor("s", onnx.TensorProto.FLOAT, [2], [3.0, 5.0])
+    for indices in ([3, 6], [[0, 3], [1, 2]]):
+        sparse = helper.make_sparse_tensor(values, constant("indices", indices, np.int64), [2, 4])
+        nodes = [helper.make_node("Add", ["x", "s"], ["y"])]
+        proto = model(nodes, [_X], [tensor("y", [2, 4])])
+        proto.graph.sparse_initializer.append(sparse)
+        graph = from_onnx_model(proto)
+        np.testing.assert_array_equal(graph.weights["s"].data, dense)
+        result = to_onnx_model(graph)
+        assert list(result.graph.sparse_initializer) == [sparse]
+        node = helper.make_node("Constant", [], ["s"], sparse_value=sparse)
+        proto = model([node, *nodes], [_X], [tensor("y", [2, 4])])
+        np.testing.assert_array_equal(from_onnx_model(proto).weights["s"].data, dense)
+
+
+def test_sparse_tensors_of_other_shapes_are_refused() -> None:
+    values = helper.make_tensor("s", onnx.TensorProto.FLOAT, [1], [3.0])
+    for indices in ([8], [-1], [[0, 4]], [[2, 0]], [[0, 0, 0]]):
+        sparse = helper.make_sparse_tensor(values, constant("indices", indices, np.int64), [2, 4])
+        proto = model([helper.make_node("Add", ["x", "s"], ["y"])], [_X], [tensor("y", [2, 4])])
+        proto.graph.sparse_initializer.append(sparse)
+        with pytest.raises(ModelError):
+            from_onnx_model(proto)
 
 
 def test_other_weights_are_not_those_of_the_file() -> None:

@@ -14,7 +14,12 @@ import pytest
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import OptionGroup, OptionTree, option, options_in, options_of
 from relational_tensat.base.option_json import from_json, options_schema, to_json
-from relational_tensat.base.paths import check_database, check_output, default_output
+from relational_tensat.base.paths import (
+    DefaultOutput,
+    check_database,
+    check_output,
+    default_output,
+)
 from relational_tensat.cli.option_flags import add_tree, written_values
 from relational_tensat.cli.parser import Parser
 from relational_tensat.run.options import Options
@@ -153,11 +158,16 @@ def test_the_default_output_is_in_the_current_folder_and_new(
     monkeypatch.chdir(tmp_path)
     model = tmp_path / "models" / "m.onnx"
     output = Path("m.opt.onnx")
-    assert check_output(default_output(model), model) == output
+    default = default_output(model)
+    assert check_output(default, model) == output
+    assert isinstance(default, DefaultOutput)
+    assert default.free() == output
     output.symlink_to("absent.onnx")  # a link to a file that is not there would be replaced, too
     with pytest.raises(UsageError, match="exists already; -o names another file"):
         default_output(model)
     assert default_output(model, force=True) == output
+    Path("m.opt.1.onnx").touch()
+    assert default.free() == Path("m.opt.2.onnx")
 
 
 def test_only_databases_are_replaced(tmp_path: Path) -> None:

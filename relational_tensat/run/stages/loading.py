@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.base.paths import check_output
+from relational_tensat.base.paths import DefaultOutput, check_output
 from relational_tensat.cost import ask_for_graph
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore.schedule import parse_schedule
@@ -72,7 +72,8 @@ def open_model(state: RunState, source: Graph | str | Path) -> RunState:
 
 def _stays_dynamic(state: RunState, path: Path) -> bool:
     """Whether dynamic dimensions are kept: only ONNX has them, and only files are written with them."""
-    suffixes = {path.suffix.lower(), Path(state.output or "").suffix.lower()}
+    output = state.output.path if isinstance(state.output, DefaultOutput) else state.output
+    suffixes = {path.suffix.lower(), Path(output or "").suffix.lower()}
     return suffixes == {".onnx"} and not state.options.model.static
 
 
@@ -141,7 +142,7 @@ def _record(state: RunState) -> None:
         state.options,
         state.source,
         state.graph,
-        state.target,
+        state.output if isinstance(state.output, DefaultOutput) else state.target,
         own_costs=state.has_own_costs,
         is_dynamic=state.dynamic is not None,
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from relational_tensat.base.files import move_into_place
+from relational_tensat.base.paths import DefaultOutput
 from relational_tensat.cost import Unmeasurable, graph_cost_us
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.formats import copy_model, save_model
@@ -41,6 +43,8 @@ def write(state: RunState) -> RunState:
     """Write the result, if it is to be written; the original as the file that it is."""
     if state.target is None:
         return state
+    state = _at_free_place(state, state.target)
+    assert state.target is not None
     with state.phases.phase("write"):
         if state.sized is not None and not state.copies_file:
             from relational_tensat.run.stages.sizing import sizes_note  # needs onnx
@@ -63,6 +67,16 @@ def write(state: RunState) -> RunState:
             )
     beside = f", with {', '.join(map(str, data))}" if data else ""
     return state.noting(f"the written file is the original, byte for byte{beside}")
+
+
+def _at_free_place(state: RunState, target: Path) -> RunState:
+    """Write elsewhere if something has appeared where the result was to be written by default."""
+    place = state.output.free() if isinstance(state.output, DefaultOutput) else target
+    if place == target:
+        return state
+    note = f"{target}: something is there that was not when the run began: it is left alone"
+    # The candidate, with its data, goes by the other name.
+    return replace(state, target=place, candidate=None).noting(note)
 
 
 def _timed(state: RunState) -> WholeTiming | Unmeasurable:

@@ -49,7 +49,7 @@ def compared_or_original(state: RunState) -> tuple[RunState, bool]:
 def sizes_note(state: RunState) -> str:
     """Return what the report says of a file with dynamic dimensions."""
     assert state.dynamic is not None
-    others = "; ".join(text_of(there.sizes) for there in state.dynamic.others)
+    others = "; ".join(dict.fromkeys(text_of(there.sizes) for there in state.dynamic.others))
     return (
         f"dynamic dimensions stay dynamic: optimized at {text_of(state.dynamic.base.sizes)}, each step "
         f"checked again at {others}"

@@ -9,6 +9,9 @@ from relational_tensat.extract.problem import COST_TOLERANCE
 from relational_tensat.run.file_change import FileChange
 from relational_tensat.run.state import RunState
 
+#: The share of the cost that a larger file has to save: reports show less as 0.00 %.
+_WORTH_A_LARGER_FILE = 1e-4
+
 
 def weigh(state: RunState) -> tuple[RunState, bool]:
     """Compare the file of the chosen graph with the original's; choose that if this only grows.
@@ -19,8 +22,9 @@ def weigh(state: RunState) -> tuple[RunState, bool]:
     change = _file_change(state)
     if change is not None and change.growth and not state.is_unchanged:
         before, after = _costs_us(state)
-        if after >= before * (1 - COST_TOLERANCE):
-            reason = f"the file would have {change.growth}, and cost no less: the original is kept"
+        if after >= before * (1 - _WORTH_A_LARGER_FILE):
+            less = "hardly less" if after < before * (1 - COST_TOLERANCE) else "no less"
+            reason = f"the file would have {change.growth}, and cost {less}: the original is kept"
             return replace(state, chosen=state.original).noting(reason), False
     return replace(state, change=change), True
 

@@ -10,6 +10,7 @@ import pytest
 
 from relational_tensat import Options, optimize, resume
 from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.base.paths import default_output
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.cost import Profile
 from relational_tensat.explore import IterationReport
@@ -121,6 +122,26 @@ def test_a_run_stopped_after_any_report_is_resumed_to_the_same_end(model: Model)
         extractions = [replace(entry, seconds=0.0) for entry in result.extractions]
         assert extractions == [replace(entry, seconds=0.0) for entry in expected.extractions]
     assert len(reports) > 2
+
+
+def test_a_default_output_is_over_nothing_that_came_later(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = model.folder / "layers.opt.json"
+    monkeypatch.chdir(model.folder)
+    output = default_output(model.path)
+    with pytest.raises(Killed):
+        optimize(model.path, model.options, output=output, progress=Dies(EXPLORING))
+    place.write_text("another's")
+    result = resume(model.db)
+    assert place.read_text() == "another's"
+    assert result.output == place.with_name("layers.opt.1.json")
+    assert load_model(result.output).output_types() == result.original.output_types()
+    assert f"{place}: something is there that was not when the run began: it is left alone" in (
+        result.notes
+    )
+    named = model.folder / "named.json"
+    assert resume(model.db, output=named).output == named
 
 
 def test_it_reports_where_the_run_was(model: Model) -> None:

@@ -88,6 +88,13 @@ def test_a_larger_file_that_costs_no_less_is_not_written(tmp_path: Path) -> None
     assert result.to_json()["file"] is None
 
 
+def test_a_larger_file_is_not_written_for_a_saving_that_nobody_sees(tmp_path: Path) -> None:
+    result = run(tmp_path, whole_us=2.0 * (1 - 1e-5))
+    assert result.unchanged
+    (note,) = (note for note in result.notes if note.startswith("the file would have "))
+    assert note.endswith(", and cost hardly less: the original is kept")
+
+
 def old_model(folder: Path) -> Path:
     """Return a model of an old version, and one relu too many."""
     nodes = [
