@@ -61,13 +61,13 @@ def execute(args: argparse.Namespace) -> int:
     if args.output is not None:
         _write(args.output, egraph, extraction)
     if args.json:
-        sys.stdout.write(json.dumps(to_json(extraction), allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(to_json(extraction, egraph.note), allow_nan=False) + "\n")
     else:
         _print(args.file, egraph, extraction)
     return 0
 
 
-def to_json(extraction: Extraction) -> dict[str, Any]:
+def to_json(extraction: Extraction, file_note: str = "") -> dict[str, Any]:
     """Return the object that ``extract --json`` prints; costs are in the file's unit."""
     return {
         "cost": extraction.cost_us,
@@ -81,7 +81,7 @@ def to_json(extraction: Extraction) -> dict[str, Any]:
             "dropped": dict(extraction.reductions),
         },
         "method": extraction.method,
-        "note": extraction.note,
+        "note": "; ".join(filter(None, [file_note, extraction.note])),
     }
 
 
@@ -114,5 +114,5 @@ def _print(path: Path, egraph: SerializedEGraph, extraction: Extraction) -> None
     console.print(
         f"cost {extraction.cost_us:,.6g} ({proof}), {extraction.method}, {extraction.seconds:.2f} s"
     )
-    if extraction.note:
-        console.print(f"note: {extraction.note}")
+    for note in filter(None, [egraph.note, extraction.note]):
+        console.print(f"note: {note}")

@@ -11,6 +11,7 @@ from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract.exact.ilp import search_ilp
+from relational_tensat.extract.exact.signed_search import without_negative_costs
 from relational_tensat.extract.exact.solve.search import EQUAL
 from relational_tensat.extract.exact.solve.solver_options import Progress, SolverOptions
 from relational_tensat.extract.extraction_options import ExtractionOptions
@@ -63,7 +64,7 @@ def extract(
     start_s = now_s()
     if method != "ilp":
         choice, note = _greedy(problem, method, time_limit_s, tables)
-        return _result(problem, choice, 0.0, method, start_s, note)
+        return _result(problem, choice, problem.least_cost_us, method, start_s, note)
     step = (watch or Watch()).within(time_limit_s)
     limits = SolverOptions(step, process.threads, process.seed, techniques)
     with step.watching(), no_garbage_collection():  # it took 40 % of large searches
@@ -71,7 +72,7 @@ def extract(
     extraction = _result(
         problem, search.best, search.bound_us, method, start_s, "; ".join(search.notes)
     )
-    if extraction.cost_us > search.baseline_us * (1 + EQUAL):
+    if extraction.cost_us > search.baseline_us + EQUAL * abs(search.baseline_us):
         raise RelationalTensatError(
             f"the extracted graph costs {extraction.cost_us} µs, a plainer method's {search.baseline_us}"
         )
@@ -89,6 +90,9 @@ def _greedy(
     problem: ExtractionProblem, method: str, time_limit_s: float, tables: InTables | None
 ) -> tuple[Ints, str]:
     """Return what a greedy method chooses, and what made it."""
+    if problem.has_negative_costs:
+        choice, note = _greedy(without_negative_costs(problem), method, time_limit_s, None)
+        return choice, "; ".join(filter(None, [note, "negative costs counted as 0"]))
     if method == "greedy":
         return tree_greedy(problem), ""
     if method == "greedy-dag":
@@ -122,7 +126,7 @@ def _result(
     cost_us = dag_cost_us(problem, choice)
     bound_us = min(bound_us, cost_us)
     gap = relative_gap(cost_us, bound_us)
-    optimal = cost_us == 0.0 or (bound_us > 0.0 and gap <= PROVEN_GAP)
+    optimal = gap <= PROVEN_GAP
     return Extraction(
         choice=choice,
         cost_us=cost_us,

@@ -31,7 +31,8 @@ class ExtractionProblem:
     """An e-graph with costs, and the graph that it was grown from.
 
     Attributes:
-        cost_us: per e-node, its kernel time in µs; finite and not negative.
+        cost_us: per e-node, its kernel time in µs; finite. Negative ones occur only in files of other
+            tools: see ``exact/signed_search.py``.
         node_class: per e-node, its e-class.
         child_ptr: per e-node, where its children begin in ``child_idx``; one longer than the nodes.
         child_idx: the child classes of all e-nodes, one after the other, no class twice in a node.
@@ -68,6 +69,18 @@ class ExtractionProblem:
         """Whether the graph that the e-graph was grown from is known."""
         return bool(self.original[self.root] != UNUSED)
 
+    @property
+    def has_negative_costs(self) -> bool:
+        """Whether an e-node costs less than nothing."""
+        return bool(np.any(self.cost_us < 0))
+
+    @property
+    def least_cost_us(self) -> float:
+        """A cost that no choice is below: of each class, the cheapest e-node if that is negative."""
+        least = np.zeros(self.n_classes)
+        np.minimum.at(least, self.node_class, self.cost_us)
+        return math.fsum(least.tolist())
+
     def children(self, node: int) -> Ints:
         """Return the child classes of e-node ``node``."""
         return self.child_idx[self.child_ptr[node] : self.child_ptr[node + 1]]
@@ -80,8 +93,9 @@ class Extraction:
     Attributes:
         choice: per class, the chosen e-node, or ``UNUSED``.
         cost_us: its cost, recomputed from the choice.
-        bound_us: no choice is cheaper than this (0 where nothing better was proven).
-        gap: (cost - bound) / cost, and 0 where the cost is 0.
+        bound_us: no choice is cheaper than this (``ExtractionProblem.least_cost_us``, which is 0 without
+            negative costs, where nothing better was proven).
+        gap: (cost - bound) / |cost|, at most 1, and 0 where both are the same.
         optimal: whether the choice was proven to be of least cost.
         method: the extractor that was asked for.
         seconds: wall time.
@@ -121,9 +135,9 @@ class Extraction:
 
 def relative_gap(cost_us: float, bound_us: float) -> float:
     """Return how much of the cost might still be saved, as a fraction of it."""
-    if cost_us <= 0.0:
+    if cost_us <= bound_us:
         return 0.0
-    return min(max(0.0, (cost_us - bound_us) / cost_us), 1.0)
+    return min((cost_us - bound_us) / abs(cost_us), 1.0) if cost_us else 1.0
 
 
 def topological_order(problem: ExtractionProblem, choice: Ints) -> list[int]:
@@ -209,11 +223,11 @@ def _check_shapes(problem: ExtractionProblem) -> None:
 
 
 def _check_values(problem: ExtractionProblem) -> None:
-    bad_cost = np.flatnonzero(~(np.isfinite(problem.cost_us) & (problem.cost_us >= 0)))
+    bad_cost = np.flatnonzero(~np.isfinite(problem.cost_us))
     if len(bad_cost):
         node = int(bad_cost[0])
         raise InputError(
-            f"e-graph: e-node {node} costs {problem.cost_us[node]} µs, expected a number >= 0"
+            f"e-graph: e-node {node} costs {problem.cost_us[node]} µs, expected a finite number"
         )
     for name, last in (
         ("node_class", problem.n_classes),

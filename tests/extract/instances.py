@@ -63,6 +63,7 @@ def brute_force_us(problem: ExtractionProblem) -> float:
     children = [set(problem.children(node).tolist()) for node in range(problem.n_nodes)]
     best = [np.inf]
     chosen: dict[int, int] = {}
+    least = problem.cost_us[problem.cost_us < 0].sum()  # what is below may still save so much
 
     def needs(start: int, target: int) -> bool:
         """Whether class ``start`` depends on ``target`` under the choices made so far."""
@@ -78,10 +79,10 @@ def brute_force_us(problem: ExtractionProblem) -> float:
         return False
 
     def search(pending: frozenset[int], cost: float) -> None:
-        if cost >= best[0]:
+        if cost + least >= best[0]:
             return
         if not pending:
-            best[0] = cost
+            best[0] = min(best[0], cost)
             return
         klass = min(pending)
         for node in members[klass]:

@@ -70,7 +70,7 @@ def test_gap_is_a_fraction_of_the_cost() -> None:
     ("field", "value", "message"),
     [
         ("cost_us", np.array([1.0, np.nan]), "costs nan"),
-        ("cost_us", np.array([1.0, -1.0]), "costs -1"),
+        ("cost_us", np.array([1.0, -np.inf]), "costs -inf"),
         ("cost_us", np.array([1.0, np.inf]), "costs inf"),
         ("cost_us", np.array([1, 1]), "expected float64"),
         ("node_class", np.array([0, 2], dtype=np.int32), "node_class must lie in 0 … 1"),

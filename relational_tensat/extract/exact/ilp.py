@@ -11,6 +11,7 @@ from relational_tensat.extract.exact.decomposed_search import search_decomposed
 from relational_tensat.extract.exact.reduce.reduced import unreduced
 from relational_tensat.extract.exact.reduce.rounds import linear_round
 from relational_tensat.extract.exact.reduced_search import search_whole
+from relational_tensat.extract.exact.signed_search import search_signed, without_negative_costs
 from relational_tensat.extract.exact.solve.mip import cut_and_solve, scaled_model
 from relational_tensat.extract.exact.solve.ordering import WITHIN
 from relational_tensat.extract.exact.solve.search import Search
@@ -42,7 +43,8 @@ def search_ilp(
     Raises:
         NoSolutionError: the root has no acyclic derivation.
     """
-    choices = greedy_choices(problem, lambda: options.exhausted)
+    plain_problem = without_negative_costs(problem) if problem.has_negative_costs else problem
+    choices = greedy_choices(plain_problem, lambda: options.exhausted)
     plain = 1 + problem.has_original  # tree-greedy is the last of these
     if start is None:
         start, plain = next(choices), plain - 1
@@ -67,6 +69,9 @@ def _search(search: Search, choices: Iterator[Ints], cycles: str, options: Solve
 
     What decomposes into small components is solved before greedy methods have been through a large whole.
     """
+    if search.problem.has_negative_costs:
+        search_signed(search, choices, options)
+        return
     within = cycles in WITHIN
     if not (within and LARGEST_UNLIMITED < search.problem.n_nodes <= LARGEST_REDUCED):
         _offer(search, choices)

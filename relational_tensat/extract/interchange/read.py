@@ -2,7 +2,8 @@
 
 ``{"nodes": {ID: {"op", "children": [ID…], "eclass", "cost", "subsumed"}}, "root_eclasses": […],
 "class_data": {…}}``. A child is an e-node that stands for its e-class. A cost that is not given
-is 1; a subsumed e-node is not extracted.
+is 1, and may be negative; a subsumed e-node is not extracted. Fields that the format does not have, as
+benchmarks add them, are ignored and noted.
 
 Files of a million e-nodes are read column by column: whether a column is right is asked once, and
 only if it is not, the place is searched for.
@@ -11,7 +12,8 @@ only if it is not, the place is searched for.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -46,6 +48,7 @@ class SerializedEGraph:
         classes: names of the e-classes, without that of the root.
         ops: per e-node, its operator.
         roots: the classes to extract.
+        note: one line for the report, what of the file was ignored; empty where nothing was.
     """
 
     problem: ExtractionProblem
@@ -53,6 +56,7 @@ class SerializedEGraph:
     classes: list[str]
     ops: list[str]
     roots: list[int]
+    note: str = ""
 
     def check_derivable(self, file: str) -> None:
         """Refuse an e-graph of which no graph can be extracted.
@@ -89,6 +93,7 @@ class _Reader:
 
     def __init__(self, file: str) -> None:
         self._file = file
+        self._ignored = Counter[tuple[str, str]]()
 
     def read(self, content: Any) -> SerializedEGraph:
         nodes = self._nodes(content)
@@ -121,14 +126,14 @@ class _Reader:
             root=root,
             original=np.full(n_classes, UNUSED, dtype=np.int32),
         )
-        return SerializedEGraph(problem, names, classes, ops, roots)
+        return SerializedEGraph(problem, names, classes, ops, roots, self._note())
 
     def _nodes(self, content: Any) -> Nodes:
         if isinstance(content, Repeated):
             self._twice("", "field", content)
         if not isinstance(content, dict):
             self._fail("", f"expected an object with {', '.join(_TOP_FIELDS)}")
-        self._known_fields("", content, _TOP_FIELDS)
+        self._ignore_others("the file", content, _TOP_FIELDS)
         nodes = content.get("nodes")
         if isinstance(nodes, Repeated):
             self._twice("nodes", "e-node", nodes)
@@ -152,7 +157,7 @@ class _Reader:
             self._twice(place, "field", node)
         if not isinstance(node, dict):
             self._fail(place, "expected an object")
-        self._known_fields(place, node, NODE_FIELDS)
+        self._ignore_others("e-nodes", node, NODE_FIELDS)
         return tuple(node.get(field, default) for field, default in _DEFAULTS.items())
 
     def _roots(self, content: Mapping[str, Any], index_of: Mapping[str, int]) -> list[int]:
@@ -170,9 +175,7 @@ class _Reader:
             self._twice("class_data", "e-class", data)
         if not isinstance(data, dict):
             self._fail("class_data", "expected an object by e-class")
-        for name in data:
-            if name not in index_of:
-                self._fail(f"class_data[{name!r}]", "no e-node is in this e-class")
+        self._ignore_others("class_data", data, index_of)
 
     def _without_subsumed(self, nodes: Nodes) -> Nodes:
         marked = {
@@ -198,11 +201,11 @@ class _Reader:
                 values = np.array(costs, dtype=np.float64)
             except OverflowError:  # a whole number beyond the range of floats
                 values = np.array([math.inf])
-            if bool(np.all(np.isfinite(values) & (values >= 0))):
+            if bool(np.all(np.isfinite(values))):
                 return values
         bad = next(index for index, cost in enumerate(costs) if not _is_cost(cost))
         place = f"nodes[{names[bad]!r}].cost"
-        raise self._refusal(place, f"{_short(costs[bad])}, expected a finite number, 0 or more")
+        raise self._refusal(place, f"{_short(costs[bad])}, expected a finite number")
 
     def _edges(
         self, names: list[str], children: list[Any], class_of: Mapping[str, int]
@@ -230,12 +233,21 @@ class _Reader:
         )
         self._fail(f"nodes[{name!r}].children[{index}]", f"there is no e-node {_short(child)}")
 
-    def _known_fields(
-        self, place: str, content: Mapping[str, Any], field_names: tuple[str, ...]
-    ) -> None:
+    def _ignore_others(self, place: str, content: Mapping[str, Any], known: Container[str]) -> None:
+        """Count the fields of an object that mean nothing here."""
         for field in content:
-            if field not in field_names:
-                self._fail(place, f"unknown field {field!r}{nearest(field, field_names)}")
+            if field not in known:
+                self._ignored[place, field] += 1
+
+    def _note(self) -> str:
+        """Return what was ignored, in the order of the file."""
+        parts = [
+            f"{_short(field)} of {place}{f' ({count:,} times)' if count > 1 else ''}"
+            f"{nearest(field, _TOP_FIELDS if place == 'the file' else NODE_FIELDS)}"
+            for (place, field), count in self._ignored.items()
+        ]
+        more = f" and {len(parts) - _MOST_NOTED:,} more" if len(parts) > _MOST_NOTED else ""
+        return f"ignored: {', '.join(parts[:_MOST_NOTED])}{more}" if parts else ""
 
     def _twice(self, place: str, kind: str, repeated: Repeated) -> NoReturn:
         self._fail(place, f"the {kind} {repeated.key!r} is given twice")
@@ -256,7 +268,7 @@ def _is_cost(cost: Any) -> bool:
     if not isinstance(cost, int | float) or isinstance(cost, bool):
         return False
     try:
-        return math.isfinite(cost) and cost >= 0
+        return math.isfinite(cost)
     except OverflowError:
         return False
 
@@ -268,6 +280,9 @@ def _short(value: Any) -> str:
 
 
 _LONGEST_VALUE = 60
+
+_MOST_NOTED = 5
+"""Fields that the note names."""
 
 
 def _distinct_children(owner: Ints, child: Ints, n_nodes: int, n_classes: int) -> tuple[Ints, Ints]:

@@ -30,7 +30,7 @@ def nodes(draw: st.DrawFn) -> Any:
     fields: list[tuple[str, Any]] = [("op", "f"), ("eclass", draw(CLASSES))]
     for field, values in (
         ("children", st.lists(NAMES, max_size=3)),
-        ("cost", st.sampled_from([0, 1, 0.5, 2.25])),
+        ("cost", st.sampled_from([0, 1, 0.5, 2.25, -3])),
         ("subsumed", st.sampled_from([False, False, False, True])),
     ):
         if draw(st.booleans()):
@@ -139,20 +139,14 @@ MALFORMED: list[tuple[str, Any, int, str]] = [
      "root_eclasses: expected a list of e-classes, at least one"),
     ("root without e-nodes", {**example(), "root_eclasses": ["A", "Z"]}, 3,
      "root_eclasses[1]: no e-node is in the e-class 'Z'"),
-    ("negative cost", changed(s=node("S", "c", cost=-0.5)), 3,
-     "nodes['s'].cost: -0.5, expected a finite number, 0 or more"),
     ("NaN cost", changed(s=node("S", "c", cost=float("nan"))), 3,
-     "nodes['s'].cost: nan, expected a finite number, 0 or more"),
+     "nodes['s'].cost: nan, expected a finite number"),
     ("cost beyond floats", changed(s=node("S", "c", cost=10**400)), 3, "nodes['s'].cost: 1000"),
-    ("class without e-nodes", {**example(), "class_data": {"Z": {}}}, 3,
-     "class_data['Z']: no e-node is in this e-class"),
     ("class of subsumed e-nodes", changed(s=node("S", "c", subsumed=True)), 3,
      "the e-class 'S': all of its e-nodes are subsumed"),
     ("circular root", {"nodes": {"a": node("A", "b"), "b": node("B", "a")},
                        "root_eclasses": ["A"]}, 5,
      "the root e-class 'A' has no acyclic derivation"),
-    ("unknown field", changed(s=node("S", "c", costs=2)), 3,
-     "nodes['s']: unknown field 'costs'; did you mean 'cost'?"),
     ("not an object", json.dumps([example()]), 3, "expected an object with nodes"),
     ("cut off", json.dumps(example())[:-9], 3, "not JSON: "),
     ("no UTF-8", b"\xff\xfe\x00", 3, "not JSON: "),

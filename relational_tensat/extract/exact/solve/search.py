@@ -20,7 +20,7 @@ class Search:
         problem: the e-graph.
         best: the cheapest choice found; acyclic.
         progress: called with (cost, bound) in µs when one of them improves.
-        bound_us: proven lower bound.
+        bound_us: proven lower bound; by default, what no choice is below.
         notes: what happened, for the report.
         baseline_us: what a plain method found: an answer that costs more is a bug.
     """
@@ -28,12 +28,13 @@ class Search:
     problem: ExtractionProblem
     best: Ints
     progress: Progress | None = None
-    bound_us: float = 0.0
+    bound_us: float = field(init=False)
     notes: list[str] = field(default_factory=list)
     baseline_us: float = math.inf
 
     def __post_init__(self) -> None:
         self.cost_us = dag_cost_us(self.problem, self.best)
+        self.bound_us = min(self.problem.least_cost_us, self.cost_us)
         self._report()
 
     def offer(self, choice: Ints) -> bool:
@@ -55,7 +56,7 @@ class Search:
     @property
     def closed(self) -> bool:
         """Whether nothing cheaper exists."""
-        return self.bound_us >= self.cost_us * (1 - EQUAL)
+        return self.bound_us >= self.cost_us - EQUAL * abs(self.cost_us)
 
     def _report(self) -> None:
         if self.progress is not None:
