@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ CACHE_VARIABLE = "RELATIONAL_TENSAT_CACHE"
 
 _USED = re.compile(r"Used (\d+) registers")
 _SPILLED = re.compile(r"(\d+) bytes spill stores")
+_SHARED = re.compile(r"(\d+) bytes smem")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,11 @@ class Compiled:
         return max(map(int, _USED.findall(self.log)), default=0)
 
     @property
+    def shared_bytes(self) -> int:
+        """Shared memory that the neediest kernel declares itself."""
+        return max(map(int, _SHARED.findall(self.log)), default=0)
+
+    @property
     def spilled_bytes(self) -> int:
         """Bytes that did not fit into registers, of all kernels."""
         return sum(map(int, _SPILLED.findall(self.log)))
@@ -72,20 +78,37 @@ def compile_unit(unit: str, arch: str) -> Compiled:
     """Compile one file of kernels, e.g. for ``sm_90``.
 
     Raises:
+        MissingDependencyError, InputError: as ``compile_source``.
+    """
+    headers = {name: read_source(name) for name in HEADERS}
+    return compile_source(unit, read_source(unit), headers, instances(unit), arch)
+
+
+def compile_source(
+    unit: str, source: str, headers: Mapping[str, str], kernels: Sequence[str], arch: str
+) -> Compiled:
+    """Compile CUDA C++.
+
+    Args:
+        unit: what the source is called in messages.
+        source: its text.
+        headers: what it may include, by name.
+        kernels: the full names of its templates' instances; kernels with C linkage need none.
+        arch: for example ``sm_90``.
+
+    Raises:
         MissingDependencyError: NVRTC, or cuda.bindings, is not installed.
         InputError: it does not compile, or NVRTC knows no such architecture; gives the first error.
     """
     nvrtc = _nvrtc()
-    headers = [read_source(name).encode() for name in HEADERS]
     (program,) = _checked(
         nvrtc.nvrtcCreateProgram(
-            read_source(unit).encode(), unit.encode(), len(headers), headers,
-            [name.encode() for name in HEADERS],
+            source.encode(), unit.encode(), len(headers),
+            [text.encode() for text in headers.values()], [name.encode() for name in headers],
         ),
         "nvrtcCreateProgram",
     )  # fmt: skip
     try:
-        kernels = instances(unit)
         for name in kernels:
             _checked(nvrtc.nvrtcAddNameExpression(program, name.encode()), name)
         options = [

@@ -2,6 +2,7 @@
 //
 // The threads of a block are fibers: each runs until it waits, for its warp or its block, and goes on
 // when all of them wait. A wrong barrier shows as a deadlock, which ends the program.
+#pragma once
 #include <ucontext.h>
 
 #include <cmath>
@@ -34,6 +35,10 @@ static std::vector<Fiber> fibers;
 static ucontext_t scheduler;
 static int current;
 static std::function<void()> body;
+// Threads run forward, or backward: what they compute must not depend on it.
+static bool is_backward;
+// What a race detector does: before each block, and when all threads of it have waited.
+static void (*at_block)(), (*at_barrier)();
 
 static void enter() {
   body();
@@ -69,9 +74,11 @@ static void run_block() {
     fiber.context.uc_stack.ss_size = fiber.stack.size();
     makecontext(&fiber.context, enter, 0);
   }
+  if (at_block) at_block();
   for (int done = 0; done < count;) {
     bool moved = false;
-    for (current = 0; current < count; ++current) {
+    for (int turn = 0; turn < count; ++turn) {
+      current = is_backward ? count - 1 - turn : turn;
       if (fibers[current].state != READY) continue;
       threadIdx = fibers[current].index;
       swapcontext(&scheduler, &fibers[current].context);
@@ -79,7 +86,10 @@ static void run_block() {
       moved = true;
     }
     for (int warp = 0; warp < count; warp += 32) moved |= release(warp, warp + 32 < count ? warp + 32 : count, AT_WARP);
-    moved |= release(0, count, AT_BLOCK);
+    if (release(0, count, AT_BLOCK)) {
+      moved = true;
+      if (at_barrier) at_barrier();
+    }
     if (!moved && done < count) std::fprintf(stderr, "deadlock\n"), std::abort();
   }
 }

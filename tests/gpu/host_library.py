@@ -29,9 +29,9 @@ from relational_tensat.gpu.fallback import own_launch
 from relational_tensat.gpu.library import BoundCall, Resolve
 from relational_tensat.tensor import Array
 
-_ASM = re.compile(r'asm(?: volatile)?\(\s*"(?P<name>[\w.]+).*?\);', re.DOTALL)
+PTX = re.compile(r'asm(?: volatile)?\(\s*"(?P<name>[\w.]+).*?\);', re.DOTALL)
 #: What each instruction means, in the names of the lines that it stands in.
-_MEANINGS = {
+MEANINGS = {
     "cvt.f32.f16": "y = host::half(x.bits);",
     "cvt.rn.f16.f32": "y.bits = host::to_half(x);",
     "cvt.rn.bf16.f32": "y.bits = host::to_bfloat(x);",
@@ -49,7 +49,7 @@ def compile_for_host(folder: Path) -> Any:
     """Compile all kernels into a shared library in ``folder``; return it loaded."""
     parts = ['#include "host.h"\n']
     for name in (*HEADERS, *UNITS):
-        text = _ASM.sub(lambda match: _MEANINGS[match["name"]], read_source(name))
+        text = PTX.sub(lambda match: MEANINGS[match["name"]], read_source(name))
         text = re.sub(r"#include .*|#pragma .*", "", text)
         unit = name.partition(".")[0]
         parts.append(text if name in HEADERS else f"namespace {unit} {{\n{text}\n}}\n")

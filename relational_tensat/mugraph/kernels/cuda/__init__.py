@@ -1,0 +1,1 @@
+"""CUDA from μGraphs: one source for all NVIDIA architectures, compiled by NVRTC."""

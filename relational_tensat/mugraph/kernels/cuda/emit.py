@@ -1,0 +1,414 @@
+"""CUDA C++ of one kernel: its statements, spelled with the functions of ``fused.cuh``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.gpu.codes import FLOAT_TYPES
+from relational_tensat.mugraph.graph.dims import Dims, count, size_of
+from relational_tensat.mugraph.graph.mugraph import Kernel
+from relational_tensat.mugraph.graph.well_formed import Stage
+from relational_tensat.mugraph.kernels.cuda.partials import WARPS, with_partials
+from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, parts_of
+from relational_tensat.mugraph.kernels.lowering.indices import (
+    ITERATION,
+    offset,
+    result_start,
+    tile_start,
+)
+from relational_tensat.mugraph.kernels.lowering.layouts import Layout, layouts
+from relational_tensat.mugraph.kernels.lowering.lowering import lower
+from relational_tensat.mugraph.kernels.lowering.schedule import Schedule, schedule
+from relational_tensat.mugraph.kernels.lowering.statements import (
+    Compute,
+    Frame,
+    Load,
+    Multiply,
+    Reduce,
+    Save,
+    Statement,
+    fade_of,
+    partials_of,
+)
+from relational_tensat.mugraph.kernels.lowering.text import Text
+
+#: What a kernel may have without being asked for more when it is launched.
+STATIC_BYTES = 48 << 10
+_ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+_COPY_BYTES = 16
+_BLOCKS = ("(int)blockIdx.x", "(int)blockIdx.y", "(int)blockIdx.z")
+_HOW = {"sum": "Sum", "squares": "Sum", "max": "Largest"}
+
+
+@dataclass(frozen=True, slots=True)
+class CudaKernel:
+    """One kernel as CUDA C++.
+
+    Attributes:
+        name: of its entry, with C linkage; parameters are addresses: of the operands, then of the results.
+        source: includes ``fused.cuh``.
+        grid: blocks along x, y and z; each has ``threads`` along x.
+        dynamic_bytes: of shared memory that the launch must state; 0 where the source declares all.
+        schedule: order, places, barriers.
+    """
+
+    name: str
+    source: str
+    grid: tuple[int, int, int]
+    threads: int
+    dynamic_bytes: int
+    schedule: Schedule
+
+
+def emit_cuda(kernel: Kernel, device: Mapping[str, Dims], dtype: str = "float16") -> CudaKernel:
+    """Return a kernel as CUDA C++.
+
+    Args:
+        kernel: the kernel.
+        device: the dims of its operands.
+        dtype: of all operands and results; sums are float32.
+
+    Raises:
+        UsageError: no kernels are made for that element type.
+        InputError: the kernel is not well-formed.
+    """
+    if dtype not in _ITEM_BYTES:
+        raise UsageError(f"no kernels for elements {dtype!r}, expected {', '.join(_ITEM_BYTES)}")
+    return _Emission(kernel, device, dtype).kernel()
+
+
+class _Emission(Formulas):
+    def __init__(self, kernel: Kernel, device: Mapping[str, Dims], dtype: str) -> None:
+        program = with_partials(lower(kernel, device))
+        super().__init__(program)
+        self._type, self._item_bytes = FLOAT_TYPES[dtype], _ITEM_BYTES[dtype]
+        self._layouts = layouts(program, self._item_bytes)
+        sizes = {
+            name: layout.elements * (4 if program.stored[name].is_wide else self._item_bytes)
+            for name, layout in self._layouts.items()
+        }
+        self._schedule = schedule(program, sizes)
+        self._text = Text()
+
+    def kernel(self) -> CudaKernel:
+        program, plan, text = self._program, self._schedule, self._text
+        name = identifier(program.kernel.name)
+        parameters = [f"const T* __restrict__ in_{identifier(n)}" for n in program.kernel.operands]
+        parameters += [f"T* __restrict__ out_{identifier(n)}" for n in program.kernel.outputs]
+        is_static = plan.shared_bytes <= STATIC_BYTES
+        text.line(
+            f"// {program.kernel.name}: grid {' x '.join(map(str, program.block.grid)) or '1'}, "
+            f"loop {program.block.loop}; {plan.shared_bytes} bytes of shared memory",
+            f"#define WARPS {WARPS}", '#include "fused.cuh"', "", f"typedef {self._type} T;", "",
+            f'extern "C" __global__ void __launch_bounds__({32 * WARPS})',
+        )  # fmt: skip
+        with text.block(f"{name}({', '.join(parameters)}) {{"):
+            size = f"[{max(plan.shared_bytes, 1)}]" if is_static else "[]"
+            text.line(f"alignas(16) {'' if is_static else 'extern '}__shared__ u8 arena{size};")
+            self._declare()
+            self._run(Stage.INVARIANT)
+            if plan.steps[Stage.LOOP]:
+                head = f"for (int {ITERATION} = 0; {ITERATION} < {program.block.loop}; ++{ITERATION}) {{"
+                with text.block(head):
+                    self._run(Stage.LOOP)
+            self._run(Stage.AFTER)
+        grid = (*program.block.grid, 1, 1, 1)
+        dynamic = 0 if is_static else plan.shared_bytes
+        return CudaKernel(
+            name, str(text), (grid[0], grid[1], grid[2]), 32 * WARPS, dynamic, plan
+        )  # fmt: skip
+
+    def _declare(self) -> None:
+        """Declare what is stored; give what the loop adds to its initial values."""
+        for name, place in self._schedule.places.items():
+            kind = "float" if self._program.stored[name].is_wide else "T"
+            self._text.line(
+                f"{kind}* const {_shared(name)} = ({kind}*)(arena + {place.offset_bytes});"
+            )
+        for name, stored in self._program.stored.items():
+            if stored.frame is not None:
+                batch, rows, columns = stored.frame.sizes
+                self._text.line(f"Sums<{rows}, {columns}> {_registers(name)}[{batch}];")
+        for name, stored in self._program.stored.items():
+            if stored.initial is None:
+                continue
+            if stored.frame is not None:
+                self._clear(name, stored.frame)
+            else:
+                value = "Largest::none()" if stored.initial < 0 else f"{stored.initial}f"
+                with self._elements(stored.dims) as at:
+                    self._text.line(f"{self._cell(name, at)} = {value};")
+
+    def _run(self, stage: Stage) -> None:
+        for step in self._schedule.steps[stage]:
+            if step.waits:
+                self._text.line("__syncthreads();")
+            self._statement(step.statement)
+
+    def _statement(self, statement: Statement) -> None:
+        match statement:
+            case Load():
+                self._load(statement)
+            case Multiply():
+                self._multiply(statement)
+            case Compute():
+                self._compute(statement)
+            case Reduce():
+                self._reduce(statement)
+            case Save():
+                self._save(statement)
+
+    def _load(self, load: Load) -> None:
+        """Copy a tile, 16 bytes at a time where both places have as many in a row."""
+        iterator, program = load.iterator, self._program
+        tensor, tile = program.device[iterator.tensor], program.dims[iterator.output]
+        layout = self._layouts[iterator.output]
+        start = tile_start(iterator, tensor, tile, program.block, _BLOCKS)
+        width = self._copy_width(tensor, tile, layout)
+        with self._text.block("{"):
+            self._text.line(f"const T* const from = in_{identifier(iterator.tensor)} + ({start});")
+            with self._elements(tile, width) as at:
+                to, source = _shared(iterator.output), offset(at, tensor)
+                if width > 1:
+                    self._text.line(f"copy16({to} + {layout.offset(at)}, from + {source});")
+                else:
+                    self._text.line(f"{to}[{layout.offset(at)}] = from[{source}];")
+
+    def _copy_width(self, tensor: Dims, tile: Dims, layout: Layout) -> int:
+        """Return how many elements are copied at once."""
+        width = _COPY_BYTES // self._item_bytes
+        if not tile or not tensor:
+            return 1
+        last = tensor[-1].variable
+        strides = [
+            s for name, s in layout.strides.items() if name != last and size_of(tile, name) > 1
+        ]
+        is_wide = (
+            layout.strides.get(last) == 1
+            and tensor[-1].size % width == 0
+            and size_of(tile, last) % width == 0
+            and all(stride % width == 0 for stride in strides)
+        )
+        return width if is_wide else 1
+
+    def _multiply(self, product: Multiply) -> None:
+        frame = self._frame_of(product.output)
+        sums = self._register_array(product.output, frame)
+        _, rows, columns = frame.sizes
+        if product.rescale:
+            with self._each(frame) as at:
+                self._text.line(
+                    f"{self._own(product.output, at)} *= {self._fade(product.rescale, at)};"
+                )
+        elif not product.adds:
+            self._clear(product.output, frame)
+        with self._batch(frame):
+            for a, b, over in product.pairs:
+                summed = tuple(dim for dim in self._program.dims[a] if dim.variable in over)
+                batch = parts_of("b", frame.batch)
+                left = self._operand(a, {**batch, **parts_of("row", frame.rows)}, summed, "row")
+                right = self._operand(
+                    b, {**batch, **parts_of("column", frame.columns)}, summed, "column"
+                )
+                flags = f"{_flag(left.pairs)}, {_flag(right.pairs)}"
+                self._text.line(
+                    f"multiply<{rows}, {columns}, {count(summed)}, {flags}>({sums},",
+                    f"    {left.tile}, {left.index},",
+                    f"    {right.tile}, {right.index});",
+                )
+
+    def _operand(self, name: str, at: Mapping[str, str], summed: Dims, outer: str) -> _OperandText:
+        """Return how a product reads a tile: an offset for a row or column, and a place k of the sum."""
+        stored, index = self.place(name, {**at, **parts_of("k", summed)})
+        layout = self._layouts[stored]
+        inner = [dim.variable for dim in summed if dim.size > 1][-1:]
+        pairs = (
+            bool(inner)
+            and layout.strides.get(inner[0]) == 1
+            and size_of(summed, inner[0]) % 2 == 0
+            and all(stride % 2 == 0 for var, stride in layout.strides.items() if var != inner[0])
+        )
+        lambda_text = f"[&](int {outer}, int k) {{ return {layout.offset(index)}; }}"
+        return _OperandText(_shared(stored), lambda_text, pairs)
+
+    def _compute(self, compute: Compute) -> None:
+        program, text = self._program, self._text
+        target, frame = program.stored[compute.output], program.frame(compute.operand)
+        with (
+            self._each(frame)
+            if frame is not None
+            else self._elements(program.dims[compute.operand]) as at
+        ):
+            value = self.element(compute.operand, at)
+            if target.frame is not None:
+                cell = self._own(compute.output, at)
+            else:
+                cell = self._cell(compute.output, self._along(compute, at))
+            if compute.rescale:
+                value = f"{cell} * {self._fade(compute.rescale, at)} + {value}"
+            elif compute.adds:
+                value = f"{cell} + {value}"
+            text.line(f"{cell} = {value if target.is_wide else f'from_float<T>({value})'};")
+
+    def _along(self, compute: Compute, at: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the index in the whole, of which an iteration writes a part."""
+        if not compute.along:
+            return at
+        size = size_of(self._program.dims[compute.operand], compute.along)
+        return {**at, compute.along: f"({ITERATION} * {size} + {at[compute.along]})"}
+
+    def _reduce(self, reduce: Reduce) -> None:
+        program, text = self._program, self._text
+        frame, dims = program.frame(reduce.operand), program.dims[reduce.operand]
+        partials = partials_of(reduce.output)
+        pointer = _shared(partials) if partials in program.stored else "nullptr"
+        how = _HOW[reduce.kind]
+        if frame is not None:
+            _, rows, columns = frame.sizes
+            with self._batch(frame):
+                at = _frame_index(frame)
+                if frame.sizes[0] > 1 and pointer != "nullptr":
+                    pointer += f" + b * {rows * WARPS}"
+                text.line(
+                    f"reduce_rows<{rows}, {columns}, {how}>({pointer},",
+                    "    [&](int row, int column, Own own) {",
+                    f"  return {self._summand(reduce, at)};", "}, [&](int row, float x) {",
+                    *(f"  {line}" for line in self._result(reduce, at)), "});",
+                )  # fmt: skip
+            return
+        kept = tuple(dim for dim in dims if dim.variable not in reduce.over)
+        summed = tuple(dim for dim in dims if dim.variable in reduce.over)
+        at = {**parts_of("n", kept), **parts_of("k", summed)}
+        text.line(
+            f"reduce<{count(kept)}, {count(summed)}, {how}>({pointer}, [&](int n, int k) {{",
+            f"  return {self._summand(reduce, at)};", "}, [&](int n, float x) {",
+            *(f"  {line}" for line in self._result(reduce, at)), "});",
+        )  # fmt: skip
+
+    def _summand(self, reduce: Reduce, at: Mapping[str, str]) -> str:
+        value = self.element(reduce.operand, at)
+        return f"square({value})" if reduce.kind == "squares" else value
+
+    def _result(self, reduce: Reduce, at: Mapping[str, str]) -> list[str]:
+        """Return what becomes of one result, ``x``."""
+        cell = self._cell(reduce.output, at)
+        if reduce.fade:
+            return [
+                f"const float before = {cell}, now = larger(before, x);",
+                f"{self._cell(reduce.fade, at)} = fade(before, now);",
+                f"{cell} = now;",
+            ]
+        if reduce.rescale:
+            return [f"{cell} = {cell} * {self._fade(reduce.rescale, at)} + x;"]
+        return [f"{cell} {'+=' if reduce.adds else '='} x;"]
+
+    def _save(self, save: Save) -> None:
+        saver, program = save.saver, self._program
+        tile, frame = program.dims[saver.tile], program.frame(saver.tile)
+        start = result_start(saver, tile, program.block, _BLOCKS)
+        with self._text.block("{"):
+            self._text.line(f"T* const to = out_{identifier(saver.output)} + ({start});")
+            with self._each(frame) if frame is not None else self._elements(tile) as at:
+                value = self.element(saver.tile, at)
+                self._text.line(f"to[{offset(at, saver.dims)}] = from_float<T>({value});")
+
+    def stored(self, name: str, at: Mapping[str, str]) -> str:
+        """Return an element of a register or of shared memory."""
+        if self._program.stored[name].frame is not None:
+            return self._own(name, at)
+        cell = self._cell(name, at)
+        return cell if self._program.stored[name].is_wide else f"to_float({cell})"
+
+    def _own(self, name: str, at: Mapping[str, str]) -> str:
+        return f"{self._register_array(name, self._frame_of(name))}[own]"
+
+    def _cell(self, name: str, at: Mapping[str, str]) -> str:
+        return f"{_shared(name)}[{self._layouts[name].offset(at)}]"
+
+    def _fade(self, running_max: str, at: Mapping[str, str]) -> str:
+        return self._cell(fade_of(running_max), at)
+
+    def _frame_of(self, name: str) -> Frame:
+        frame = self._program.stored[name].frame
+        assert frame is not None, name
+        return frame
+
+    def _register_array(self, name: str, frame: Frame) -> str:
+        return f"{_registers(name)}[{'b' if frame.sizes[0] > 1 else '0'}]"
+
+    def _clear(self, name: str, frame: Frame) -> None:
+        with self._batch(frame):
+            self._text.line(f"clear({self._register_array(name, frame)});")
+
+    @contextmanager
+    def _elements(self, dims: Dims, width: int = 1) -> Iterator[Mapping[str, str]]:
+        """Have the threads go over all elements; yield an index for each variable."""
+        total = count(dims) // width
+        head = f"for (int e = threadIdx.x; e < {total}; e += THREADS) {{"
+        narrow = tuple(
+            replace(dim, size=dim.size // width) if place == len(dims) - 1 else dim
+            for place, dim in enumerate(dims)
+        )
+        at = parts_of("e", narrow)
+        if width > 1:
+            at[dims[-1].variable] = f"{at[dims[-1].variable]} * {width}"
+        with self._text.block(head):
+            yield at
+
+    @contextmanager
+    def _each(self, frame: Frame) -> Iterator[Mapping[str, str]]:
+        """Have the threads go over their registers; yield an index for each variable."""
+        _, rows, columns = frame.sizes
+        with (
+            self._batch(frame),
+            self._text.block(
+                f"each<{rows}, {columns}>([&](int row, int column, Own own) {{", "});"
+            ),
+        ):
+            yield _frame_index(frame)
+
+    @contextmanager
+    def _batch(self, frame: Frame) -> Iterator[None]:
+        if frame.sizes[0] == 1:
+            yield
+            return
+        self._text.line("#pragma unroll")
+        with self._text.block(f"for (int b = 0; b < {frame.sizes[0]}; ++b) {{"):
+            yield
+
+
+@dataclass(frozen=True, slots=True)
+class _OperandText:
+    tile: str
+    index: str
+    pairs: bool
+
+
+def identifier(name: str) -> str:
+    """Return a name that C takes; others get a digest of their own."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return plain if plain == name else f"{plain}_{name.encode().hex()[:8]}"
+
+
+def _shared(name: str) -> str:
+    return f"tile_{identifier(name)}"
+
+
+def _registers(name: str) -> str:
+    return f"sums_{identifier(name)}"
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _frame_index(frame: Frame) -> dict[str, str]:
+    return {
+        **parts_of("b", frame.batch),
+        **parts_of("row", frame.rows),
+        **parts_of("column", frame.columns),
+    }

@@ -1,0 +1,212 @@
+// What a fused kernel is made of: products in registers, reductions, copies of 16 bytes.
+//
+// A block has WARPS warps. Tiles lie in shared memory; how, the caller's index functions say, so that
+// these functions know rows and columns only. Sizes are the tiles' own: what an instruction would
+// read outside of them is 0, what it would write there is left out.
+#pragma once
+#include "tiles.cuh"
+
+#ifndef WARPS
+#define WARPS 4
+#endif
+constexpr int THREADS = 32 * WARPS;
+
+// The element of a product that a thread has: which of its strips of 16 rows, of its pieces of 8
+// columns, of its 4 elements there.
+struct Own { int strip, piece, element; };
+
+// A product of R rows and C columns in the registers of a block. A warp owns strips of 16 rows, or
+// shares one with others, and of each strip pieces of 8 columns: those that `mma` computes at once.
+template <int R, int C> struct Sums {
+  static constexpr int STRIPS = (R + 15) / 16, PIECES = (C + 7) / 8;
+  static constexpr int SHARE = STRIPS >= WARPS ? 1 : WARPS / STRIPS;  // warps to a strip
+  static constexpr int TEAMS = WARPS / SHARE;
+  static constexpr int OWN_STRIPS = (STRIPS + TEAMS - 1) / TEAMS, OWN_PIECES = (PIECES + SHARE - 1) / SHARE;
+  float v[OWN_STRIPS][OWN_PIECES][4];
+  DEVICE float& operator[](Own own) { return v[own.strip][own.piece][own.element]; }
+};
+
+DEVICE int warp_of_block() { return threadIdx.x / 32; }
+
+// The first row of a thread's strip, and the first column of its piece; -1 where it has no such.
+template <int R, int C> DEVICE int first_row(int strip) {
+  typedef Sums<R, C> S;
+  const int team = warp_of_block() / S::SHARE, number = strip * S::TEAMS + team;
+  return team < S::TEAMS && number < S::STRIPS ? number * 16 : -1;
+}
+template <int R, int C> DEVICE int first_column(int piece) {
+  typedef Sums<R, C> S;
+  const int number = piece * S::SHARE + warp_of_block() % S::SHARE;
+  return number < S::PIECES ? number * 8 : -1;
+}
+
+// Calls f(row, column, own) for all elements that a thread has.
+template <int R, int C, class F> DEVICE void each(const F& f) {
+  typedef Sums<R, C> S;
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int strip = 0; strip < S::OWN_STRIPS; ++strip) {
+    const int top = first_row<R, C>(strip);
+#pragma unroll
+    for (int piece = 0; piece < S::OWN_PIECES; ++piece) {
+      const int left = first_column<R, C>(piece);
+      if (top < 0 || left < 0) continue;
+#pragma unroll
+      for (int element = 0; element < 4; ++element) {
+        const int row = top + lane / 4 + element / 2 * 8, column = left + lane % 4 * 2 + element % 2;
+        if ((R % 16 == 0 || row < R) && (C % 8 == 0 || column < C)) f(row, column, Own{strip, piece, element});
+      }
+    }
+  }
+}
+
+template <int R, int C> DEVICE void clear(Sums<R, C>& sums) {
+#pragma unroll
+  for (int i = 0; i < Sums<R, C>::OWN_STRIPS; ++i)
+#pragma unroll
+    for (int j = 0; j < Sums<R, C>::OWN_PIECES; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) sums.v[i][j][e] = 0.0f;
+}
+
+// Two neighbours along k as a register of 32 bits; PAIRS says that they are neighbours in memory.
+template <int N, int K, bool PAIRS, class T, class At>
+DEVICE u32 two(const T* tile, const At& at, int n, int k) {
+  if (N % 16 && n >= N) return 0;
+  if (K % 16 && k >= K) return 0;
+  const u16* bits = (const u16*)tile;
+  if (PAIRS && K % 2 == 0) return *(const u32*)(bits + at(n, k));
+  const u32 low = bits[at(n, k)];
+  return K % 2 && k + 1 >= K ? low : low | (u32)bits[at(n, k + 1)] << 16;
+}
+
+// sums += A B on tensor cores: A of R x K, B of K x C; a(row, k) and b(column, k) are offsets.
+template <int R, int C, int K, bool A_PAIRS, bool B_PAIRS, class T, class A, class B>
+DEVICE void multiply(Sums<R, C>& sums, const T* left_tile, const A& a, const T* right_tile, const B& b) {
+  typedef Sums<R, C> S;
+  const int group = threadIdx.x % 32 / 4, word = threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int strip = 0; strip < S::OWN_STRIPS; ++strip) {
+    const int top = first_row<R, C>(strip);
+    if (top < 0) continue;
+#pragma unroll 4
+    for (int k = 0; k < K; k += 16) {
+      u32 x[4];
+#pragma unroll
+      for (int r = 0; r < 4; ++r)
+        x[r] = two<R, K, A_PAIRS>(left_tile, a, top + group + r % 2 * 8, k + word + r / 2 * 8);
+#pragma unroll
+      for (int piece = 0; piece < S::OWN_PIECES; ++piece) {
+        const int left = first_column<R, C>(piece);
+        if (left < 0) continue;
+        u32 y[2];
+#pragma unroll
+        for (int r = 0; r < 2; ++r)
+          y[r] = two<C, K, B_PAIRS>(right_tile, b, left + group, k + word + r * 8);
+        Fragment<T>::multiply(sums.v[strip][piece], x, y);
+      }
+    }
+  }
+}
+
+// The same of floats, exactly: tensor cores would round them.
+template <int R, int C, int K, bool A_PAIRS, bool B_PAIRS, class A, class B>
+DEVICE void multiply(Sums<R, C>& sums, const float* left, const A& a, const float* right, const B& b) {
+#pragma unroll 2
+  for (int k = 0; k < K; ++k)
+    each<R, C>([&](int row, int column, Own own) { sums[own] += left[a(row, k)] * right[b(column, k)]; });
+}
+
+struct Sum {
+  static DEVICE float none() { return 0.0f; }
+  static DEVICE float of(float x, float y) { return x + y; }
+};
+struct Largest {
+  static DEVICE float none() { return -__int_as_float(0x7F800000); }
+  static DEVICE float of(float x, float y) { return larger(x, y); }
+};
+
+// store(n, sum over k of element(n, k)) for N results of K elements each.
+//
+// The threads of a result are neighbours. Where a warp is not enough, warps leave what they have in
+// `partials`, of N x WARPS floats, and wait for each other.
+template <int N, int K> struct Team {
+  static constexpr DEVICE int fit(int threads) {
+    return threads > 1 && (threads > K || threads * N > THREADS) ? fit(threads / 2) : threads;
+  }
+  static constexpr int COUNT = fit(THREADS), LANES = COUNT < 32 ? COUNT : 32;
+};
+template <int N, int K, class How, class Element, class Store>
+DEVICE void reduce(float* partials, const Element& element, const Store& store) {
+  typedef Team<N, K> T;
+  const int own = threadIdx.x % T::COUNT;
+  for (int first = 0; first < N; first += THREADS / T::COUNT) {
+    const int n = first + threadIdx.x / T::COUNT;
+    float sum = How::none();
+    if (n < N)
+      for (int k = own; k < K; k += T::COUNT) sum = How::of(sum, element(n, k));
+#pragma unroll
+    for (int step = T::LANES / 2; step; step /= 2) sum = How::of(sum, __shfl_xor_sync(0xFFFFFFFF, sum, step));
+    if (T::COUNT <= 32) {
+      if (own == 0 && n < N) store(n, sum);
+    } else if (own % 32 == 0 && n < N) {
+      partials[n * WARPS + own / 32] = sum;
+    }
+  }
+  if (T::COUNT > 32) {
+    __syncthreads();
+    for (int n = threadIdx.x; n < N; n += THREADS) {
+      float sum = How::none();
+      for (int i = 0; i < T::COUNT / 32; ++i) sum = How::of(sum, partials[n * WARPS + i]);
+      store(n, sum);
+    }
+  }
+}
+
+// The same for each row of registers: element(row, column, own).
+template <int R, int C, class How, class Element, class Store>
+DEVICE void reduce_rows(float* partials, const Element& element, const Store& store) {
+  typedef Sums<R, C> S;
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int strip = 0; strip < S::OWN_STRIPS; ++strip)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int top = first_row<R, C>(strip), row = top + lane / 4 + half * 8;
+      float sum = How::none();
+#pragma unroll
+      for (int piece = 0; piece < S::OWN_PIECES; ++piece) {
+        const int left = first_column<R, C>(piece);
+        if (top < 0 || left < 0) continue;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int column = left + lane % 4 * 2 + i;
+          if ((R % 16 == 0 || row < R) && (C % 8 == 0 || column < C))
+            sum = How::of(sum, element(row, column, Own{strip, piece, half * 2 + i}));
+        }
+      }
+      sum = How::of(sum, __shfl_xor_sync(0xFFFFFFFF, sum, 1));
+      sum = How::of(sum, __shfl_xor_sync(0xFFFFFFFF, sum, 2));
+      if (top < 0 || lane % 4 || (R % 16 && row >= R)) continue;
+      if (S::SHARE == 1) store(row, sum);
+      else partials[row * WARPS + warp_of_block() % S::SHARE] = sum;
+    }
+  if (S::SHARE > 1) {
+    __syncthreads();
+    for (int row = threadIdx.x; row < R; row += THREADS) {
+      float sum = How::none();
+      for (int i = 0; i < S::SHARE; ++i) sum = How::of(sum, partials[row * WARPS + i]);
+      store(row, sum);
+    }
+  }
+}
+
+// By how much a running maximum has moved, as a factor: exp(before - now).
+DEVICE float fade(float before, float now) { return before == now ? 1.0f : expf(before - now); }
+
+template <class T> DEVICE void copy16(T* to, const T* from) { *(Pack<T>*)to = *(const Pack<T>*)from; }
+
+DEVICE float relu(float x) { return x < 0.0f ? 0.0f : x; }
+DEVICE float square(float x) { return x * x; }
+DEVICE float silu(float x) { return x / (1.0f + expf(-x)); }
+DEVICE float gelu(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678f)); }

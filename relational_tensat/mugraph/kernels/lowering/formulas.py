@@ -1,0 +1,123 @@
+"""Formulas as C spells them: an element of a tensor, given an index for each of its variables."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from relational_tensat.mugraph.graph.dims import Dims
+from relational_tensat.mugraph.graph.mugraph import Operation
+from relational_tensat.mugraph.graph.operators import names
+from relational_tensat.mugraph.kernels.lowering.statements import Program
+
+#: Operators of one element; some are functions that the target's own code declares.
+_SPELLED: Mapping[str, str] = {
+    "add": "({} + {})",
+    "div": "({} / {})",
+    "erf": "erff({})",
+    "exp": "expf({})",
+    "gelu": "gelu({})",
+    "log": "logf({})",
+    "mul": "({} * {})",
+    "neg": "(-{})",
+    "reciprocal": "(1.0f / {})",
+    "relu": "relu({})",
+    "sigmoid": "sigmoid({})",
+    "silu": "silu({})",
+    "sqrt": "sqrtf({})",
+    "square": "square({})",
+    "sub": "({} - {})",
+    "tanh": "tanhf({})",
+}
+
+
+class Formulas(ABC):
+    """Spells the tensors of a program; how stored ones are read is the target's."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    @abstractmethod
+    def stored(self, name: str, at: Mapping[str, str]) -> str:
+        """Return the element of a stored tensor, as a float."""
+
+    def element(self, name: str, at: Mapping[str, str]) -> str:
+        """Return an element of any tensor, as a float.
+
+        Args:
+            name: of the tensor.
+            at: an index for each of its variables at least.
+        """
+        if name in self._program.stored:
+            return self.stored(name, at)
+        formula = self._program.formulas[name]
+        operands = formula.operands
+        match formula.op:
+            case "scale":
+                return f"({self.element(operands[0], at)} * {number(formula.attrs['value'])})"
+            case "root":
+                mean = f"{self.element(operands[0], at)} * {number(formula.attrs['value'])}"
+                return f"sqrtf({mean} + {number(formula.attrs['epsilon'])})"
+            case op if op in _SPELLED:
+                return _SPELLED[op].format(*(self.element(name, at) for name in operands))
+        return self.element(operands[0], self.viewed(formula, at))
+
+    def place(self, name: str, at: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+        """Return the stored tensor that a tensor is a view of, and the element's index there."""
+        while name not in self._program.stored:
+            formula = self._program.formulas[name]
+            name, at = formula.operands[0], self.viewed(formula, at)
+        return name, at
+
+    def viewed(self, view: Operation, at: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the index of a view's element in what it is a view of."""
+        source = self._program.dims[view.operands[0]]
+        match view.op:
+            case "rename":
+                return {**at, str(view.attrs["variable"]): at[str(view.attrs["into"])]}
+            case "split":
+                parts = tuple(
+                    (at[name], size)
+                    for name, size in zip(
+                        names(view.attrs, "into"),
+                        cast(tuple[int, ...], view.attrs["sizes"]),
+                        strict=True,
+                    )
+                )
+                return {**at, str(view.attrs["variable"]): joined(parts)}
+            case "merge":
+                order = names(view.attrs, "variables")
+                merged = tuple(dim for name in order for dim in source if dim.variable == name)
+                return {**at, **parts_of(at[str(view.attrs["into"])], merged)}
+            case _:
+                return at
+
+
+def parts_of(index: str, dims: Dims) -> dict[str, str]:
+    """Return the index of each variable where one index counts them all, the last the fastest."""
+    real = [dim for dim in dims if dim.size > 1]
+    result = {dim.variable: "0" for dim in dims}
+    step = 1
+    for place, dim in reversed(list(enumerate(real))):
+        text = index if step == 1 else f"{index} / {step}"
+        result[dim.variable] = text if place == 0 else f"{text} % {dim.size}"
+        step *= dim.size
+    simple = len(real) <= 1
+    return {name: text if simple or text == "0" else f"({text})" for name, text in result.items()}
+
+
+def joined(parts: Sequence[tuple[str, int]]) -> str:
+    """Return one index of several, the last the fastest, each with its extent."""
+    text = "0"
+    for index, extent in parts:
+        if extent > 1 and text != "0":
+            text = f"({text} * {extent}{'' if index == '0' else f' + {index}'})"
+        elif extent > 1:
+            text = index
+    return text
+
+
+def number(value: object) -> str:
+    """Return a number as C spells a float."""
+    return f"{float(cast(float, value))!r}f"

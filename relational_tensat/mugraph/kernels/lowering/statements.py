@@ -1,0 +1,211 @@
+"""What a block does, statement by statement: what all targets that spell out their loops are written from.
+
+A statement is one sweep over the elements of a tensor. Between sweeps tensors are *stored*: in memory that
+all threads of the block share, or in registers, laid out as tensor cores leave a product there. All others
+are formulas of stored ones, worked out wherever they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from relational_tensat.mugraph.graph.dims import Dims, count, variables
+from relational_tensat.mugraph.graph.mugraph import BlockGraph, Iterator, Kernel, Operation, Saver
+from relational_tensat.mugraph.graph.well_formed import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """How a product's dims are those of matrices: a batch of them, rows, columns."""
+
+    batch: Dims
+    rows: Dims
+    columns: Dims
+
+    @property
+    def dims(self) -> Dims:
+        """All of them."""
+        return self.batch + self.rows + self.columns
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """How many matrices, rows and columns."""
+        return count(self.batch), count(self.rows), count(self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A tensor that lies somewhere between two statements.
+
+    Attributes:
+        dims: its dims, in the order of its layout.
+        is_wide: whether its elements are float32; otherwise they are of the kernel's element type.
+        frame: how registers hold it; None where it lies in shared memory.
+        initial: what it has before the loop, where the loop adds to it.
+    """
+
+    dims: Dims
+    is_wide: bool
+    frame: Frame | None = None
+    initial: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Copy a tile from device memory."""
+
+    iterator: Iterator
+
+    @property
+    def output(self) -> str:
+        """The tile."""
+        return self.iterator.output
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply:
+    """A matrix product into registers.
+
+    Attributes:
+        pairs: two stored operands and the variables that are summed over; the products are added up.
+        adds: whether to what is there.
+        rescale: the running maximum whose last step scales what is there.
+    """
+
+    output: str
+    pairs: tuple[tuple[str, str, tuple[str, ...]], ...]
+    adds: bool = False
+    rescale: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Work out a formula for each element and store it.
+
+    Attributes:
+        adds, rescale: as in ``Multiply``.
+        along: the variable along which each iteration writes a part of its own.
+    """
+
+    output: str
+    operand: str
+    adds: bool = False
+    rescale: str = ""
+    along: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """A formula's sums, maxima or sums of squares over some variables.
+
+    Attributes:
+        kind: ``sum``, ``max`` or ``squares``.
+        adds: whether to what is there; with ``max``, whichever is larger.
+        rescale: as in ``Multiply``.
+        fade: where to store by how much a running maximum has moved: exp(before - now).
+    """
+
+    output: str
+    operand: str
+    over: tuple[str, ...]
+    kind: str
+    adds: bool = False
+    rescale: str = ""
+    fade: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Write a formula's elements to device memory."""
+
+    saver: Saver
+
+    @property
+    def output(self) -> str:
+        """The tensor in device memory."""
+        return self.saver.output
+
+
+Statement: TypeAlias = Load | Multiply | Compute | Reduce | Save
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A kernel as statements.
+
+    Attributes:
+        kernel: what it does.
+        device: the dims of its operands in device memory.
+        statements: by stage, in order; stores come after the loop.
+        stored: tensors by name.
+        formulas: what the tensors are that are not stored; ``root`` is sqrt(x value + epsilon), ``same`` x.
+        dims: of all tensors of the block.
+    """
+
+    kernel: Kernel
+    device: Mapping[str, Dims]
+    statements: Mapping[Stage, tuple[Statement, ...]]
+    stored: Mapping[str, Stored]
+    formulas: Mapping[str, Operation]
+    dims: Mapping[str, Dims]
+
+    @property
+    def block(self) -> BlockGraph:
+        """The block graph."""
+        return self.kernel.block
+
+    def sources(self, name: str) -> set[str]:
+        """Return the stored tensors that a tensor is a formula of; itself, if it is stored."""
+        if name in self.stored:
+            return {name}
+        return set().union(*(self.sources(operand) for operand in self.formulas[name].operands))
+
+    def frame(self, name: str) -> Frame | None:
+        """Return the frame of the registers that a tensor is a formula of; None where it needs none."""
+        frames = (self.stored[source].frame for source in sorted(self.sources(name)))
+        return next((frame for frame in frames if frame is not None), None)
+
+    def reads(self, statement: Statement) -> set[str]:
+        """Return the stored tensors that a statement reads."""
+        match statement:
+            case Load():
+                return set()
+            case Multiply():
+                names = {name for a, b, _ in statement.pairs for name in (a, b)}
+                adds, rescale = statement.adds, statement.rescale
+            case Compute() | Reduce():
+                names, adds, rescale = {statement.operand}, statement.adds, statement.rescale
+            case Save():
+                names, adds, rescale = {statement.saver.tile}, False, ""
+        more = {fade_of(rescale)} if rescale else set()
+        own = {statement.output} if adds else set()
+        return set().union(*map(self.sources, names)) | more | own
+
+    def writes(self, statement: Statement) -> set[str]:
+        """Return the stored tensors that a statement writes."""
+        match statement:
+            case Save():
+                return set()
+            case Reduce():
+                names = {statement.output, statement.fade, partials_of(statement.output)}
+                return names & set(self.stored)
+            case _:
+                return {statement.output}
+
+
+def fade_of(running_max: str) -> str:
+    """Return the name of the factor by which a running maximum's last step scales what was added before."""
+    return f"{running_max}_fade"
+
+
+def partials_of(output: str) -> str:
+    """Return the name of what each warp contributes to a reduction, where several do."""
+    return f"{output}_partials"
+
+
+def is_row_sum(frame: Frame, over: tuple[str, ...]) -> bool:
+    """Return whether summing over these variables leaves the rows of a frame."""
+    columns = set(variables(frame.columns))
+    return bool(columns) and set(over) == columns

@@ -1,0 +1,102 @@
+"""Emitted CUDA computes what μGraphs mean, without races, and compiles for three architectures."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.kernels.cuda.compile import ARCHITECTURES, compile_cuda
+from relational_tensat.mugraph.kernels.cuda.emit import STATIC_BYTES, CudaKernel, emit_cuda
+from relational_tensat.tensor import Array
+from tests.gpu.test_nvrtc import needs_nvrtc
+from tests.mugraph.kernels.comparing import TOLERANCES, drawn, exact, norm_error, numbered
+from tests.mugraph.kernels.emulation import Emulated
+from tests.mugraph.kernels.mugraphs import SMALL, attention, lora, rmsnorm_linear
+
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
+#: What calls of functions within a kernel may put aside.
+_FEW_BYTES = 64
+
+
+def _emitted(graph: MuGraph, dtype: str = "float16") -> CudaKernel:
+    return emit_cuda(graph.kernels[0], graph.inputs, dtype)
+
+
+def _run(library: Emulated, graph: MuGraph, inputs: dict[str, Array]) -> Array:
+    (kernel,) = graph.kernels
+    (saver,) = kernel.block.savers
+    operands = [inputs[name] for name in kernel.operands]
+    shape = tuple(dim.size for dim in saver.dims)
+    return library.run(_emitted(graph).name, operands, {saver.output: shape})[0]
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_kernels_compute_what_their_graphs_mean(tmp_path: Path, dtype: str) -> None:
+    graphs = numbered(SMALL)
+    library = Emulated([_emitted(graph, dtype) for graph in graphs], tmp_path)
+    for graph in graphs:
+        inputs = drawn(graph, dtype)
+        error = norm_error(_run(library, graph, inputs), exact(graph, inputs))
+        assert error <= TOLERANCES[dtype], graph.kernels[0].name
+    if dtype == "float16":
+        _check_large_logits(library, graphs[0])
+
+
+def _check_large_logits(library: Emulated, graph: MuGraph) -> None:
+    """Logits of up to 600, whose exponentials are beyond float32, give finite, right results."""
+    inputs = drawn(graph)
+    logits = np.einsum("hqd,hdk->hqk", inputs["Q"].astype(float), inputs["K"].astype(float))
+    inputs["Q"] = (inputs["Q"] * (600 / np.abs(logits).max())).astype(np.float16)
+    result = _run(library, graph, inputs)
+    assert np.isfinite(result).all()
+    assert norm_error(result, exact(graph, inputs)) <= 2e-3
+
+
+@needs_compiler
+def test_without_any_one_of_its_barriers_a_kernel_has_a_race(tmp_path: Path) -> None:
+    kernel = _emitted(attention())
+    parts = kernel.source.split("__syncthreads();")
+    assert len(parts) == 1 + sum(kernel.schedule.barriers.values())
+    broken = []
+    for place in range(1, len(parts)):
+        joined = [parts[place - 1] + parts[place]]
+        source = "__syncthreads();".join([*parts[: place - 1], *joined, *parts[place + 1 :]])
+        name = f"{kernel.name}_{place}"
+        broken.append(replace(kernel, name=name, source=source.replace(kernel.name, name)))
+    library = Emulated(broken, tmp_path)
+    inputs = drawn(attention())
+    for one in broken:
+        with pytest.raises(AssertionError, match="races in shared memory"):
+            library.run(one.name, list(inputs.values()), {"Y": (2, 32, 16)})
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_kernels_compile_and_fit(arch: str) -> None:
+    """At published sizes: registers without spills, and the shared memory that the schedule says."""
+    most_registers = {"flash_attention": 80, "rmsnorm_linear": 48, "lora": 40}
+    for graph in (
+        attention(2, 256, 64, 4096, 64, (2, 8), 64),
+        rmsnorm_linear(2, 4096, 6144, 96, 64),
+        lora(16, 256, 16, 4096, 64),
+    ):
+        kernel = _emitted(graph)
+        compiled = compile_cuda(kernel, arch)
+        assert 0 < compiled.most_registers <= most_registers[kernel.name]
+        assert compiled.spilled_bytes <= _FEW_BYTES
+        declared = 0 if kernel.dynamic_bytes else kernel.schedule.shared_bytes
+        assert compiled.shared_bytes == declared
+        assert kernel.schedule.shared_bytes <= 100 << 10
+        assert (kernel.dynamic_bytes > 0) == (kernel.schedule.shared_bytes > STATIC_BYTES)
+
+
+def test_an_unknown_element_type_is_refused() -> None:
+    with pytest.raises(UsageError, match="no kernels for elements 'int8', expected float32"):
+        _emitted(attention(), "int8")

@@ -1,0 +1,106 @@
+"""Emitted CUDA, compiled for the CPU, with races in shared memory counted; see ``races.h``."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from relational_tensat.gpu.catalogue import read_source
+from relational_tensat.mugraph.kernels.cuda.compile import read_fused
+from relational_tensat.mugraph.kernels.cuda.emit import CudaKernel
+from relational_tensat.tensor import Array
+from tests.gpu.host_library import MEANINGS, PTX
+
+_HERE = Path(__file__).resolve().parent
+_GUARD_ELEMENTS = 64
+
+
+class Emulated:
+    """Kernels of one library, by name."""
+
+    def __init__(self, kernels: Sequence[CudaKernel], folder: Path) -> None:
+        """Compile them; they share their element type."""
+        parts = [read_source("common.cuh"), read_source("tiles.cuh"), read_fused()]
+        parts += [_source(kernel) for kernel in kernels]
+        text = PTX.sub(lambda match: MEANINGS[match["name"]], "\n".join(parts))
+        text = re.sub(r"#include .*|#pragma .*", "", text)
+        path = folder / "kernels.cpp"
+        path.write_text(f'#include "races.h"\n{text}', encoding="utf-8")
+        object_file, library = folder / "kernels.o", folder / "kernels.so"
+        includes = [f"-I{_HERE}", f"-I{_HERE.parents[1] / 'gpu'}"]
+        flags = ["-std=c++20", "-O1", "-w", "-fPIC", "-fsanitize=thread"]
+        subprocess.run(
+            ["g++", *flags, *includes, "-c", str(path), "-o", str(object_file)], check=True
+        )
+        subprocess.run(["g++", "-shared", str(object_file), "-o", str(library)], check=True)
+        self._library = ctypes.CDLL(str(library))
+        self._kernels = {kernel.name: kernel for kernel in kernels}
+
+    def run(
+        self, name: str, operands: Sequence[Array], results: Mapping[str, tuple[int, ...]]
+    ) -> list[Array]:
+        """Run a kernel, threads forward and backward; return its results.
+
+        What it computes must not depend on the order, nothing outside of a result is written, and no
+        byte of shared memory is touched by two threads between two barriers, one of them writing.
+        """
+        forward, backward = (self._once(name, operands, results, order) for order in (0, 1))
+        for one, other in zip(forward, backward, strict=True):
+            np.testing.assert_array_equal(one, other)
+        return forward
+
+    def _once(
+        self,
+        name: str,
+        operands: Sequence[Array],
+        results: Mapping[str, tuple[int, ...]],
+        order: int,
+    ) -> list[Array]:
+        kernel = self._kernels[name]
+        dtype = operands[0].dtype
+        given = [np.ascontiguousarray(operand) for operand in operands]
+        outputs = [
+            np.full(int(np.prod(shape)) + 2 * _GUARD_ELEMENTS, np.nan, dtype)
+            for shape in results.values()
+        ]
+        starts = [output.ctypes.data + _GUARD_ELEMENTS * dtype.itemsize for output in outputs]
+        addresses = [operand.ctypes.data for operand in given] + starts
+        pointers = (ctypes.c_void_p * len(addresses))(*addresses)
+        grid = (ctypes.c_uint * 3)(*kernel.grid)
+        block = (ctypes.c_uint * 3)(kernel.threads, 1, 1)
+        races = getattr(self._library, f"run_{name}")(grid, block, pointers, order)
+        assert races == 0, f"{name}: {races} races in shared memory"
+        values = []
+        for output, shape in zip(outputs, results.values(), strict=True):
+            guards = output[:_GUARD_ELEMENTS], output[-_GUARD_ELEMENTS:]
+            assert np.isnan(guards).all(), f"{name} wrote outside of a result"
+            values.append(output[_GUARD_ELEMENTS:-_GUARD_ELEMENTS].reshape(shape))
+        return values
+
+
+def _source(kernel: CudaKernel) -> str:
+    """Return a kernel in a namespace of its own, its shared memory outside of it, and an entry."""
+    size = max(kernel.schedule.shared_bytes, 1)
+    text = re.sub(r"alignas\(16\) (extern )?__shared__ u8 arena\[\d*\];", "", kernel.source)
+    text = re.sub(r"#define WARPS.*", "", text).replace('extern "C"', "")
+    signature = re.search(rf"{kernel.name}\(([^)]*)\)", text)
+    assert signature is not None
+    arguments = ", ".join(f"(T*)given[{place}]" for place in range(len(signature[1].split(","))))
+    return f"""
+namespace in_{kernel.name} {{
+alignas(16) static u8 arena[{size}];
+{text.replace("__restrict__", "")}
+}}
+extern "C" int run_{kernel.name}(const unsigned* grid, const unsigned* block, void** given, int order) {{
+  using in_{kernel.name}::T;
+  races::watch(in_{kernel.name}::arena, {size});
+  host::is_backward = order;
+  host::launch(grid, block, [=] {{ in_{kernel.name}::{kernel.name}({arguments}); }});
+  return races::found;
+}}
+"""

@@ -1,0 +1,180 @@
+"""μGraphs that kernels are made of: hand-written, small, and each with something of its own."""
+
+from __future__ import annotations
+
+from relational_tensat.mugraph.graph.dims import dims_of
+from relational_tensat.mugraph.graph.mugraph import (
+    Accumulate,
+    BlockGraph,
+    Iterator,
+    Kernel,
+    MuGraph,
+    Operation,
+    RunningMax,
+    Saver,
+    ThreadGraph,
+)
+
+_OVER_K = {"over": ("k",)}
+
+
+def attention(
+    h: int = 2, q: int = 32, d: int = 16, k: int = 64, e: int = 16,
+    grid: tuple[int, int] = (2, 2), loop: int = 4,
+) -> MuGraph:  # fmt: skip
+    """FlashAttention with its running maximum."""
+    block = BlockGraph(
+        grid=grid,
+        loop=loop,
+        iterators=(
+            Iterator("Q", "q", ("h", "q")),
+            Iterator("K", "k", ("h", ""), "k"),
+            Iterator("V", "v", ("h", ""), "k"),
+        ),
+        steps=(
+            Operation("matmul", ("q", "k"), "s", {"over": ("d",)}),
+            RunningMax("s", "m", ("k",)),
+            ThreadGraph(
+                (Operation("sub", ("s", "m"), "below"), Operation("exp", ("below",), "p")), ("p",)
+            ),
+            Operation("sum", ("p",), "r", _OVER_K),
+            Accumulate("r", "l", rescale="m"),
+            Operation("matmul", ("p", "v"), "o", _OVER_K),
+            Accumulate("o", "a", rescale="m"),
+            Operation("div", ("a", "l"), "y"),
+        ),
+        savers=(Saver("y", "Y", dims_of(f"h={h} q={q} e={e}"), ("h", "q")),),
+    )
+    inputs = {
+        "Q": dims_of(f"h={h} q={q} d={d}"),
+        "K": dims_of(f"h={h} d={d} k={k}"),
+        "V": dims_of(f"h={h} k={k} e={e}"),
+    }
+    return MuGraph("attention", inputs, (Kernel("flash_attention", block),), ("Y",))
+
+
+def rmsnorm_linear(m: int = 16, k: int = 64, n: int = 32, grid: int = 2, loop: int = 4) -> MuGraph:
+    """X·W / rms(X): the division has gone past the product."""
+    block = BlockGraph(
+        grid=(grid,),
+        loop=loop,
+        iterators=(Iterator("X", "x", ("",), "k"), Iterator("W", "w", ("n",), "k")),
+        steps=(
+            Accumulate("x", "norm", "rms", ("k",)),
+            Operation("matmul", ("x", "w"), "o", _OVER_K),
+            Accumulate("o", "a"),
+            Operation("div", ("a", "norm"), "y"),
+        ),
+        savers=(Saver("y", "Y", dims_of(f"m={m} n={n}"), ("n",)),),
+    )
+    inputs = {"X": dims_of(f"m={m} k={k}"), "W": dims_of(f"k={k} n={n}")}
+    return MuGraph("rmsnorm_linear", inputs, (Kernel("rmsnorm_linear", block),), ("Y",))
+
+
+def gated_mlp(m: int = 16, k: int = 64, n: int = 32, grid: int = 2, loop: int = 4) -> MuGraph:
+    """silu(X·A) times X·B."""
+    block = BlockGraph(
+        grid=(grid,),
+        loop=loop,
+        iterators=(
+            Iterator("X", "x", ("",), "k"),
+            Iterator("A", "a", ("n",), "k"),
+            Iterator("B", "b", ("n",), "k"),
+        ),
+        steps=(
+            Operation("matmul", ("x", "a"), "xa", _OVER_K),
+            Accumulate("xa", "gate"),
+            Operation("matmul", ("x", "b"), "xb", _OVER_K),
+            Accumulate("xb", "value"),
+            ThreadGraph(
+                (
+                    Operation("silu", ("gate",), "bent"),
+                    Operation("mul", ("bent", "value"), "y"),
+                ),
+                ("y",),
+            ),
+        ),
+        savers=(Saver("y", "Y", dims_of(f"m={m} n={n}"), ("n",)),),
+    )
+    inputs = {
+        "X": dims_of(f"m={m} k={k}"),
+        "A": dims_of(f"k={k} n={n}"),
+        "B": dims_of(f"k={k} n={n}"),
+    }
+    return MuGraph("gated_mlp", inputs, (Kernel("gated_mlp", block),), ("Y",))
+
+
+def lora(m: int = 16, k: int = 32, r: int = 16, n: int = 32, grid: int = 2) -> MuGraph:
+    """X·W + (X·A)·B: a product is the operand of another, and no loop."""
+    block = BlockGraph(
+        grid=(grid,),
+        loop=1,
+        iterators=(
+            Iterator("X", "x", ("",)),
+            Iterator("W", "w", ("n",)),
+            Iterator("A", "a", ("",)),
+            Iterator("B", "b", ("n",)),
+        ),
+        steps=(
+            Operation("matmul", ("x", "w"), "xw", _OVER_K),
+            Operation("matmul", ("x", "a"), "xa", _OVER_K),
+            Operation("matmul", ("xa", "b"), "xab", {"over": ("r",)}),
+            Operation("add", ("xw", "xab"), "y"),
+        ),
+        savers=(Saver("y", "Y", dims_of(f"m={m} n={n}"), ("n",)),),
+    )
+    inputs = {
+        "X": dims_of(f"m={m} k={k}"),
+        "W": dims_of(f"k={k} n={n}"),
+        "A": dims_of(f"k={k} r={r}"),
+        "B": dims_of(f"r={r} n={n}"),
+    }
+    return MuGraph("lora", inputs, (Kernel("lora", block),), ("Y",))
+
+
+def ntrans(m: int = 4, n: int = 256, grid: int = 4) -> MuGraph:
+    """rms(X + alpha (rms(H) + X)), rows by rows; no product."""
+    over = {"over": ("n",), "epsilon": 1e-6}
+    block = BlockGraph(
+        grid=(grid,),
+        loop=1,
+        iterators=tuple(Iterator(n, f"{n}_rows", ("m",)) for n in ("H", "X", "alpha")),
+        steps=(
+            Operation("rms", ("H_rows",), "norm", over),
+            ThreadGraph(
+                (
+                    Operation("div", ("H_rows", "norm"), "h"),
+                    Operation("add", ("h", "X_rows"), "moved"),
+                    Operation("mul", ("alpha_rows", "moved"), "scaled"),
+                    Operation("add", ("scaled", "X_rows"), "z"),
+                ),
+                ("z",),
+            ),
+            Operation("rms", ("z",), "size", over),
+            Operation("div", ("z", "size"), "y"),
+        ),
+        savers=(Saver("y", "Y", dims_of(f"m={m} n={n}"), ("m",)),),
+    )
+    inputs = {name: dims_of(f"m={m} n={n}") for name in ("H", "X", "alpha")}
+    return MuGraph("ntrans", inputs, (Kernel("ntrans", block),), ("Y",))
+
+
+def grouped_attention(
+    h: int = 2, g: int = 3, q: int = 5, d: int = 12, k: int = 20, e: int = 10, loop: int = 2
+) -> MuGraph:
+    """Queries of several heads that share keys; no size fits an instruction."""
+    plain = attention(h, q, d, k, e, (h, 1), loop)
+    (kernel,) = plain.kernels
+    inputs = {**plain.inputs, "Q": dims_of(f"h={h} g={g} q={q} d={d}")}
+    saver = Saver("y", "Y", dims_of(f"h={h} g={g} q={q} e={e}"), ("h", ""))
+    block = BlockGraph(
+        kernel.block.grid, loop, kernel.block.iterators, kernel.block.steps, (saver,)
+    )
+    return MuGraph("grouped", inputs, (Kernel("grouped_attention", block),), ("Y",))
+
+
+#: Those of which every target makes kernels.
+SMALL = (
+    attention(), rmsnorm_linear(), rmsnorm_linear(3, 28, 6), gated_mlp(), lora(), ntrans(),
+    grouped_attention(),
+)  # fmt: skip
