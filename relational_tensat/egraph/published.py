@@ -22,7 +22,7 @@ _WORLD = ("egraph", "model", "reasons", "exploration", "extraction", "views")
 WORKING = "working"
 
 #: All other files, in the order in which they are carried out.
-PURPOSES = ("shared", *_WORLD, "worlds")
+PURPOSES = ("shared", *_WORLD, "course", "worlds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Table:
 
 def create_tables(database: Database) -> None:
     """Make the tables of a new database and of its first e-graph."""
-    _create(database, ("shared", *_WORLD))
+    _create(database, ("shared", *_WORLD, "course"))
 
 
 def create_worlds(database: Database) -> None:

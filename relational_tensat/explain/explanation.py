@@ -126,11 +126,11 @@ def explain(connection: duckdb.DuckDBPyConnection, most_steps: int = MOST_STEPS)
         NoSolutionError: no explanation was found within the limits.
         VerificationError: a step is no application of its rule.
     """
-    meta = _read_meta(connection)
+    meta = read_meta(connection)
     return _Explainer(StoredEGraph(connection), meta).run(most_steps)
 
 
-def _read_meta(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+def read_meta(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Return what a run's database records of itself; it is one of this version.
 
     Raises:

@@ -45,12 +45,14 @@ class NumericCheck:
         max_relative_error: the largest difference found at one of them, or at an output.
         tolerance: the largest that passes.
         failures: one line for each tensor that is not equal; empty if all are.
+        step_errors: the largest difference that each step makes, in order.
     """
 
     tensors: int
     max_relative_error: float
     tolerance: float
     failures: tuple[str, ...]
+    step_errors: tuple[float, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -80,18 +82,21 @@ def check_numerically(explanation: Explanation, seed: int = 0) -> NumericCheck:
 
     values = _Values(explanation, leaf)
     tensors = 0
+    step_errors = []
     with np.errstate(all="ignore"):  # what overflows is infinite on both sides
         for step, rewrite in zip(explanation.steps, explanation.rewrites, strict=True):
+            step_errors.append(0.0)
             for replaced, place in zip(rewrite.replaced, step.at, strict=True):
                 tensors += 1
                 error = values.difference(rewrite, replaced.before, replaced.after, tolerance)
                 worst = max(worst, error)
+                step_errors[-1] = max(step_errors[-1], error)
                 if error > tolerance:
                     failures.append(
                         f"step {step.number}, {step.rule}: {place.tensor} differs by {error:.2e}"
                     )
             values.follow(rewrite)
-    return NumericCheck(tensors, worst, tolerance, tuple(failures))
+    return NumericCheck(tensors, worst, tolerance, tuple(failures), tuple(step_errors))
 
 
 class _Values:

@@ -23,6 +23,7 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.run.options import Options
 from relational_tensat.run.phases import Phases
 from relational_tensat.run.progress import Progress
+from relational_tensat.run.recording import Recording
 from relational_tensat.run.result import Rejection, WholeRun
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify import Verification
@@ -48,6 +49,7 @@ class RunState:
         cost: what costs are from; ``has_own_costs`` if that is the caller's own object.
         watch: has Ctrl-C, the clock and deadlines.
         phases: announces and times what is done.
+        recording: what was announced, for the tables of the run's course.
         resources: the e-graph's database, until the result is known to be right.
         attention: that Ctrl-C is remembered, until extraction is over.
         files: files that are removed at the end of the run, unless they were moved where they belong.
@@ -89,6 +91,7 @@ class RunState:
     cost: CostSource
     has_own_costs: bool
     phases: Phases
+    recording: Recording
     watch: Watch = field(default_factory=Watch)
     resources: ExitStack = field(default_factory=ExitStack)
     attention: ExitStack = field(default_factory=ExitStack)
@@ -151,7 +154,9 @@ class RunState:
             cost = open_source(costs.source, cache=costs.cache, watch=watch)
         else:
             cost = as_source(cost_model)
-        return cls(options, source, output, cost, has_own_costs, Phases(progress))
+        recording = Recording(progress)
+        phases = Phases(recording)
+        return cls(options, source, output, cost, has_own_costs, phases, recording)
 
     @property
     def file(self) -> Path | None:

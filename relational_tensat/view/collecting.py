@@ -5,47 +5,69 @@ from __future__ import annotations
 import duckdb
 
 from relational_tensat.base.resources import sql
-from relational_tensat.explain.explanation import Explanation, explain
+from relational_tensat.explain.explanation import explain, read_meta
+from relational_tensat.explain.numeric import NumericCheck, check_numerically
 from relational_tensat.view.film import film
 from relational_tensat.view.forms import Forms
+from relational_tensat.view.frames import Frames
 from relational_tensat.view.page_data import PAGE_VERSION, PageData, Summary
+from relational_tensat.view.searching import search
 
 
-def collect(connection: duckdb.DuckDBPyConnection) -> PageData:
+def collect(connection: duckdb.DuckDBPyConnection, *, check: bool = False) -> PageData:
     """Return what the page of a run shows.
 
     Args:
         connection: to the run's database; nothing in it is changed.
+        check: compute every tensor that a step replaces both ways.
 
     Raises:
         InputError: it is no database of a run, or of another version, or nothing was extracted.
         NoSolutionError: no explanation of the result was found within the limits.
     """
+    meta = read_meta(connection)
     explanation = explain(connection)
+    stored = explanation.stored
     costs = dict(connection.execute("SELECT signature, cost_us FROM cost").fetchall())
-    forms = Forms(explanation.stored, [costs])
-    story = film(explanation, forms, {})
-    summary = _summary(explanation, connection)
-    return PageData(PAGE_VERSION, summary, forms.all(), story)
-
-
-def _summary(explanation: Explanation, connection: duckdb.DuckDBPyConnection) -> Summary:
-    ((source, stop, e_nodes, e_classes, iterations, bound_us, optimal),) = connection.execute(
+    forms = Forms(stored, [costs])
+    frames = Frames(stored, forms)
+    original, before_us = frames.original()
+    result, after_us = frames.result()
+    checks = _checks(check_numerically(explanation)) if check else ()
+    story = film(explanation, forms, checks)
+    ((e_nodes, e_classes, iterations, bound_us, optimal),) = connection.execute(
         sql("view/summary")
     ).fetchall()
-    after = explanation.steps[-1].operators if explanation.steps else explanation.operators_before
-    return Summary(
-        model=explanation.model,
-        cost_sources=(source,),
-        before_us=explanation.cost_original_us,
-        after_us=explanation.cost_after_us,
+    summary = Summary(
+        model=meta.get("model", ""),
+        cost_sources=(meta.get("cost_source", ""),),
+        before_us=before_us,
+        after_us=after_us,
         bound_us=bound_us,
         optimal=optimal,
-        operators_before=explanation.operators_before,
-        operators_after=after,
+        operators_before=frames.operators(original),
+        operators_after=frames.operators(result),
         e_nodes=e_nodes,
         e_classes=e_classes,
         iterations=iterations,
-        stop_reason=stop,
-        kept_original=explanation.kept_original,
+        stop_reason=meta.get("stop_reason", ""),
+        kept_original=meta.get("kept_original", ""),
+    )
+    return PageData(
+        version=PAGE_VERSION,
+        summary=summary,
+        forms=forms.all(),
+        original=original,
+        result=result,
+        film=story,
+        search=search(connection, story.steps, story.start_us),
+    )
+
+
+def _checks(check: NumericCheck) -> tuple[str, ...]:
+    """Return what the comparison of the tensors that each step replaces gave, in a sentence."""
+    return tuple(
+        f"computed both ways in float64 on random operands: relative error {error:.1e}, "
+        f"{'within' if error <= check.tolerance else 'beyond'} the tolerance of {check.tolerance:g}"
+        for error in check.step_errors
     )

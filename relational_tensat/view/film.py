@@ -7,7 +7,7 @@ another term after it: so only what a step touches differs between two frames.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.costs import TermCosts
@@ -20,11 +20,11 @@ from relational_tensat.view.page_data import Film, FilmStep, Frame, FrameChange,
 from relational_tensat.view.reasons import Reasons
 
 
-def film(explanation: Explanation, forms: Forms, checks: Mapping[int, str]) -> Film:
+def film(explanation: Explanation, forms: Forms, checks: Sequence[str] = ()) -> Film:
     """Return the film of an explanation.
 
     Args:
-        checks: what a comparison of the tensors replaced by a step gave, by its number.
+        checks: what a comparison of the tensors that each step replaces gave; empty without one.
     """
     return _Filming(explanation, forms).film(checks)
 
@@ -43,9 +43,9 @@ class _Filming:
         self._ids: dict[int, str] = {}  # by term of the present graph
         self._names: dict[int, tuple[str, ...]] = {}  # by term of the present graph
 
-    def film(self, checks: Mapping[int, str]) -> Film:
+    def film(self, checks: Sequence[str]) -> Film:
         explanation = self._explanation
-        original = self._given()
+        self._begin()
         graph = explanation.original
         start = frame = self._frame(graph)
         steps = []
@@ -53,30 +53,22 @@ class _Filming:
             self._follow(rewrite)
             following = self._frame(rewrite.after)
             change = _change(frame, following)
-            steps.append(self._step(step, rewrite, change, checks.get(step.number, "")))
+            steps.append(
+                self._step(step, rewrite, change, checks[step.number - 1] if checks else "")
+            )
             frame = following
-        return Film(original, start, explanation.cost_before_us, tuple(steps))
+        return Film(start, explanation.cost_before_us, tuple(steps))
 
-    def _given(self) -> Frame:
-        """Return the graph as it was given, and begin the film's ids with those of its values."""
-        connection = self._explanation.stored.connection
-        rows = connection.execute(sql("egraph/original_nodes")).fetchall()
-        names: dict[int, list[str]] = {}
-        for _, name, enode, _ in connection.execute(sql("egraph/value_names")).fetchall():
-            names.setdefault(enode, []).append(name)
+    def _begin(self) -> None:
+        """Give the values of the original graph their ids, in its own order, and their names."""
+        rows = self._explanation.stored.connection.execute(sql("egraph/original_nodes")).fetchall()
         terms: dict[int, int] = {}
-        ids: dict[int, str] = {}
-        values = []
         for enode, signature, children in rows:
             term = terms[enode] = self._terms.id_of(signature, [terms[c] for c in children])
-            ids[enode] = self._new_id(term)
-            self._ids.setdefault(term, ids[enode])
-            known = self._names.get(term, ())
-            self._names[term] = known + tuple(n for n in names.get(enode, ()) if n not in known)
-            inputs = tuple(ids[child] for child in children)
-            values.append(self._value(term, ids[enode], inputs, tuple(names.get(enode, ()))))
-        outputs = connection.execute(sql("explain/output_nodes")).fetchall()
-        return Frame(tuple(values), tuple(ids[enode] for (enode,) in outputs))
+            name = self._new_id(term)  # also for a value that is shared: as in the original's frame
+            self._ids.setdefault(term, name)
+        for name, term in self._explanation.names.items():
+            self._names[term] = (*self._names.get(term, ()), name)
 
     def _frame(self, outputs: Outputs) -> Frame:
         """Return a graph; values that have no id yet get one."""

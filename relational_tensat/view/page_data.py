@@ -145,25 +145,130 @@ class Film:
     """The way from the original graph to the extracted one.
 
     Attributes:
-        original: the graph as it was given.
-        start: the same with equal values shared, which costs ``start_us``.
+        start: the original graph with equal values shared, which costs ``start_us``.
         steps: in order; the last one ends at the extracted graph.
     """
 
-    original: Frame
     start: Frame
     start_us: float
     steps: tuple[FilmStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Iteration:
+    """What an iteration of exploration did; see the table ``iteration_log``."""
+
+    number: int
+    e_nodes: int
+    e_classes: int
+    matches: int
+    unions: int
+    filtered: int
+    statements: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """An extraction; see the table ``extraction_log``. A bound of 0 is none."""
+
+    iteration: int
+    e_nodes: int
+    cost_us: float
+    best_us: float
+    bound_us: float
+    optimal: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A cheaper graph or a better bound; see the table ``run_event``."""
+
+    seconds: float
+    phase: str
+    iteration: int
+    incumbent_us: float | None
+    bound_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWork:
+    """What a rule did.
+
+    Attributes:
+        matches, unions, e_nodes: worked on, asked for, made.
+        extracted: e-nodes of the result that it made.
+        saved_us: by its steps in the film, together; below 0 where they prepare what others save.
+        steps: their numbers.
+        by_iteration: its matches, as pairs of iteration and count.
+    """
+
+    name: str
+    law: str
+    matches: int
+    unions: int
+    e_nodes: int
+    extracted: int
+    seconds: float
+    saved_us: float
+    steps: tuple[int, ...]
+    by_iteration: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A world of a search; see the table ``world``."""
+
+    id: int
+    kind: str
+    node_limit: int
+    seed_us: float
+    best_us: float | None
+    e_nodes: int
+    universe: int
+    iteration: int
+    stop_reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimeShare:
+    """Time of a phase in a statement; see the table ``time_spent``."""
+
+    phase: str
+    statement: str
+    runs: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How a run searched."""
+
+    iterations: tuple[Iteration, ...]
+    extractions: tuple[Extracted, ...]
+    events: tuple[Event, ...]
+    rules: tuple[RuleWork, ...]
+    worlds: tuple[World, ...]
+    time: tuple[TimeShare, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PageData:
-    """All that a page shows of a run."""
+    """All that a page shows of a run.
+
+    Attributes:
+        original, result: the graph as it was given, and the extracted one.
+    """
 
     version: int
     summary: Summary
     forms: tuple[Form, ...]
+    original: Frame
+    result: Frame
     film: Film
+    search: Search
 
 
 def to_json(data: object) -> str:

@@ -68,6 +68,34 @@ def test_the_change_is_drawn(browser: Any, tmp_path: Path, width: int) -> None:
     assert tab.troubles == []
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_film_runs_forth_and_back(browser: Any, tmp_path: Path, width: int) -> None:
+    tab = Tab(browser, report("shared_matmuls", tmp_path) + "#step=1", width)
+    page = tab.page
+    first = page.locator(".about h2").inner_text()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("location.hash === '#step=2'")
+    assert page.locator(".about h2").inner_text().startswith("2. ")
+    page.get_by_label("step before").click()
+    assert page.locator(".about h2").inner_text() == first
+    assert page.locator(".panel").count() == 2
+    assert page.locator(".chain .plot svg").count() >= 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.troubles == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_search_is_plotted(browser: Any, tmp_path: Path, width: int) -> None:
+    tab = Tab(browser, report("shared_matmuls", tmp_path), width)
+    page = tab.page
+    page.get_by_role("link", name="The search").click()
+    page.get_by_role("button", name="matches").click()
+    assert page.locator(".rules tbody tr").count() >= 2
+    assert page.locator("figure svg").count() >= 4
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.troubles == []
+
+
 def test_hostile_names_do_not_run(browser: Any, tmp_path: Path) -> None:
     tab = Tab(browser, report("hostile", tmp_path))
     page = tab.page

@@ -70,9 +70,7 @@ def test_hostile_names_are_data_and_nothing_else(page: Elements) -> None:
         "body", "div", "head", "html", "meta", "noscript", "script", "style", "title",
     ]  # fmt: skip
     block, _ = page.of("script")
-    names = {
-        name for value in json.loads(block)["film"]["original"]["values"] for name in value["names"]
-    }
+    names = {name for value in json.loads(block)["original"]["values"] for name in value["names"]}
     assert set(HOSTILE[:4]) <= names
 
 

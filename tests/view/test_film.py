@@ -11,6 +11,7 @@ from relational_tensat.explain.terms import Outputs
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.view.film import film
 from relational_tensat.view.forms import Forms
+from relational_tensat.view.frames import Frames
 from relational_tensat.view.page_data import Film, Frame
 from tests.explain.runs import choose_at_random, explored, random_graph
 from tests.view.runs import stored_run
@@ -63,7 +64,7 @@ def terms_as_text(outputs: Outputs, explanation: Explanation) -> list[str]:
 
 def check(explanation: Explanation) -> None:
     """Check all frames of the film of an explanation."""
-    made = frames(film(explanation, Forms(explanation.stored, []), {}))
+    made = frames(film(explanation, Forms(explanation.stored, [])))
     graphs = [explanation.original, *(rewrite.after for rewrite in explanation.rewrites)]
     assert len(made) == len(graphs)
     for frame, graph in zip(made, graphs, strict=True):
@@ -88,9 +89,10 @@ def test_names_and_costs_of_a_run() -> None:
         explanation = explain(connection)
         costs = dict(connection.execute("SELECT signature, cost_us FROM cost").fetchall())
         forms = Forms(explanation.stored, [costs])
-        story = film(explanation, forms, {})
+        story = film(explanation, forms)
+        given, _ = Frames(explanation.stored, forms).original()
         check(explanation)
-    assert [value.names for value in story.original.values] == [
+    assert [value.names for value in given.values] == [
         ("x",), ("w1",), ("w2",), ("a",), ("b",), ("c",), ("d",), ("y",),
     ]  # fmt: skip
     for frame, cost_us in zip(

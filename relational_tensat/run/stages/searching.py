@@ -9,6 +9,7 @@ from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.strategies.blocks import explore_blocks
 from relational_tensat.explore.strategies.focus import explore_focus
 from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
+from relational_tensat.run.recording import write_course
 from relational_tensat.run.state import RunState
 
 
@@ -41,6 +42,7 @@ def extract(state: RunState) -> RunState:
     e_nodes, e_classes = egraph.counts()
     rules_used = rules_of_chosen(egraph)
     time_spent = stopwatch.spent()
+    write_course(egraph.database, state.recording, time_spent)
     state.attention.close()
     ask_for_graph(state.cost, extracted)
     return replace(

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 #: Where a run was, and under which names: of no matter once it has ended.
-_LEFT_OUT = {"checkpoint", "run_record", "rule_time"}
+_LEFT_OUT = {"checkpoint", "run_record", "rule_time", "run_event", "time_spent"}
 #: How long things took, and how many statements: a process that resumes needs some more.
 _MEASURED = {"seconds", "statements"}
 

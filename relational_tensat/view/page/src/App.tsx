@@ -4,8 +4,10 @@ import type { PageData } from "./data";
 import { count, percent, time } from "./format";
 import { type Route, readRoute } from "./route";
 import { Change } from "./views/Change";
+import { Search } from "./views/Search";
+import { Steps } from "./views/Steps";
 
-const VIEWS = { change: "The change" } as const;
+const VIEWS = { change: "The change", steps: "The steps", search: "The search" } as const;
 
 export function App({ data }: { data: PageData }) {
   const route = useRoute();
@@ -14,7 +16,11 @@ export function App({ data }: { data: PageData }) {
   return (
     <>
       <Head data={data} route={route} />
-      <main>{route.view === "change" ? <Change data={data} isNarrow={isNarrow} /> : null}</main>
+      <main>
+        {route.view === "change" ? <Change data={data} isNarrow={isNarrow} /> : null}
+        {route.view === "steps" ? <Steps data={data} number={route.step} /> : null}
+        {route.view === "search" ? <Search data={data} /> : null}
+      </main>
     </>
   );
 }

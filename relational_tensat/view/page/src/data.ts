@@ -70,17 +70,90 @@ export interface FilmStep {
 }
 
 export interface Film {
-  original: Frame;
   start: Frame;
   start_us: number;
   steps: FilmStep[];
+}
+
+export interface Iteration {
+  number: number;
+  e_nodes: number;
+  e_classes: number;
+  matches: number;
+  unions: number;
+  filtered: number;
+  statements: number;
+  seconds: number;
+}
+
+export interface Extracted {
+  iteration: number;
+  e_nodes: number;
+  cost_us: number;
+  best_us: number;
+  bound_us: number;
+  optimal: boolean;
+  seconds: number;
+}
+
+export interface Event {
+  seconds: number;
+  phase: string;
+  iteration: number;
+  incumbent_us: number | null;
+  bound_us: number | null;
+}
+
+export interface RuleWork {
+  name: string;
+  law: string;
+  matches: number;
+  unions: number;
+  e_nodes: number;
+  extracted: number;
+  seconds: number;
+  saved_us: number;
+  steps: number[];
+  by_iteration: [number, number][];
+}
+
+export interface World {
+  id: number;
+  kind: string;
+  node_limit: number;
+  seed_us: number;
+  best_us: number | null;
+  e_nodes: number;
+  universe: number;
+  iteration: number;
+  stop_reason: string;
+  seconds: number;
+}
+
+export interface TimeShare {
+  phase: string;
+  statement: string;
+  runs: number;
+  seconds: number;
+}
+
+export interface Search {
+  iterations: Iteration[];
+  extractions: Extracted[];
+  events: Event[];
+  rules: RuleWork[];
+  worlds: World[];
+  time: TimeShare[];
 }
 
 export interface PageData {
   version: number;
   summary: Summary;
   forms: Form[];
+  original: Frame;
+  result: Frame;
   film: Film;
+  search: Search;
 }
 
 /** Read the data that the page carries. */

@@ -1,6 +1,6 @@
 /** Two graphs side by side, with what is pointed at beside them. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Form, Frame } from "../data";
+import type { Frame, PageData } from "../data";
 import type { Slot } from "./aligned";
 import { type Choices, compare } from "./comparison";
 import { Details } from "./Details";
@@ -12,8 +12,7 @@ interface Props {
   after: Frame;
   beforeLabel: string;
   afterLabel: string;
-  forms: Form[];
-  sources: string[];
+  data: PageData;
   choices: Choices;
   colour: Colour;
   source: number;
@@ -27,7 +26,8 @@ const LEGIBLE = 0.6;
 const SMALLEST = 0.45;
 
 export function Compared(props: Props) {
-  const { before, after, forms, choices, source, sides } = props;
+  const { before, after, choices, source, sides, data } = props;
+  const { forms } = data;
   const { constants, folds, radius } = choices;
   const comparison = useMemo(
     () => compare(before, after, forms, { constants, folds, radius }),
@@ -84,12 +84,7 @@ export function Compared(props: Props) {
           </section>
         ))}
       </div>
-      <Details
-        slot={pinned ?? pointed}
-        forms={forms}
-        sources={props.sources}
-        isPinned={pinned !== null}
-      />
+      <Details slot={pinned ?? pointed} data={data} isPinned={pinned !== null} />
     </div>
   );
 }

@@ -1,5 +1,6 @@
 /** What is known of a value that is pointed at, and of its counterpart in the other graph. */
-import type { Form } from "../data";
+import type { FilmStep, Form, PageData } from "../data";
+import { stepThatPut, stepThatRemoved } from "../film";
 import { shape, short, time } from "../format";
 import type { Slot } from "./aligned";
 import { form, type Visible } from "./visible";
@@ -13,12 +14,13 @@ const MEANINGS = {
 
 interface Props {
   slot: Slot | null;
-  forms: Form[];
-  sources: string[];
+  data: PageData;
   isPinned: boolean;
 }
 
-export function Details({ slot, forms, sources, isPinned }: Props) {
+export function Details({ slot, data, isPinned }: Props) {
+  const { forms } = data;
+  const sources = data.summary.cost_sources;
   if (slot === null) {
     return (
       <aside class="details empty" aria-live="polite">
@@ -42,6 +44,7 @@ export function Details({ slot, forms, sources, isPinned }: Props) {
           {after ? <One item={after} forms={forms} sources={sources} title="after" /> : null}
         </>
       )}
+      <Why slot={slot} data={data} />
       {item ? (
         <p>
           <a href={`#class=${item.value.eclass}`}>
@@ -51,6 +54,28 @@ export function Details({ slot, forms, sources, isPinned }: Props) {
       ) : null}
       {isPinned ? <p class="hint">Click elsewhere to let go.</p> : null}
     </aside>
+  );
+}
+
+/** Which steps of the film took the one value away, and which put the other. */
+function Why({ slot, data }: { slot: Slot; data: PageData }) {
+  if (slot.state === "equal") return null;
+  const { film } = data;
+  const removed = slot.before ? stepThatRemoved(film, slot.before.value) : undefined;
+  const put = slot.after ? stepThatPut(film, slot.after.value.enode) : undefined;
+  return (
+    <>
+      {removed ? <StepLink verb="replaced in" step={removed} /> : null}
+      {put && put !== removed ? <StepLink verb="put in" step={put} /> : null}
+    </>
+  );
+}
+
+function StepLink({ verb, step }: { verb: string; step: FilmStep }) {
+  return (
+    <p>
+      {verb} <a href={`#step=${step.number}`}>step {step.number}</a>, {step.rule}: {step.law}
+    </p>
   );
 }
 

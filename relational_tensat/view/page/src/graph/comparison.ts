@@ -74,15 +74,19 @@ function label(slot: Slot, forms: Form[]): string {
   return `${slot.state}|${part(slot.before)}|${part(slot.after)}`;
 }
 
-/** The slots within so many edges of one that differs. */
+/** What differs, what it is computed from, and what is computed from it, so many edges away. */
 function near(slots: Slot[], radius: number): Slot[] {
-  const neighbours = new Map<string, string[]>(slots.map((slot) => [slot.key, [...slot.inputs]]));
-  for (const slot of slots) for (const input of slot.inputs) neighbours.get(input)?.push(slot.key);
-  let ring = slots.filter((slot) => slot.state !== "equal").map((slot) => slot.key);
-  const kept = new Set(ring);
-  for (let step = 0; step < radius; step += 1) {
-    ring = ring.flatMap((key) => neighbours.get(key) ?? []).filter((key) => !kept.has(key));
-    for (const key of ring) kept.add(key);
+  const inputs = new Map(slots.map((slot) => [slot.key, slot.inputs]));
+  const users = new Map<string, string[]>(slots.map((slot) => [slot.key, []]));
+  for (const slot of slots) for (const input of slot.inputs) users.get(input)?.push(slot.key);
+  const start = slots.filter((slot) => slot.state !== "equal").map((slot) => slot.key);
+  const kept = new Set(start);
+  for (const next of [inputs, users]) {
+    let ring = start;
+    for (let step = 0; step < radius; step += 1) {
+      ring = ring.flatMap((key) => next.get(key) ?? []);
+      for (const key of ring) kept.add(key);
+    }
   }
   return slots
     .filter((slot) => kept.has(slot.key))

@@ -1,7 +1,6 @@
 /** The change: original and optimized graph side by side. */
 import { useMemo, useState } from "preact/hooks";
 import type { Frame, PageData } from "../data";
-import { lastFrame } from "../film";
 import { Compared } from "../graph/Compared";
 import type { Colour, Side } from "../graph/Drawing";
 import { form } from "../graph/visible";
@@ -16,8 +15,8 @@ export function Change({ data, isNarrow }: { data: PageData; isNarrow: boolean }
   const [constants, setConstants] = useState(false);
   const [folds, setFolds] = useState(true);
   const [zoom, setZoom] = useState<number | "fit">("fit");
-  const before = data.film.original;
-  const after = useMemo(() => lastFrame(data.film), [data]);
+  const before = data.original;
+  const after = data.result;
   const sources = data.summary.cost_sources;
   const choices = useMemo(() => ({ constants, folds, radius: 0 }), [constants, folds]);
   return (
@@ -53,8 +52,7 @@ export function Change({ data, isNarrow }: { data: PageData; isNarrow: boolean }
         after={after}
         beforeLabel="original"
         afterLabel="optimized"
-        forms={data.forms}
-        sources={sources}
+        data={data}
         choices={choices}
         colour={colour}
         source={source}

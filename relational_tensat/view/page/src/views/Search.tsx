@@ -1,0 +1,320 @@
+/** The search: growth, cost and bound, what the rules did, worlds, where the time went. */
+import { useMemo, useState } from "preact/hooks";
+import type { PageData, RuleWork, Search as SearchData } from "../data";
+import { count, plural, seconds, time } from "../format";
+import { Bars, Heat, Line, Lines } from "../plots";
+import { Table } from "../table";
+
+const COST = { key: "cost", name: "cheapest graph of the extraction", colour: "var(--new-line)" };
+const BOUND = {
+  key: "bound",
+  name: "no graph of its e-graph costs less",
+  colour: "var(--gone-line)",
+  dash: "5 3",
+};
+/** Rules that the heat-map shows; the table has all. */
+const MOST_RULES = 30;
+
+export function Search({ data }: { data: PageData }) {
+  const { search } = data;
+  return (
+    <article>
+      <div class="grid">
+        <Costs search={search} />
+        <Growth search={search} />
+      </div>
+      {search.worlds.length > 0 ? <Worlds search={search} /> : null}
+      <Rules search={search} />
+      <Times search={search} />
+    </article>
+  );
+}
+
+function Costs({ search }: { search: SearchData }) {
+  const overTime = useMemo(
+    () =>
+      search.events.map((event) => ({
+        seconds: event.seconds,
+        cost: event.incumbent_us,
+        bound: event.bound_us || null,
+      })),
+    [search],
+  );
+  const overNodes = useMemo(
+    () =>
+      search.extractions.map((entry) => ({
+        nodes: entry.e_nodes,
+        cost: entry.cost_us,
+        bound: entry.bound_us || null,
+      })),
+    [search],
+  );
+  return (
+    <>
+      <section>
+        {overTime.length > 0 ? (
+          <Lines
+            title="Cost and bound over time"
+            points={overTime}
+            x="seconds"
+            xLabel="seconds since the run began"
+            series={[COST, BOUND]}
+            unit="µs"
+          />
+        ) : (
+          <p>The extractor reported nothing on its way.</p>
+        )}
+      </section>
+      <section>
+        {overNodes.length > 1 ? (
+          <Lines
+            title="Cost and bound over e-nodes"
+            points={overNodes}
+            x="nodes"
+            xLabel="e-nodes"
+            series={[COST, BOUND]}
+            unit="µs"
+          />
+        ) : (
+          <p class="hint">
+            There was one extraction, from {count(overNodes[0]?.nodes ?? 0)} e-nodes:{" "}
+            {time(overNodes[0]?.cost)}. With <code>--extract-every 1</code>, there is one after each
+            iteration.
+          </p>
+        )}
+      </section>
+    </>
+  );
+}
+
+function Growth({ search }: { search: SearchData }) {
+  const points = search.iterations.map((item) => ({
+    iteration: item.number,
+    nodes: item.e_nodes,
+    classes: item.e_classes,
+    seconds: item.seconds,
+  }));
+  if (points.length === 0) return <p>No iteration: nothing was explored.</p>;
+  return (
+    <>
+      <section>
+        <Lines
+          title="Growth per iteration"
+          points={points}
+          x="iteration"
+          xLabel="iteration"
+          series={[
+            { key: "nodes", name: "e-nodes", colour: "var(--new-line)" },
+            { key: "classes", name: "e-classes", colour: "var(--gone-line)", dash: "5 3" },
+          ]}
+          unit="count"
+        />
+      </section>
+      <section>
+        <Line
+          title="Seconds per iteration"
+          points={points}
+          x="iteration"
+          y="seconds"
+          unit="s"
+          height={240}
+        />
+      </section>
+    </>
+  );
+}
+
+function Worlds({ search }: { search: SearchData }) {
+  const points = search.worlds.map((world) => ({
+    world: world.id,
+    seed: world.seed_us,
+    best: world.best_us,
+  }));
+  return (
+    <section>
+      <h2>Worlds</h2>
+      <p class="hint">
+        Each world was grown from the original graph, from the cheapest graph of the world before
+        (chosen), or from both (beside); all are sets of e-nodes of one e-graph.
+      </p>
+      <Lines
+        title="What each world was grown from, and what it brought"
+        points={points}
+        x="world"
+        xLabel="world"
+        series={[
+          { key: "seed", name: "grown from", colour: "var(--gone-line)", dash: "5 3" },
+          { key: "best", name: "cheapest graph in it", colour: "var(--new-line)" },
+        ]}
+        unit="µs"
+      />
+      <Table
+        columns={[
+          "world",
+          "grown from",
+          "limit",
+          "e-nodes",
+          "in all",
+          "from",
+          "to",
+          "stopped",
+          "after",
+        ]}
+        rows={search.worlds.map((world) => [
+          world.id,
+          world.kind,
+          world.node_limit,
+          world.e_nodes,
+          world.universe,
+          time(world.seed_us),
+          time(world.best_us),
+          world.stop_reason,
+          seconds(world.seconds),
+        ])}
+      />
+    </section>
+  );
+}
+
+type Order = "saved_us" | "matches" | "unions" | "e_nodes" | "extracted" | "seconds";
+const ORDERS: Record<Order, string> = {
+  saved_us: "saved by its steps",
+  matches: "matches",
+  unions: "unions",
+  e_nodes: "e-nodes made",
+  extracted: "in the result",
+  seconds: "seconds",
+};
+
+function Rules({ search }: { search: SearchData }) {
+  const [order, setOrder] = useState<Order>("saved_us");
+  const [all, setAll] = useState(false);
+  const rules = useMemo(
+    () => [...search.rules].sort((a, b) => b[order] - a[order] || b.matches - a.matches),
+    [search, order],
+  );
+  const active = rules.filter((rule) => rule.matches > 0 || rule.steps.length > 0);
+  const shown = all ? rules : active;
+  const busiest = useMemo(
+    () =>
+      [...search.rules]
+        .sort((a, b) => b.matches - a.matches)
+        .slice(0, MOST_RULES)
+        .filter((r) => r.matches > 0),
+    [search],
+  );
+  return (
+    <section>
+      <h2>Rules</h2>
+      <p class="hint">
+        {count(active.length)} of {plural(search.rules.length, "rule")} matched something.{" "}
+        <button type="button" aria-pressed={all} onClick={() => setAll(!all)}>
+          {all ? "only those" : "show all"}
+        </button>
+      </p>
+      <div class="scroll">
+        <table class="rules">
+          <thead>
+            <tr>
+              <th>rule</th>
+              {(Object.keys(ORDERS) as Order[]).map((key) => (
+                <th key={key} class="number" aria-sort={key === order ? "descending" : "none"}>
+                  <button type="button" onClick={() => setOrder(key)}>
+                    {ORDERS[key]}
+                    {key === order ? " ▾" : ""}
+                  </button>
+                </th>
+              ))}
+              <th>steps</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((rule) => (
+              <Rule key={rule.name} rule={rule} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {busiest.length > 0 ? (
+        <Heat
+          title="Matches of the busiest rules by iteration"
+          order={busiest.map((rule) => rule.name)}
+          cells={busiest.flatMap((rule) =>
+            rule.by_iteration.map(([iteration, matches]) => ({
+              rule: rule.name,
+              iteration,
+              matches,
+            })),
+          )}
+        />
+      ) : null}
+    </section>
+  );
+}
+
+function Rule({ rule }: { rule: RuleWork }) {
+  const first = rule.steps.slice(0, 6);
+  return (
+    <tr>
+      <td title={rule.law}>{rule.name}</td>
+      <td class="number">{rule.steps.length > 0 ? signed(rule.saved_us) : ""}</td>
+      <td class="number">{count(rule.matches)}</td>
+      <td class="number">{count(rule.unions)}</td>
+      <td class="number">{count(rule.e_nodes)}</td>
+      <td class="number">{count(rule.extracted)}</td>
+      <td class="number">{rule.seconds.toFixed(3)}</td>
+      <td>
+        {first.map((step) => (
+          <a key={step} href={`#step=${step}`}>
+            {step}{" "}
+          </a>
+        ))}
+        {rule.steps.length > first.length ? `… ${rule.steps.length} in all` : ""}
+      </td>
+    </tr>
+  );
+}
+
+function signed(us: number): string {
+  if (Math.abs(us) < 1e-6) return "0 µs";
+  return us > 0 ? time(us) : `−${time(-us)}`;
+}
+
+function Times({ search }: { search: SearchData }) {
+  const phases = useMemo(() => {
+    const totals = new Map<string, number>();
+    for (const share of search.time)
+      totals.set(share.phase, (totals.get(share.phase) ?? 0) + share.seconds);
+    return [...totals]
+      .map(([phase, spent]) => ({ phase, seconds: spent }))
+      .filter((row) => row.seconds > 0)
+      .sort((a, b) => b.seconds - a.seconds);
+  }, [search]);
+  if (phases.length === 0) return null;
+  return (
+    <section>
+      <h2>Where the time went</h2>
+      <Bars
+        title="Seconds by phase, in statements and in Python"
+        rows={phases}
+        label="phase"
+        value="seconds"
+        unit="s"
+      />
+      <details>
+        <summary>the longest statements</summary>
+        <Table
+          columns={["phase", "statement", "runs", "seconds"]}
+          rows={search.time
+            .slice(0, 25)
+            .map((share) => [
+              share.phase,
+              share.statement || "(not SQL)",
+              share.runs,
+              share.seconds.toFixed(4),
+            ])}
+        />
+      </details>
+    </section>
+  );
+}

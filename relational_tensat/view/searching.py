@@ -1,0 +1,83 @@
+"""The search, as a page shows it: growth, cost and bound, what the rules did, where the time went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+
+from relational_tensat.base.resources import sql
+from relational_tensat.view.page_data import (
+    Event,
+    Extracted,
+    FilmStep,
+    Iteration,
+    RuleWork,
+    Search,
+    TimeShare,
+    World,
+)
+
+
+def search(
+    connection: duckdb.DuckDBPyConnection, steps: Sequence[FilmStep], start_us: float
+) -> Search:
+    """Return how the search of a run went.
+
+    Args:
+        steps: of the film: each saves something on the way from ``start_us``.
+    """
+    (has_worlds,) = connection.execute(
+        "SELECT count(*) > 0 FROM duckdb_tables() WHERE table_name = 'world'"
+    ).fetchall()[0]
+    return Search(
+        iterations=tuple(Iteration(*row) for row in _rows(connection, "inspect/growth")),
+        extractions=tuple(Extracted(*row) for row in _rows(connection, "view/extractions")),
+        events=tuple(
+            Event(*row)
+            for row in connection.execute(
+                "SELECT seconds, phase, iteration, incumbent_us, bound_us FROM run_event ORDER BY rowid"
+            ).fetchall()
+        ),
+        rules=_rules(connection, steps, start_us),
+        worlds=tuple(World(*row) for row in _rows(connection, "view/worlds")) if has_worlds else (),
+        time=tuple(TimeShare(*row) for row in _rows(connection, "view/time_spent")),
+    )
+
+
+def _rules(
+    connection: duckdb.DuckDBPyConnection, steps: Sequence[FilmStep], start_us: float
+) -> tuple[RuleWork, ...]:
+    """Return what each rule did that matched or was looked for; those that matched most first."""
+    matches: dict[int, list[tuple[int, int]]] = {}
+    for rule, iteration, count in _rows(connection, "view/matches"):
+        matches.setdefault(rule, []).append((iteration, count))
+    saved_us: dict[str, float] = {}
+    applied: dict[str, list[int]] = {}
+    before_us = start_us
+    for step in steps:
+        saved_us[step.rule] = saved_us.get(step.rule, 0.0) + before_us - step.cost_us
+        applied.setdefault(step.rule, []).append(step.number)
+        before_us = step.cost_us
+    return tuple(
+        RuleWork(
+            name=name,
+            law=law,
+            matches=total,
+            unions=unions,
+            e_nodes=e_nodes,
+            extracted=extracted,
+            seconds=seconds,
+            saved_us=saved_us.get(name, 0.0),
+            steps=tuple(applied.get(name, ())),
+            by_iteration=tuple(matches.get(rule, ())),
+        )
+        for rule, name, law, total, unions, e_nodes, extracted, seconds in _rows(
+            connection, "view/rules"
+        )
+    )
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, name: str) -> list[tuple[Any, ...]]:
+    return connection.execute(sql(name)).fetchall()
