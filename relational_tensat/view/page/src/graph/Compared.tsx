@@ -59,7 +59,6 @@ export function Compared(props: Props) {
   };
   return (
     <div class="compared">
-      {/* biome-ignore lint/a11y: boxes are listed in the table of operators, too */}
       <div
         class={isStacked ? "panels stacked" : "panels"}
         ref={panels}
