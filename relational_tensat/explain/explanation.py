@@ -166,7 +166,7 @@ class _Explainer:
     def run(self, most_steps: int) -> Explanation:
         nodes = self._original_nodes()
         rows = self._stored.connection.execute(sql("explain/output_nodes")).fetchall()
-        state = State([nodes[enode] for (enode,) in rows], self._signature_of)
+        state = State([nodes[index] for (index,) in rows], self._signature_of)
         term_of: dict[Node, int] = {}
         state.add_terms(term_of, self._terms, nodes.values())
         terms = {name: term_of[node] for name, node in nodes.items()}
@@ -191,15 +191,15 @@ class _Explainer:
             kept_original=self._meta.get("kept_original", ""),
         )
 
-    def _signature_of(self, enode: int) -> int:
-        return self._graph.nodes[enode].signature
+    def _signature_of(self, form: int) -> int:
+        return self._graph.nodes[form].signature
 
     def _original_nodes(self) -> dict[int, Node]:
         """Return a node for every e-node of the original graph, by its first id."""
         nodes: dict[int, Node] = {}
-        for index, (enode, children) in self._graph.original.items():
+        for index, (form, children) in self._graph.original.items():
             operands = [nodes[child] for child in children]
-            nodes[index] = Node(enode, operands, self._names.get(index, ()))
+            nodes[index] = Node(form, operands, self._names.get(index, ()))
         return nodes
 
     def _shared(self, terms: Mapping[int, int]) -> tuple[tuple[str, ...], ...]:
@@ -236,7 +236,7 @@ class _Explainer:
                 continue
             if owner not in self._chosen:
                 raise InputError("the extracted graph is not complete: an e-class has no e-node")
-            node = self._graph.nodes[self._chosen[owner]]
+            node = self._stored.nodes[self._chosen[owner]]
             waiting = [child for child in node.children if child not in term_of]
             if not ancestors.isdisjoint(waiting):
                 raise InputError("the extracted graph is cyclic")
@@ -276,9 +276,8 @@ class _Explainer:
         values = list(rewrite.operands)
         for signature, operands in side.nodes:
             values.append(self._terms.id_of(signature, [values[operand] for operand in operands]))
-        roots = [side.roots[replaced.output] for replaced in rewrite.replaced]
-        values_below = {value for root in roots for value in (root, *side.below(root))}
-        terms = dict.fromkeys(values[v] for v in sorted(values_below) if v >= side.variables)
+        operators = side.operators([replaced.output for replaced in rewrite.replaced])
+        terms = dict.fromkeys(values[value] for value in operators)
         ops = [self._stored.signatures[self._terms[term].signature].symbol.op for term in terms]
         return tuple(op for op in ops if op != "part")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.egraph.catalogue import Symbol
@@ -22,25 +22,38 @@ class Side:
         nodes: (signature, operands) of each operator, operands before what is computed from them. An
             operand below ``variables`` is that variable, another one the node of that many places on.
         roots: the values that the rule names, one per source.
+        below: per root, the operators that it is computed from, by their places in ``nodes``.
     """
 
     variables: int
     nodes: tuple[tuple[int, tuple[int, ...]], ...]
     roots: tuple[int, ...]
+    below: tuple[tuple[int, ...], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        below = tuple([self._places_below(root) for root in self.roots])
+        object.__setattr__(self, "below", below)
 
     def operands(self, value: int) -> tuple[int, ...]:
         """Return what a value is computed from; nothing for a variable."""
         return self.nodes[value - self.variables][1] if value >= self.variables else ()
 
-    def below(self, value: int) -> frozenset[int]:
-        """Return the operators, as values, that a value is computed from."""
-        variables: set[int] = set()
-        pending = [value]
+    def operators(self, outputs: Collection[int]) -> list[int]:
+        """Return the operators that some roots are and are computed from, as values, operands first."""
+        values = {self.roots[output] for output in outputs}
+        values |= {self.variables + place for output in outputs for place in self.below[output]}
+        return sorted(value for value in values if value >= self.variables)
+
+    def _places_below(self, root: int) -> tuple[int, ...]:
+        places: set[int] = set()
+        pending = [root]
         while pending:
-            operands = {v for v in self.operands(pending.pop()) if v >= self.variables} - variables
-            variables |= operands
-            pending += operands
-        return frozenset(variables)
+            operands = {
+                v - self.variables for v in self.operands(pending.pop()) if v >= self.variables
+            }
+            pending += [place + self.variables for place in operands - places]
+            places |= operands
+        return tuple(sorted(places))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from relational_tensat.explain.laws import Law, Side
-from relational_tensat.explain.proof import Edge
 from relational_tensat.explain.state import Node
+from relational_tensat.explain.unions import Edge
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Match:
         Returns:
             All variables that are bound then; None where the node, or an operand, has another form.
         """
-        side, enodes = self.new_side if new else self.old_side
+        side, forms = self.new_side if new else self.old_side
         base = side.variables
         values = {
             value_id: variable.now() for value_id, variable in self.bound.items() if value_id < base
@@ -71,7 +71,7 @@ class Match:
             if values.setdefault(value, current) is not current:
                 return None
             if value >= base:
-                if current.enode != enodes[value - base]:
+                if current.form != forms[value - base]:
                     return None
                 pending += zip(current.operands(), side.operands(value), strict=True)
         return {value_id: variable for value_id, variable in values.items() if value_id < base}

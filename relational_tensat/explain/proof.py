@@ -1,7 +1,9 @@
-"""The proof graph: all e-nodes of a run, and every union that a rule requested as an edge.
+"""The proof graph: all forms that e-nodes had in a run, and why they are one.
 
-Two e-nodes are in one class because a chain of such unions connects them. Congruence needs no edges,
-since here e-nodes are distinguished by the classes that their operands have *in the end*.
+An e-node may have had many forms, each with reasons of its own. Were they one, a rule could seem to need
+what it has made, and a way through it would never end. As it is, an edge needs only what was there before
+it, and a way between two forms that uses no edge later than the last that they need to be one does not come
+back to itself: so egg explains, too (Flatt et al., "Small Proofs from Congruence Closure", FMCAD 2022).
 """
 
 from __future__ import annotations
@@ -9,134 +11,103 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.resources import sql
-from relational_tensat.explain.laws import Law, Laws, Side
-from relational_tensat.explain.stored import StoredEGraph
-from relational_tensat.rules.text import written_rule
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Edge:
-    """A union that a rule requested.
-
-    Attributes:
-        operands: per tensor variable of the rule, its class.
-        output: which of the rule's sources is one with its target here.
-        source, target: the e-nodes that are the nodes of the law's two sides.
-        start, end: the e-nodes that the union connects. Where the rule's target is a variable, the end
-            is one that the variable's class had then.
-        steps: an estimate of how many steps it takes to walk it backward and forward.
-    """
-
-    law: Law
-    operands: tuple[int, ...]
-    output: int
-    source: tuple[int, ...]
-    target: tuple[int, ...]
-    start: int
-    end: int
-    steps: tuple[int, int]
-
-    def side(self, forward: bool) -> tuple[Side, tuple[int, ...]]:
-        """Return the side that must be there to walk the edge that way, and its e-nodes."""
-        return (self.law.source, self.source) if forward else (self.law.target, self.target)
-
-    def root(self, forward: bool, output: int) -> int | None:
-        """Return the e-node of a root of the side where the walk starts; None where it is a variable."""
-        side, enodes = self.side(forward)
-        index = side.roots[output] - side.variables
-        return enodes[index] if index >= 0 else None
+from relational_tensat.explain.applications import Application, applications
+from relational_tensat.explain.closure import Forms
+from relational_tensat.explain.laws import Side
+from relational_tensat.explain.stored import StoredEGraph, StoredNode
+from relational_tensat.explain.unions import Congruence, Edge, Walk
 
 
 class OriginalNode(NamedTuple):
-    """An e-node of the original graph: what it is now, and its operands as they were numbered."""
+    """A node of the original graph: its form, and its operands as they were numbered."""
 
-    enode: int
+    form: int
     children: tuple[int, ...]
 
 
-#: A way to walk an edge; True is from the rule's source to its target.
-Walk: TypeAlias = tuple[Edge, bool]
-
-
 class ProofGraph:
-    """E-nodes and unions of a run.
+    """Forms and unions of a run.
 
     Attributes:
-        nodes: all e-nodes.
-        original: the e-nodes of the original graph by the numbers that they were given; operands first.
-        edges: in the order in which the unions were requested.
+        nodes: per form, the e-node that it is in the end, with the form's number as its id.
+        original: the nodes of the original graph by the numbers that they were given; operands first.
+        edges: the unions that rules requested, in order.
     """
 
     def __init__(self, stored: StoredEGraph) -> None:
         self.stored = stored
-        self.nodes = stored.nodes
-        self._enode_of = {(n.signature, n.children): n.id for n in self.nodes.values()}
-        connection = stored.connection
-        self._parents = dict(connection.execute("SELECT id, parent FROM eclass").fetchall())
-        self.original = {
-            name: OriginalNode(
-                self.enode(signature, tuple([self._parents[child] for child in children])),
-                tuple(children),
-            )
-            for name, signature, children in connection.execute(
-                sql("egraph/original_nodes")
-            ).fetchall()
-        }
-        #: An e-node that each class had when it was made, by the number that it was given then.
-        self._first_enodes = {name: node.enode for name, node in self.original.items()}
-        #: Estimated steps from the first e-node of a class.
-        self._far = {node.id: 0 for node in self.nodes.values() if node.iteration == 0}
-        self.edges = list(self._read_edges())
+        self._classes = dict(stored.connection.execute("SELECT id, parent FROM eclass").fetchall())
+        self.edges: list[Edge] = []
         self._leaving: dict[int, list[Walk]] = defaultdict(list)
-        for edge in self.edges:
-            self._leaving[edge.start].append((edge, True))
-            self._leaving[edge.end].append((edge, False))
-        self._routes: dict[int, dict[int, Walk]] = {}
+        self._forms = Forms(self._connect)
+        #: Estimated steps from the first form of a class.
+        self._far: dict[int, int] = {}
+        self.original = self._read_original()
+        #: The form that each class had first, by the number that it was given then.
+        self._first = {name: node.form for name, node in self.original.items()}
+        for application in applications(stored):
+            self._add(application)
+        self._enode_of, self.nodes = self._read_nodes()
+        self._routes: dict[tuple[int, float], dict[int, Walk]] = {}
 
     @cached_property
     def members(self) -> dict[int, list[int]]:
-        """The e-nodes of each class."""
+        """The forms of each class."""
         members: dict[int, list[int]] = defaultdict(list)
-        for node in self.nodes.values():
-            members[node.owner].append(node.id)
+        for form, node in self.nodes.items():
+            members[node.owner].append(form)
         return members
 
-    def owner(self, enode: int) -> int:
-        """Return the class of an e-node."""
-        return self.nodes[enode].owner
+    @cached_property
+    def _forms_of(self) -> dict[int, list[int]]:
+        """The forms of each e-node."""
+        forms_of: dict[int, list[int]] = defaultdict(list)
+        for form, enode in enumerate(self._enode_of):
+            forms_of[enode].append(form)
+        return forms_of
 
-    def enode(self, signature: int, children: tuple[int, ...]) -> int:
-        """Return the e-node of a signature on classes.
+    def owner(self, form: int) -> int:
+        """Return the class of a form."""
+        return self.nodes[form].owner
 
-        Raises:
-            InputError: there is none, so the database is not what a run wrote.
-        """
-        enode = self._enode_of.get((signature, children))
-        if enode is None:
-            raise InputError("an e-node that the log names is not in the database")
-        return enode
+    def enode(self, form: int) -> int:
+        """Return the e-node that a form is in the end."""
+        return self._enode_of[form]
 
-    def next_walk(self, enode: int, goal: int, banned: Collection[Walk] = ()) -> Walk | None:
-        """Return the first edge on the shortest way to another e-node of the class; None without one.
+    def first_form(self, enode: int) -> int:
+        """Return the first form that an e-node had."""
+        return self._forms_of[enode][0]
+
+    def nearest_form(self, enode: int, form: int) -> int:
+        """Return the form of an e-node that was one with another form first."""
+        return min(self._forms_of[enode], key=lambda other: self._forms.one_since(form, other))
+
+    def next_walk(self, form: int, goal: int, banned: Collection[Walk] = ()) -> Walk | None:
+        """Return the first edge on the shortest way to another form of the class; None without one.
 
         Args:
             banned: edges (and the way to walk them) not to be used.
         """
+        time = self._forms.one_since(form, goal)
         if banned:
-            return self._route(goal, banned).get(enode)
-        route = self._routes.get(goal)
+            return self._route(goal, time, banned).get(form)
+        route = self._routes.get((goal, time))
         if route is None:
-            route = self._routes[goal] = self._route(goal, ())
-        return route.get(enode)
+            route = self._routes[goal, time] = self._route(goal, time, ())
+        return route.get(form)
 
-    def _route(self, goal: int, banned: Collection[Walk]) -> dict[int, Walk]:
-        """Return, per e-node of the class, the first edge on the shortest way to one of them (Dijkstra)."""
+    def _route(self, goal: int, time: float, banned: Collection[Walk]) -> dict[int, Walk]:
+        """Return, per form of the class, the first edge on the shortest way to one of them (Dijkstra).
+
+        Args:
+            time: no later edge is used.
+        """
         walks: dict[int, Walk] = {}
         steps = {goal: 0}
         queue = [(0, goal)]
@@ -145,77 +116,80 @@ class ProofGraph:
             if count > steps[at]:
                 continue
             for neighbour, walk in self._arriving(at, goal):
-                total = count + walk[0].steps[walk[1]]
-                if walk not in banned and total < steps.get(neighbour, total + 1):
+                edge, forward = walk
+                total = count + edge.steps[forward]
+                is_shorter = total < steps.get(neighbour, total + 1)
+                if is_shorter and edge.time <= time and walk not in banned:
                     steps[neighbour], walks[neighbour] = total, walk
                     heapq.heappush(queue, (total, neighbour))
         return walks
 
-    def _arriving(self, enode: int, goal: int) -> Iterator[tuple[int, Walk]]:
-        """Yield the walks that end at an e-node and where they start."""
-        for edge, forward in self._leaving[enode]:
+    def _arriving(self, form: int, goal: int) -> Iterator[tuple[int, Walk]]:
+        """Yield the walks that end at a form and where they start."""
+        for edge, forward in self._leaving[form]:
             yield (edge.end if forward else edge.start), (edge, not forward)
-            if forward and enode == goal and edge.root(False, edge.output) is None:
-                for member in self.members[
-                    self.owner(enode)
-                ]:  # any form may stand for the variable
-                    if member not in (enode, edge.end):
+            is_any = isinstance(edge, Edge) and edge.root(False, edge.output) is None
+            if forward and form == goal and is_any:
+                for member in self.members[self.owner(form)]:  # any form may stand for the variable
+                    if member not in (form, edge.end):
                         yield member, (edge, False)
 
-    def _read_edges(self) -> Iterator[Edge]:
-        connection = self.stored.connection
-        rules = {
-            rule_id: (
-                written_rule(text, name, file, line),
-                [place - 1 for place in operands],
-                leaves,
-            )
-            for rule_id, text, name, file, line, operands, leaves in connection.execute(
-                sql("explain/stored_rules")
-            ).fetchall()
-        }
-        signatures = dict(connection.execute("SELECT id, signatures FROM instance_log").fetchall())
-        laws = Laws(self.stored.signatures)
-        laws_by_instance: dict[int, Law] = {}
-        for rule, instance, output, bindings in connection.execute(
-            sql("explain/reasons")
-        ).fetchall():
-            rule_text, places, leaves = rules[rule]
-            if instance not in laws_by_instance:
-                laws_by_instance[instance] = laws.law(rule_text, signatures[instance])
-            operands = [bindings[place] for place in places]
-            yield self._edge(laws_by_instance[instance], output, operands, bindings[leaves:])
+    def _read_original(self) -> dict[int, OriginalNode]:
+        nodes: dict[int, OriginalNode] = {}
+        rows = self.stored.connection.execute(sql("egraph/original_nodes")).fetchall()
+        for name, signature, children in rows:
+            form = self._forms.form(signature, tuple([nodes[child].form for child in children]))
+            nodes[name] = OriginalNode(form, tuple(children))
+            self._far[form] = 0
+        return nodes
 
-    def _edge(self, law: Law, output: int, operands: list[int], targets: list[int]) -> Edge:
-        """Return the edge of a union.
-
-        Args:
-            operands, built: classes of the rule's variables and of what it built, as they were called.
-        """
-        classes = tuple([self._parents[name] for name in operands])
-        source = self._enodes(law.source, classes)
-        target = self._enodes(law.target, classes)
-        for name, enode in zip(targets, target, strict=False):  # padded to the longest target
-            self._first_enodes.setdefault(name, enode)
-        far, base = self._far, law.variables
-        sources_below, targets_below = (
-            [enodes[value - base] for value in side.below(side.roots[output])]
-            for side, enodes in ((law.source, source), (law.target, target))
-        )
-        forward = 1 + sum(far.get(enode, 0) for enode in sources_below)
-        for enode in targets_below:
-            far.setdefault(enode, 0)
-        backward = 1 + sum(far[enode] for enode in targets_below)
+    def _add(self, application: Application) -> None:
+        law, names = application.law, application.operands
+        operands = tuple([self._first[name] for name in names])
+        source, target = (self._built(side, operands) for side in (law.source, law.target))
+        for name, form in zip(application.targets, target, strict=False):
+            self._first.setdefault(name, form)
+        far, base, output = self._far, law.variables, application.output
         start, root = source[law.source.roots[output] - base], law.target.roots[output]
-        end = target[root - base] if root >= base else self._first_enodes[operands[root]]
-        far.setdefault(end, far.get(start, 0) + forward)
-        return Edge(law, classes, output, source, target, start, end, (backward, forward))
+        end = target[root - base] if root >= base else operands[root]
+        targets_below = [target[index] for index in law.target.below[output]]
+        forward = 1 + sum(far[source[index]] for index in law.source.below[output])
+        backward = 1 + sum(far.setdefault(form, 0) for form in targets_below)
+        far.setdefault(end, far[start] + forward)
+        classes = tuple([self._classes[name] for name in names])
+        steps, time = (backward, forward), len(self.edges) + 1
+        edge = Edge(law, classes, output, source, target, start, end, steps, time)
+        self.edges.append(edge)
+        self._connect(edge)
+        self._forms.unite(start, end)
 
-    def _enodes(self, side: Side, operands: tuple[int, ...]) -> tuple[int, ...]:
-        classes = list(operands)
-        enodes = []
+    def _built(self, side: Side, operands: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the forms of a side's nodes."""
+        forms = list(operands)
         for signature, children in side.nodes:
-            enode = self.enode(signature, tuple([classes[child] for child in children]))
-            enodes.append(enode)
-            classes.append(self.owner(enode))
-        return tuple(enodes)
+            forms.append(self._forms.form(signature, tuple([forms[child] for child in children])))
+        return tuple(forms[side.variables :])
+
+    def _connect(self, edge: Edge | Congruence) -> None:
+        self._leaving[edge.start].append((edge, True))
+        self._leaving[edge.end].append((edge, False))
+        if isinstance(edge, Congruence):
+            self._far.setdefault(edge.end, self._far.get(edge.start, 0))
+
+    def _read_nodes(self) -> tuple[list[int], dict[int, StoredNode]]:
+        """Return the e-nodes of all forms, and these as nodes.
+
+        Raises:
+            InputError: a form is no e-node, so the database is not what a run wrote.
+        """
+        known = {(node.signature, node.children): node for node in self.stored.nodes.values()}
+        enodes: list[int] = []
+        nodes: dict[int, StoredNode] = {}
+        for form, operands in enumerate(self._forms.operands):
+            owners = tuple([nodes[operand].owner for operand in operands])
+            node = known.get((self._forms.signatures[form], owners))
+            if node is None:
+                raise InputError("an e-node that the log names is not in the database")
+            enodes.append(node.id)
+            nodes[form] = replace(node, id=form)
+        return enodes, nodes

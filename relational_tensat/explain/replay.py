@@ -8,20 +8,28 @@ them, unless its form is fixed: then the user that needs another form gets a nod
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.explain.match import Match
-from relational_tensat.explain.proof import ProofGraph, Walk
+from relational_tensat.explain.proof import ProofGraph
 from relational_tensat.explain.rewrite import Replaced, Rewrite
 from relational_tensat.explain.state import Node, State, pinned
 from relational_tensat.explain.supply import Supply
 from relational_tensat.explain.terms import Terms
+from relational_tensat.explain.unions import Congruence, Walk
 
 #: Reaching a form inside reaching a form, so many times: no sensible explanation goes that deep.
 _DEEPEST = 60
 #: Operands of operands that are made equal: without an end where a value has forms made of itself.
 _DEEPEST_ALIKE = 250
+#: Edges that are walked, where those that fail are replaced by others.
+_MOST_WALKS = 20_000
+
+
+class _LimitError(NoSolutionError):
+    """The search for an explanation has taken too long; no other way is tried."""
 
 
 class Replay:
@@ -46,7 +54,7 @@ class Replay:
         self._terms = terms
         self._step_limit = step_limit
         self._supply = Supply(graph, state, chosen)
-        self._depth = self._alike_depth = 0
+        self._depth = self._alike_depth = self._n_walks = 0
         self._rewrites: list[Rewrite] = []
         #: The terms of all nodes, after the last step.
         self._term_of = state.terms(terms)
@@ -65,40 +73,58 @@ class Replay:
     def _settle_next(self) -> bool:
         """Give one more node the form that was extracted, all its users having theirs; False at the end."""
         for node in reversed(self._state.nodes()):
-            goal = self._chosen[self._graph.owner(node.enode)]
-            if node.enode == goal:
+            goal = self._chosen[self._graph.owner(node.form)]
+            if self._graph.enode(node.form) == goal:
                 node.final = True
             else:
-                self._reach(node, goal)
+                self._reach(node, self._graph.nearest_form(goal, node.form))
                 node.now().final = True
                 return True
         return False
 
     def _reach(self, node: Node, goal: int) -> None:
         """Rewrite a node, which is not fixed, until it has the required form."""
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise _no_explanation("rewrites that need each other too deeply")
         attempts: set[tuple[tuple[int, ...], Walk]] = set()
         banned: set[Walk] = set()
-        while node.enode != goal:
-            walk = self._graph.next_walk(node.enode, goal, banned)
-            if walk is None:
-                raise _no_explanation("no way from one e-node of a class to another")
-            form = (node.enode, *[operand.enode for operand in node.operands()])
-            if (form, walk) in attempts:
-                banned.add(walk)
-                continue
-            attempts.add((form, walk))
+        with self._deeper():
+            while node.form != goal:
+                walk = self._graph.next_walk(node.form, goal, banned)
+                if walk is None:
+                    raise _no_explanation("no way from one e-node of a class to another")
+                form = (node.form, *[operand.form for operand in node.operands()])
+                if (form, walk) in attempts or not self._succeeds(node, walk):
+                    banned.add(walk)
+                attempts.add((form, walk))
+                node = _own(node, goal)
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        self._depth += 1
+        try:
+            if self._depth > _DEEPEST:
+                raise _no_explanation("rewrites that need each other too deeply")
+            yield
+        finally:
+            self._depth -= 1
+
+    def _succeeds(self, node: Node, walk: Walk) -> bool:
+        """Walk an edge; return whether it could be walked, where another way may be tried."""
+        self._n_walks += 1
+        if self._n_walks > _MOST_WALKS:
+            raise _LimitError(f"no explanation found: more than {_MOST_WALKS} unions were tried")
+        try:
             with pinned([node]):
                 self._walk(node, walk)
-            node = _own(node, goal)
-        self._depth -= 1
+        except _LimitError:
+            raise
+        except NoSolutionError:
+            return False
+        return True
 
     def _require(self, parent: Node, index: int, goal: int) -> Node:
         """Return an operand, rewritten to the required form."""
         node = parent.child(index)
-        if node.enode != goal:
+        if node.form != goal:
             if node.fixed:
                 node = parent.children[index] = node.copy()
             self._reach(node, goal)
@@ -106,7 +132,11 @@ class Replay:
 
     def _walk(self, node: Node, walk: Walk) -> None:
         """Walk an edge: make what its rule looks at, and replace the node."""
-        match = Match(*walk)
+        edge, forward = walk
+        if isinstance(edge, Congruence):  # operands take their forms when a rule looks at them
+            node.form = edge.end if forward else edge.start
+            return
+        match = Match(edge, forward)
         match.places[match.edge.output] = node
         try:
             self._find(node, match, match.edge.output)
@@ -126,14 +156,14 @@ class Replay:
         self._find_operands(node, match, value)
 
     def _find_operands(self, node: Node, match: Match, value: int) -> None:
-        side, enodes = match.old_side
+        side, forms = match.old_side
         for index, operand in enumerate(side.operands(value)):
             if operand in match.bound:
                 self._make_alike(node, index, match.bound[operand])
             elif operand < side.variables:
                 match.bound[operand] = node.child(index)
             else:
-                child = self._require(node, index, enodes[operand - side.variables])
+                child = self._require(node, index, forms[operand - side.variables])
                 match.hold(child)
                 match.bound[operand] = child
                 self._find_operands(child, match, operand)
@@ -147,14 +177,16 @@ class Replay:
             parent.children[index] = model
             return
         self._alike_depth += 1
-        if self._alike_depth > _DEEPEST_ALIKE:
-            raise _no_explanation("operands that are made of each other without end")
-        with pinned(self._state.nodes([model])):
-            node = self._require(parent, index, model.enode)
-            with pinned([node]):
-                for position in range(len(node.children)):
-                    self._make_alike(node, position, model.child(position))
-        self._alike_depth -= 1
+        try:
+            if self._alike_depth > _DEEPEST_ALIKE:
+                raise _no_explanation("operands that are made of each other without end")
+            with pinned(self._state.nodes([model])):
+                node = self._require(parent, index, model.form)
+                with pinned([node]):
+                    for position in range(len(node.children)):
+                        self._make_alike(node, position, model.child(position))
+        finally:
+            self._alike_depth -= 1
         parent.children[index] = model
 
     def _find_partner(self, match: Match) -> None:
@@ -167,7 +199,7 @@ class Replay:
             partner = self._partner(node, old, new)
             if partner is None:
                 continue
-            if partner.enode != old:
+            if partner.form != old:
                 self._reach(partner, old)
                 partner = partner.now()
             match.hold(partner)
@@ -178,12 +210,12 @@ class Replay:
     def _partner(self, node: Node, old: int, new: int) -> Node | None:
         """Return a node, neither above nor below another one, that may be replaced together with it."""
         below = set(self._state.nodes([node]))
-        wants_new = self._chosen.get(self._graph.owner(new)) == new
+        wants_new = self._chosen.get(self._graph.owner(new)) == self._graph.enode(new)
         for candidate in self._state.nodes():
-            fits = candidate.enode == old or (
-                wants_new and self._graph.owner(candidate.enode) == self._graph.owner(new)
+            fits = candidate.form == old or (
+                wants_new and self._graph.owner(candidate.form) == self._graph.owner(new)
             )
-            free = candidate.enode != new and not candidate.fixed and candidate not in below
+            free = candidate.form != new and not candidate.fixed and candidate not in below
             if fits and free and node not in self._state.nodes([candidate]):
                 return candidate
         return None
@@ -202,12 +234,12 @@ class Replay:
         if before == after:
             return
         replaced = tuple(
-            Replaced(n, term, terms[node.now()], self._graph.owner(node.enode), names, near)
+            Replaced(n, term, terms[node.now()], self._graph.owner(node.form), names, near)
             for n, node, term, names, near in sorted(places)
         )
         self._rewrites.append(Rewrite(match.law, match.forward, bound, replaced, before, after))
         if len(self._rewrites) > self._step_limit:
-            raise _no_explanation(f"more than {self._step_limit} steps")
+            raise _LimitError(f"no explanation found: more than {self._step_limit} steps")
 
     def _names_of(self, node: Node) -> tuple[tuple[str, ...], str]:
         """Return the original graph's names of a node; without one, that of the nearest user with one."""
@@ -232,14 +264,13 @@ class Replay:
 
     def _build(self, match: Match) -> None:
         """Put what a rule builds into the places of what it found."""
-        side, enodes = match.new_side
+        side, forms = match.new_side
         places: dict[int, list[Node]] = {}
         for output, node in match.places.items():
             places.setdefault(side.roots[output], []).append(node)
         values = {variable: match.bound[variable].now() for variable in range(side.variables)}
         terms = {variable: self._term_of[node] for variable, node in values.items()}
-        values_below = {value for root in places for value in (root, *side.below(root))}
-        new_values = sorted(value for value in values_below if value >= side.variables)
+        new_values = side.operators(match.places)
         for value in new_values:
             signature, operands = side.nodes[value - side.variables]
             terms[value] = self._terms.id_of(signature, [terms[operand] for operand in operands])
@@ -250,7 +281,7 @@ class Replay:
             else:
                 children = [values[operand] for operand in side.operands(value)]
                 values[value] = node = places[value][0] if value in places else Node(0, ())
-                node.enode, node.children = enodes[value - side.variables], children
+                node.form, node.children = forms[value - side.variables], children
         for root, waiting in places.items():
             for node in waiting:
                 if node is not values[root]:
@@ -271,7 +302,7 @@ class Replay:
 def _own(node: Node, goal: int) -> Node:
     """Return the node that stands for one now, or a copy of it if it is fixed and must change again."""
     latest = node.now()
-    if latest is not node and latest.fixed and latest.enode != goal:
+    if latest is not node and latest.fixed and latest.form != goal:
         node.became = latest.copy()
     return node.now()
 

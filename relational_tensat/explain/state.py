@@ -16,7 +16,7 @@ class Node:
     """A value of the graph.
 
     Attributes:
-        enode: its present form, an e-node of the value's class.
+        form: its present form, one of those of its class (see ``Routes``).
         children: its operands in that form.
         names: what the original graph called the value.
         pins: how many callers need the node to keep its form.
@@ -24,10 +24,10 @@ class Node:
         became: the node that has taken its place, if there is one.
     """
 
-    __slots__ = ("became", "children", "enode", "final", "names", "pins")
+    __slots__ = ("became", "children", "final", "form", "names", "pins")
 
-    def __init__(self, enode: int, children: Sequence[Node], names: Iterable[str] = ()) -> None:
-        self.enode = enode
+    def __init__(self, form: int, children: Sequence[Node], names: Iterable[str] = ()) -> None:
+        self.form = form
         self.children = list(children)
         self.names = list(names)
         self.pins = 0
@@ -66,7 +66,7 @@ class Node:
 
     def copy(self) -> Node:
         """Return another node of the same form, for one user that needs it to change."""
-        return Node(self.enode, self.operands(), self.names)
+        return Node(self.form, self.operands(), self.names)
 
 
 @contextmanager
@@ -120,7 +120,7 @@ class State:
         """Add the terms of nodes, and of what they depend on, to those that are known."""
         for node in self._order(start, set(term_of)):
             children = [term_of[child] for child in node.operands()]
-            term_of[node] = terms.id_of(self._signature_of(node.enode), children)
+            term_of[node] = terms.id_of(self._signature_of(node.form), children)
 
     def merge(self, term_of: Mapping[Node, int]) -> None:
         """Make equal nodes one, but for those that are about to change.

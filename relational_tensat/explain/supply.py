@@ -23,7 +23,8 @@ class Supply:
     def __init__(self, graph: ProofGraph, state: State, chosen: Mapping[int, int]) -> None:
         self._graph = graph
         self._state = state
-        self._form = {**_smallest(graph), **chosen}
+        self._form = _smallest(graph)
+        self._form |= {owner: graph.first_form(enode) for owner, enode in chosen.items()}
 
     def bind_others(self, match: Match) -> None:
         """Bind the variables of a rule that nothing is known of yet."""
@@ -41,8 +42,8 @@ class Supply:
                 match.bound.update(
                     next((binding for binding in bindings if binding is not None), {})
                 )
-        by_class = {self._graph.owner(node.enode): node for node in nodes}
-        by_class.update({self._graph.owner(node.enode): node for node in nodes if node.final})
+        by_class = {self._graph.owner(node.form): node for node in nodes}
+        by_class.update({self._graph.owner(node.form): node for node in nodes if node.final})
         for variable in missing:
             if variable not in match.bound:
                 match.bound[variable] = self._node(match.edge.operands[variable], by_class)
@@ -63,7 +64,7 @@ class Supply:
             operands = node.operands()
             moved = [copies.get(operand, operand) for operand in operands]
             if node in changing or moved != operands:
-                copies[node] = Node(node.enode, moved)
+                copies[node] = Node(node.form, moved)
         return copies.get(start, start)
 
     def _node(self, owner: int, by_class: Mapping[int, Node]) -> Node:
@@ -84,7 +85,7 @@ class Supply:
 
 
 def _smallest(graph: ProofGraph) -> dict[int, int]:
-    """Return, per class, an e-node such that following them ends: the first found from the leaves up."""
+    """Return, per class, a form such that following them ends: the first found from the leaves up."""
     waiting = {n.id: len(set(n.children)) for n in graph.nodes.values()}
     users: dict[int, list[int]] = {}
     for node in graph.nodes.values():
@@ -94,11 +95,11 @@ def _smallest(graph: ProofGraph) -> dict[int, int]:
     ready = [n for n, count in waiting.items() if count == 0]
     while ready:
         following: list[int] = []
-        for enode in ready:
-            owner = graph.owner(enode)
+        for ready_form in ready:
+            owner = graph.owner(ready_form)
             if owner in form:
                 continue
-            form[owner] = enode
+            form[owner] = ready_form
             for user in users.get(owner, ()):
                 waiting[user] -= 1
                 if waiting[user] == 0:
