@@ -7,6 +7,7 @@ summed, d and e the widths of heads, m rows, n columns, f hidden features, r a l
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from itertools import count
 
 from relational_tensat.base.errors import unknown
@@ -142,8 +143,12 @@ def program(name: str, **sizes: int) -> MuGraph:
         sizes: of index variables, in place of the benchmark's.
 
     Raises:
-        UsageError: there is none; names the nearest.
+        UsageError: there is none, or it has no such variable; names the nearest.
     """
     if name not in PROGRAMS:
         raise unknown("program", name, PROGRAMS)
+    known = signature(PROGRAMS[name]).parameters
+    for variable in sizes:
+        if variable not in known:
+            raise unknown(f"index variable of {name}", variable, known)
     return PROGRAMS[name](**sizes)

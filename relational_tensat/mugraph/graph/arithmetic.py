@@ -6,6 +6,7 @@ An array has axes of the arithmetic's own first (none for numbers), then one per
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -47,7 +48,7 @@ class Arithmetic(Protocol):
     def function(self, name: str, x: Elements) -> Elements:
         """Return a function, element by element."""
 
-    def scale(self, x: Elements, factor: float) -> Elements:
+    def scale(self, x: Elements, factor: float | Fraction) -> Elements:
         """Return x times a number."""
 
     def shift(self, x: Elements, addend: float) -> Elements:
@@ -99,9 +100,9 @@ class Numbers:
         """Return a function, computed in float32 at least."""
         return self._rounded(_FUNCTIONS[name](x.astype(self._sum_dtype)))
 
-    def scale(self, x: Elements, factor: float) -> Elements:
+    def scale(self, x: Elements, factor: float | Fraction) -> Elements:
         """Return x times a number."""
-        return self._rounded(x * x.dtype.type(factor))
+        return self._rounded(x * x.dtype.type(float(factor)))
 
     def shift(self, x: Elements, addend: float) -> Elements:
         """Return x plus a number."""

@@ -70,9 +70,10 @@ def evaluate_block(
         device: tensors in device memory by name.
         arithmetic: what elements are.
     """
-    tiles = {it.output: _tile(it, device[it.tensor], block) for it in block.iterators}
+    grid, loop = block.grid, block.loop
+    tiles = {it.output: tile_of(it, device[it.tensor], grid, loop) for it in block.iterators}
     for step in block.steps:
-        tiles.update(_run_step(step, tiles, block, arithmetic))
+        tiles.update(run_step(step, tiles, loop, arithmetic))
     return tiles
 
 
@@ -91,26 +92,27 @@ def _apply(step: Operation, tensors: Mapping[str, Labelled], arithmetic: Arithme
     return mu_operator(step.op).evaluate(arithmetic, operands, step.attrs)
 
 
-def _tile(iterator: Iterator, tensor: Labelled, block: BlockGraph) -> Labelled:
+def tile_of(iterator: Iterator, tensor: Labelled, grid: Sequence[int], loop: int) -> Labelled:
     """Return what blocks load: the grid's axes split a dim first, the loop what is left of it."""
     for variable in dict.fromkeys([*iterator.imap, iterator.fmap]):
         if not variable:
             continue
         parts = [
-            (GRID[axis], block.grid[axis])
+            (GRID[axis], grid[axis])
             for axis, mapped in enumerate(iterator.imap)
             if mapped == variable
         ]
         if iterator.fmap == variable:
-            parts.append((LOOP, block.loop))
+            parts.append((LOOP, loop))
         rest = tensor.size(variable) // math.prod(size for _, size in parts)
         tensor = tensor.split(variable, [*parts, (variable, rest)])
     return tensor
 
 
-def _run_step(
-    step: BlockStep, tiles: Mapping[str, Labelled], block: BlockGraph, arithmetic: Arithmetic
+def run_step(
+    step: BlockStep, tiles: Mapping[str, Labelled], loop: int, arithmetic: Arithmetic
 ) -> dict[str, Labelled]:
+    """Return what a step of a block makes, for all blocks and iterations."""
     match step:
         case Operation():
             return {step.output: _apply(step, tiles, arithmetic)}
@@ -122,7 +124,7 @@ def _run_step(
         case RunningMax():
             return {step.output: _running_max(step, tiles[step.operand], arithmetic)}
         case Accumulate():
-            return {step.output: _accumulate(step, tiles, block.loop, arithmetic)}
+            return {step.output: _accumulate(step, tiles, loop, arithmetic)}
 
 
 def _accumulate(

@@ -7,8 +7,10 @@ paper adds for LoRA. Operands are aligned by index variables.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import ClassVar, cast
 
 from relational_tensat.base.errors import ShapeError, unknown
@@ -341,10 +343,7 @@ def root_mean_square(
     """Return sqrt(mean of x² + epsilon) over labels."""
     square = Labelled(x.labels, arithmetic.multiply(x.data, x.data))
     total = summed(arithmetic, square, over)
-    size = 1
-    for label in over:
-        size *= x.size(label)
-    mean = arithmetic.scale(total.data, 1.0 / size)
+    mean = arithmetic.scale(total.data, Fraction(1, math.prod(x.size(label) for label in over)))
     shifted = arithmetic.shift(mean, epsilon) if epsilon else mean
     return Labelled(total.labels, arithmetic.function("sqrt", shifted))
 

@@ -92,17 +92,11 @@ def normal(x: np.ndarray) -> np.ndarray:
     return x / np.sqrt((x * x).mean(-1, keepdims=True))
 
 
-def silu(x: np.ndarray) -> np.ndarray:
-    return x / (1 + np.exp(-x))
-
-
 MEANINGS: dict[str, Callable[..., np.ndarray]] = {
     "gqa_bs1": attention,
     "mqa_bs1": attention,
     "lora": lambda x, w, a, b: x @ w + x @ a @ b,
     "ntrans_bs1": lambda h, x, a: normal(x + a * (normal(h) + x)),
-    "rmsnorm_bs1": lambda x, w: normal(x) @ w,
-    "gated_mlp": lambda x, a, b: silu(x @ a) * (x @ b),
     "qknorm_gqa_bs1": lambda q, k, v: attention(normal(q), k, normal(v)),
 }
 

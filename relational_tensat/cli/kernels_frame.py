@@ -1,0 +1,79 @@
+"""What the ``kernels`` commands share: how a program is named, and how a verification is reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.cli.parser import Parser, dimensions, merged
+
+if TYPE_CHECKING:
+    import argparse
+
+    from relational_tensat.mugraph.graph.mugraph import MuGraph
+    from relational_tensat.mugraph.verify.verifying_mugraphs import Verification
+
+
+def add_program(parser: Parser, flag: str) -> None:
+    """Declare what names a program, and its sizes."""
+    parser.add_argument(
+        flag, metavar="PROGRAM",
+        help="a program as a JSON file of a μGraph without kernels, or the name of a known one: attention, "
+        "gated_mlp, lora, mlp, moe, ntrans, qknorm, rmsnorm_linear, swiglu",
+    )  # fmt: skip
+    parser.add_argument(
+        "--size", type=dimensions, action="append", default=[], metavar="VARIABLE=N,…",
+        help="sizes of a known program's index variables",
+    )  # fmt: skip
+
+
+def read_program(args: argparse.Namespace) -> MuGraph:
+    """Return the program that was named.
+
+    Raises:
+        UsageError: there is none of that name, or it has no such variable.
+        InputError: its file is malformed.
+    """
+    from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
+    from relational_tensat.mugraph.programs import program
+
+    sizes = merged(args.size, "--size")
+    if Path(args.program).suffix == ".json":
+        if sizes:
+            raise UsageError("--size goes with a known program, a file has its sizes")
+        return load_mugraph(Path(args.program))
+    return program(args.program, **sizes)
+
+
+def verification_json(verification: Verification) -> dict[str, Any]:
+    """Return a verification as JSON."""
+    return {
+        "passed": verification.passed,
+        "difference": None if verification.difference is None else str(verification.difference),
+        "small_tests": verification.small_tests,
+        "error": verification.error,
+        "full_tests": verification.full_tests,
+        "float64_error": verification.float64_error,
+    }
+
+
+def verification_lines(verification: Verification) -> list[str]:
+    """Return a verification for people."""
+    if verification.difference is not None:
+        return [f"refused: {verification.difference} (modulo p)"]
+    lines = []
+    if verification.small_tests:
+        odds = (
+            f"; a wrong graph passes them with odds of {verification.error:g} (Theorem 4, at these sizes)"
+            if verification.error
+            else "; no theorem bounds the odds of an error"
+        )
+        lines.append(
+            f"finite fields, small sizes: {verification.small_tests} random tests passed{odds}"
+        )
+    if verification.full_tests:
+        lines.append(f"finite fields, its own sizes: {verification.full_tests} random tests passed")
+    if verification.float64_error is not None:
+        lines.append(f"float64, its own sizes: relative error {verification.float64_error:.1e}")
+    return lines or ["refused: nothing could be tested"]

@@ -1,0 +1,124 @@
+"""``kernels search``: kernels that compute a program, found, sized and verified."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relational_tensat.cli.kernels_frame import (
+    add_program,
+    read_program,
+    verification_json,
+    verification_lines,
+)
+from relational_tensat.cli.option_flags import add_options, written_values
+from relational_tensat.cli.parser import Parser
+from relational_tensat.cli.rules_frame import add_json, report
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from relational_tensat.mugraph.finding import Finding
+
+HELP = "search fused kernels that compute a program, choose their sizes, and verify the cheapest"
+
+_NONE_FOUND = 5
+_SHOWN = 8
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the flags of ``kernels search``."""
+    from relational_tensat.base.option import options_of
+    from relational_tensat.mugraph.search.search_options import SearchOptions
+
+    add_program(parser, "program")
+    add_options(parser, options_of(SearchOptions))
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the best as JSON")
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Search and report; 5 where nothing was found."""
+    from relational_tensat.base.option import options_of
+    from relational_tensat.base.watch import Watch
+    from relational_tensat.mugraph.finding import find_kernels
+    from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
+    from relational_tensat.mugraph.search.search_options import SearchOptions
+
+    options = SearchOptions(**written_values(args, options_of(SearchOptions)))
+    program = read_program(args)
+    watch = Watch()
+    with watch.watching():
+        finding = find_kernels(program, options, watch)
+    report(
+        lambda: _content(finding),
+        lambda console: _show(finding, console),
+        as_json=args.json,
+    )
+    if finding.best is None:
+        return _NONE_FOUND
+    if args.output is not None:
+        save_mugraph(finding.best.graph, args.output)
+        if not args.json:
+            sys.stdout.write(f"written to {args.output}\n")
+    return 0
+
+
+def _content(finding: Finding) -> dict[str, Any]:
+    from relational_tensat.mugraph.graph.mugraph_json import encoded
+
+    result, best = finding.result, finding.best
+    return {
+        "found": len(result.found),
+        "fitting": len(finding.candidates),
+        "refused": finding.refused,
+        "is_complete": result.is_complete,
+        "configurations": result.counts.configurations,
+        "candidates": result.counts.candidates,
+        "terms": result.counts.terms,
+        "abstract_e_nodes": result.abstract_e_nodes,
+        "abstract_e_classes": result.abstract_e_classes,
+        "best": None if best is None else {"cost_us": best.cost_us, "graph": encoded(best.graph)},
+        "verification": finding.verification and verification_json(finding.verification),
+    }
+
+
+def _show(finding: Finding, console: Console) -> None:
+    from relational_tensat.cli.console import table
+    from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
+
+    result = finding.result
+    console.print(
+        f"{result.counts.configurations} configurations, {result.counts.terms} terms of "
+        f"{result.counts.candidates} candidates; abstract e-graph: {result.abstract_e_nodes} e-nodes in "
+        f"{result.abstract_e_classes} e-classes"
+    )
+    ending = "" if result.is_complete else "; the search was ended before it was complete"
+    console.print(
+        f"{len(result.found)} μGraphs found, {len(finding.candidates)} fit shared memory{ending}"
+    )
+    if finding.candidates:
+        rows = table("kernels", "modelled µs", numbers=("modelled µs",))
+        for candidate in finding.candidates[:_SHOWN]:
+            rows.add_row(_schedule(candidate.graph), f"{candidate.cost_us:.2f}")
+        console.print(rows)
+    if finding.best is not None:
+        console.print(mugraph_text(finding.best.graph))
+    for line in verification_lines(finding.verification) if finding.verification else ():
+        console.print(line)
+
+
+def _schedule(graph: Any) -> str:
+    """Return the grids and loops of a graph's kernels in a line."""
+    texts = []
+    for kernel in graph.kernels:
+        loops = {it.fmap for it in kernel.block.iterators} - {""}
+        savers = kernel.block.savers
+        grid = " ".join(
+            f"{name}/{size}" for name, size in zip(savers[0].omap, kernel.block.grid, strict=True)
+        )
+        loop = f" loop {'/'.join(sorted(loops))}/{kernel.block.loop}" if loops else ""
+        texts.append(f"grid {grid or '1'}{loop}")
+    return "; ".join(texts)

@@ -1,0 +1,140 @@
+"""Abstract expressions of a program: Table 1 of the paper, as a graph of scalars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.abstract.vocabulary import SCALAR
+from relational_tensat.mugraph.graph.arithmetic import FUNCTIONS
+from relational_tensat.mugraph.graph.dims import count, size_of
+from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
+from relational_tensat.mugraph.graph.operators import names
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.tensor import Graph, Node, build_graph
+from relational_tensat.tensor.types import Attrs
+
+_VIEWS = frozenset({"rename", "split", "merge", "repeat"})
+_BINARY = frozenset({"add", "mul", "div"})
+
+
+@dataclass(frozen=True, slots=True)
+class AbstractProgram:
+    """The abstract expressions of a program.
+
+    Attributes:
+        graph: of scalars; its inputs are the program's.
+        outputs: the graph's values that the program's outputs are, in order.
+    """
+
+    graph: Graph
+    outputs: tuple[str, ...]
+
+    @property
+    def sizes(self) -> set[int]:
+        """Over how many elements its sums are."""
+        sums = (node for node in self.graph.nodes if node.op == "abstract_sum")
+        return {cast(int, node.attrs["size"]) for node in sums}
+
+
+def abstract_program(program: MuGraph) -> AbstractProgram:
+    """Return the abstract expressions of a program's tensors, under their names.
+
+    Args:
+        program: of operators of libraries only.
+
+    Raises:
+        InputError: it is malformed, has kernels, or an operator that has no abstract expression.
+    """
+    builder = _Builder(program)
+    for step in program.steps:
+        if not isinstance(step, Operation):
+            raise InputError(f"{program.name}: expected operators of libraries, not kernels")
+        builder.add(step)
+    return builder.build()
+
+
+def function_name(op: str, attrs: Attrs, elements: int) -> str:
+    """Return the name that tells an opaque function from others.
+
+    Args:
+        op: the operator.
+        attrs: its attributes.
+        elements: of how many elements a result is a function: of a root mean square, those under the root.
+    """
+    if op == "rms":
+        return f"rms {elements} {attrs['epsilon']}"
+    return f"scale {attrs['value']}" if op == "scale" else op
+
+
+class _Builder:
+    def __init__(self, program: MuGraph) -> None:
+        self._program = program
+        self._dims = kernel_tensors(program)
+        self._nodes: list[Node] = []
+        #: What only has another name: a view, a sum of one element.
+        self._alias: dict[str, str] = {}
+
+    def add(self, step: Operation) -> None:
+        operands = step.operands
+        match step.op:
+            case "matmul":
+                product = self._node("mul", operands, f"{step.output}·")
+                self._sum(product, self._extent(step), step.output)
+            case "concat_matmul":
+                self._concat_matmul(step)
+            case "sum":
+                self._sum(operands[0], self._extent(step), step.output)
+            case "exp":
+                self._node("exp", operands, step.output)
+            case "square":
+                self._node("mul", (*operands, *operands), step.output)
+            case "sub":
+                raise InputError(f"{self._program.name}: no abstract expression for {step.op}")
+            case op if op in _VIEWS:
+                self._alias[step.output] = self._named(operands[0])
+            case op if op in _BINARY:
+                self._node(op, operands, step.output)
+            case op if op in FUNCTIONS or op in ("rms", "scale"):
+                elements = self._extent(step) if op == "rms" else 1
+                name = function_name(op, step.attrs, elements)
+                self._node("abstract_function", operands, step.output, {"function": name})
+            case op:
+                raise InputError(f"{self._program.name}: no abstract expression for {op}")
+
+    def build(self) -> AbstractProgram:
+        inputs = dict.fromkeys(self._program.inputs, SCALAR)
+        outputs = list(dict.fromkeys(map(self._named, self._program.outputs)))
+        graph = build_graph(self._program.name, inputs, {}, self._nodes, outputs)
+        return AbstractProgram(graph, tuple(map(self._named, self._program.outputs)))
+
+    def _concat_matmul(self, step: Operation) -> None:
+        w, x, y, z = step.operands
+        sums = []
+        for place, (a, b) in enumerate(((w, y), (x, z))):
+            product = self._node("mul", (a, b), f"{step.output}·{place}")
+            extent = size_of(self._dims[a], names(step.attrs, "over")[place])
+            sums.append(self._sum(product, extent, f"{step.output}+{place}"))
+        self._node("add", tuple(sums), step.output)
+
+    def _extent(self, step: Operation) -> int:
+        """Return the number of elements that become one."""
+        over = names(step.attrs, "over")
+        return count(tuple(d for d in self._dims[step.operands[0]] if d.variable in over))
+
+    def _sum(self, operand: str, size: int, output: str) -> str:
+        if size == 1:
+            self._alias[output] = self._named(operand)
+            return output
+        return self._node("abstract_sum", (operand,), output, {"size": size})
+
+    def _node(
+        self, op: str, operands: tuple[str, ...], output: str, attrs: Attrs | None = None
+    ) -> str:
+        operands = tuple(map(self._named, operands))
+        self._nodes.append(Node(op, operands, (output,), attrs or {}))
+        return output
+
+    def _named(self, tensor: str) -> str:
+        return self._alias.get(tensor, tensor)

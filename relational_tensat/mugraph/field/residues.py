@@ -1,0 +1,202 @@
+"""Pairs of residues modulo p and q with q | p - 1: Table 3 of Mirage's paper (section 5.2).
+
+What is outside of an exponential is computed modulo p, what is inside modulo q, and exp(x) is ω to the x
+for a random q-th root of unity ω: then ω^x ω^y = ω^(x+y), whatever x and y. The primes are small enough
+for products of matrices to be exact in float64, where a processor is fastest, and large enough for two
+different functions to agree at random in a few of a million points only.
+
+A function that is neither a polynomial nor an exponential is a random function of the residues
+(``tensor.field``): what holds for it holds for every function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, lru_cache
+
+import numpy as np
+
+from relational_tensat.mugraph.graph.arithmetic import Elements
+from relational_tensat.tensor.field import Field, Undefined
+
+
+@dataclass(frozen=True, slots=True)
+class Primes:
+    """Two primes, p = 2q + 1; ``most_products``: so many products of residues are summed exactly."""
+
+    p: int
+    q: int
+    most_products: int
+
+    @property
+    def moduli(self) -> tuple[int, int]:
+        """Both, p first."""
+        return self.p, self.q
+
+
+#: For tensors of any size: products of matrices are exact in float64, as 8,990 (p - 1)² < 2^53.
+FAST = Primes(1_000_919, 500_459, 8_990)
+#: For the bound of Theorem 3, which wants a large q, on small tensors: a product of residues is below 2^63.
+LARGE = Primes(2_147_483_579, 1_073_741_789, 1)
+
+
+class Residues:
+    """The two fields, with ω and the random functions that a seed determines.
+
+    Arrays have an axis of their own: residues modulo p, then modulo q. An exponential has no residue modulo
+    q, as no exponential may be inside of another (see ``mugraph.verify.lax``): it is 0 there.
+    """
+
+    own_axes = 1
+
+    def __init__(self, seed: int, primes: Primes = FAST) -> None:
+        self._primes = primes
+        self._moduli = np.array(primes.moduli)
+        self._random = Field(seed)
+        generator = np.random.default_rng([seed, primes.p])
+        self._root = 1
+        while self._root == 1:  # squares are the q-th roots of unity
+            self._root = int(generator.integers(2, primes.p)) ** 2 % primes.p
+
+    def draw(self, sizes: Sequence[int], seed: int) -> Elements:
+        """Return random elements, none of them 0."""
+        generator = np.random.default_rng(seed)
+        return np.stack(
+            [generator.integers(1, modulus, tuple(sizes)) for modulus in self._primes.moduli]
+        )
+
+    def add(self, a: Elements, b: Elements) -> Elements:
+        """Return a + b."""
+        return self._reduced(a + b)
+
+    def subtract(self, a: Elements, b: Elements) -> Elements:
+        """Return a - b."""
+        return self._reduced(a - b)
+
+    def multiply(self, a: Elements, b: Elements) -> Elements:
+        """Return a b."""
+        return self._reduced(a * b)
+
+    def divide(self, a: Elements, b: Elements) -> Elements:
+        """Return a / b.
+
+        Raises:
+            Undefined: an element of b is 0 modulo p: other inputs have to be drawn. (Modulo q it may be,
+                where it is of no further use, and the quotient is 0 then.)
+        """
+        if not np.all(b[0]):
+            raise Undefined
+        parts = zip(self._primes.moduli, b, strict=True)
+        inverse = np.stack([self._inverse(part, modulus) for modulus, part in parts])
+        return self._reduced(a * inverse)
+
+    def matmul(self, a: Elements, b: Elements) -> Elements:
+        """Return the matrix products of the last two axes."""
+        inner, most = a.shape[-1], self._primes.most_products
+        total: Elements = np.zeros((), np.int64)
+        for start in range(0, inner, most):
+            left, right = a[..., start : start + most], b[..., start : start + most, :]
+            total = self._reduced(total + self._piece(left, right))
+        return total
+
+    def _piece(self, a: Elements, b: Elements) -> Elements:
+        """Return the matrix products of so few products each that they are exact."""
+        if self._primes.most_products == 1:
+            return self._reduced(a * b)
+        product: Elements = np.matmul(a.astype(np.float64), b.astype(np.float64))
+        return product.astype(np.int64)
+
+    def sum(self, x: Elements, axes: Sequence[int]) -> Elements:
+        """Return the sums over axes."""
+        return self._reduced(np.asarray(np.sum(x, axis=tuple(axes))))
+
+    def largest(self, x: Elements, axes: Sequence[int]) -> Elements:
+        """Raise: residues have no order.
+
+        Raises:
+            Undefined: always.
+        """
+        raise Undefined
+
+    def function(self, name: str, x: Elements) -> Elements:
+        """Return a function, element by element."""
+        match name:
+            case "exp":
+                return np.stack([self._power_of_root(x[1]), np.zeros_like(x[1])])
+            case "square":
+                return self.multiply(x, x)
+            case "neg":
+                return self._reduced(-x)
+            case "reciprocal":
+                return self.divide(np.ones_like(x), x)
+        return self._reduced(np.stack([self._random.function(name, part) for part in x]))
+
+    def scale(self, x: Elements, factor: float | Fraction) -> Elements:
+        """Return x times a number, exactly: a float is a quotient of whole numbers."""
+        return self._reduced(x * self._constant(factor, x.ndim))
+
+    def shift(self, x: Elements, addend: float) -> Elements:
+        """Return x plus a number, exactly."""
+        return self._reduced(x + self._constant(addend, x.ndim))
+
+    def _reduced(self, x: Elements) -> Elements:
+        return np.asarray(x % self._moduli.reshape(2, *[1] * (x.ndim - 1)) if x.ndim else x)
+
+    def _constant(self, value: float | Fraction, ndim: int) -> Elements:
+        numerator, denominator = value.as_integer_ratio()
+        residues = [numerator * pow(denominator, -1, m) % m for m in self._primes.moduli]
+        return np.array(residues).reshape(2, *[1] * (ndim - 1))
+
+    def _power_of_root(self, exponent: Elements) -> Elements:
+        if self._primes is FAST:
+            return _powers(self._root, FAST.p, FAST.q)[exponent]
+        result = np.ones_like(exponent)
+        for place in reversed(range(self._primes.q.bit_length())):
+            result = result * result % self._primes.p
+            result[exponent >> place & 1 == 1] *= self._root
+            result %= self._primes.p
+        return result
+
+    def _inverse(self, x: Elements, modulus: int) -> Elements:
+        if self._primes is FAST:
+            return _inverses(modulus)[x]
+        inverses = [pow(element, -1, modulus) if element else 0 for element in x.ravel().tolist()]
+        return np.array(inverses, np.int64).reshape(x.shape)
+
+
+@lru_cache(maxsize=4)
+def _powers(base: int, modulus: int, count: int) -> Elements:
+    """Return base^0, base^1, …: each doubling of the table is one product."""
+    table = np.ones(1, np.int64)
+    while len(table) < count:
+        factor = pow(base, len(table), modulus)
+        table = np.concatenate([table, table * factor % modulus])
+    return table[:count]
+
+
+@cache
+def _inverses(modulus: int) -> Elements:
+    """Return the inverse of each residue, and 0 for 0: i^-1 = g^(m-1-e) where i = g^e."""
+    powers = _powers(_generator(modulus), modulus, modulus - 1)
+    table = np.zeros(modulus, np.int64)
+    table[powers] = powers[-np.arange(modulus - 1) % (modulus - 1)]
+    return table
+
+
+def _generator(modulus: int) -> int:
+    """Return a generator of the units, by their order's prime factors."""
+    exponents = [(modulus - 1) // factor for factor in _prime_factors(modulus - 1)]
+    return next(g for g in range(2, modulus) if all(pow(g, e, modulus) != 1 for e in exponents))
+
+
+def _prime_factors(number: int) -> set[int]:
+    factors, divisor = set(), 2
+    while divisor * divisor <= number:
+        if number % divisor:
+            divisor += 1
+        else:
+            factors.add(divisor)
+            number //= divisor
+    return factors | {number}

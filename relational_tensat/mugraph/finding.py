@@ -1,0 +1,59 @@
+"""The whole way: search, sizes, verification of the cheapest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from relational_tensat.base.watch import Watch
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.search.kernel_search import SearchResult, search_kernels
+from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.sizing.choosing_sizes import Sized, sized
+from relational_tensat.mugraph.verify.verifying_mugraphs import Verification, verify_mugraph
+
+#: Seeds of verification begin here: no search uses them.
+_FRESH_SEEDS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found for a program.
+
+    Attributes:
+        result: of the search.
+        candidates: graphs with sizes that fit a block, cheapest first; those before ``best`` were refused.
+        best: the cheapest that passed verification; None where there is none.
+        verification: of ``best``; of the last refused one where there is none.
+        refused: how many did not pass.
+    """
+
+    result: SearchResult
+    candidates: tuple[Sized, ...]
+    best: Sized | None
+    verification: Verification | None
+    refused: int
+
+
+def find_kernels(
+    program: MuGraph, options: SearchOptions | None = None, watch: Watch | None = None
+) -> Finding:
+    """Search kernels that compute a program, and verify the cheapest.
+
+    Args:
+        program: of operators of libraries only.
+        options: how far to go.
+        watch: ends the search with the best so far.
+
+    Raises:
+        InputError: the program is malformed, or has operators that no search knows.
+    """
+    result = search_kernels(program, options, watch)
+    candidates = [made for found in result.found if (made := sized(found)) is not None]
+    candidates.sort(key=lambda made: made.cost_us)
+    seed = _FRESH_SEEDS + (options.seed if options else 0)
+    verification = None
+    for refused, candidate in enumerate(candidates):
+        verification = verify_mugraph(program, candidate.graph, seed)
+        if verification.passed:
+            return Finding(result, tuple(candidates), candidate, verification, refused)
+    return Finding(result, tuple(candidates), None, verification, len(candidates))

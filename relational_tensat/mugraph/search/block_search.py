@@ -1,0 +1,262 @@
+"""Terms of blocks, by size: joins propose, residues decide what is equal.
+
+A row of ``term`` is a tensor of a block in one configuration, not a prefix of a graph: what many prefixes
+have in common is one row. Terms that have the same value are one e-class, and all their derivations are
+kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.egraph.database import Database
+from relational_tensat.mugraph.field.residues import Residues
+from relational_tensat.mugraph.graph.dims import Dims, variables
+from relational_tensat.mugraph.graph.evaluation import run_step, tile_of
+from relational_tensat.mugraph.graph.labelled import Labelled
+from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockStep, Iterator, Operation
+from relational_tensat.mugraph.search.structure import Configuration, Variable
+from relational_tensat.tensor.field import Undefined
+from relational_tensat.tensor.types import Attrs
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor in device memory that blocks may load: at structural sizes, with its value and its class."""
+
+    name: str
+    dims: Dims
+    value: Labelled
+    abstract_class: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The configurations of blocks that load the same tensors."""
+
+    operands: tuple[Operand, ...]
+    configurations: tuple[Configuration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """How a term is computed; ``a`` and ``b`` are terms, ``b`` is 0 where there is one operand.
+
+    Attributes:
+        op: the operator, or ``accumulate`` and its kind.
+        name: of an opaque function, with its parameters.
+        variable: what is reduced; empty for nothing.
+    """
+
+    op: str
+    name: str
+    variable: str
+    a: int
+    b: int
+
+
+@dataclass(slots=True)
+class SearchCounts:
+    """How large a search was."""
+
+    configurations: int = 0
+    candidates: int = 0
+    terms: int = 0
+    undefined: int = 0
+
+
+class BlockSearch:
+    """The terms of all configurations of some jobs.
+
+    Attributes:
+        configurations: by number, each with its job.
+        counts: how many there are of what.
+    """
+
+    def __init__(self, database: Database, known: Sequence[Variable], arithmetic: Residues) -> None:
+        """Begin with no terms.
+
+        Args:
+            database: of the abstract e-graph.
+            known: the variables of all operands.
+            arithmetic: what values are.
+        """
+        self.configurations: list[tuple[Job, Configuration]] = []
+        self.counts = SearchCounts()
+        self._database = database
+        self._names = {variable.bit: variable.name for variable in known}
+        self._known = {variable.name: variable for variable in known}
+        self._arithmetic = arithmetic
+        self._values: dict[int, Labelled] = {}
+        self._loaded: dict[int, Operand] = {}
+        self._next = 1
+        for table in ("config", "extent", "term", "derivation", "candidate", "evaluated"):
+            database.execute(f"DROP TABLE IF EXISTS {table}", name="mugraph/tables")
+        database.script("mugraph/tables")
+
+    def add(self, job: Job) -> None:
+        """Add a job's configurations, with the tiles that they load as terms."""
+        numbers = range(
+            len(self.configurations), len(self.configurations) + len(job.configurations)
+        )
+        self.configurations += [(job, configuration) for configuration in job.configurations]
+        self.counts.configurations += len(job.configurations)
+        rows = [(n, c) for n, c in zip(numbers, job.configurations, strict=True)]
+        self._database.append(
+            "config",
+            [
+                (n, 0, sum(v.bit for v in c.grid), c.loop.bit if c.loop else 0, c.iterations)
+                for n, c in rows
+            ],
+        )
+        present = dict.fromkeys(v for operand in job.operands for v in variables(operand.dims))
+        self._database.append(
+            "extent",
+            [
+                (n, self._known[name].bit, self._known[name].tile(c.splits(self._known[name])))
+                for n, c in rows
+                for name in present
+                if self._known[name].is_summed
+            ],
+        )
+        self._database.append("term", [row for n, c in rows for row in self._tiles(job, n, c)])
+
+    def grow(self, size: int, most: int) -> None:
+        """Evaluate the candidates of one size, and join what is new with all there is.
+
+        Args:
+            size: 0 to begin with, then 1, 2, ….
+            most: operators in a block.
+        """
+        database = self._database
+        if size > 0:
+            candidates = database.run("mugraph/candidates", size=size)
+            self.counts.candidates += len(candidates)
+            evaluated = [
+                done for n, row in enumerate(candidates) if (done := self._evaluate(n, row))
+            ]
+            database.execute("DELETE FROM evaluated", name="mugraph/evaluated")
+            if not evaluated:
+                return
+            database.append("evaluated", [row for row, _ in evaluated])
+            first = self._next
+            database.run("mugraph/new_terms", first=first)
+            database.run("mugraph/new_derivations")
+            values = {int(row[0]): value for row, value in evaluated}
+            for term, candidate in database.run("mugraph/new_values", first=first):
+                self._values[int(term)] = values[int(candidate)]
+                self._next += 1
+            self.counts.terms += self._next - first
+        database.run("mugraph/extend", size=size, most=most)
+
+    def value(self, term: int) -> Labelled:
+        """Return the value of a term, for all blocks."""
+        return self._values[term]
+
+    def outputs(self) -> list[tuple[int, int, int]]:
+        """Return the terms that a kernel may store: number, configuration, abstract class."""
+        rows = self._database.run("mugraph/outputs")
+        return [(int(term), int(config), int(klass)) for term, config, klass in rows]
+
+    def derivations(self, config: int) -> dict[int, list[Derivation]]:
+        """Return all derivations of the terms of a configuration; tiles have none."""
+        result: dict[int, list[Derivation]] = {}
+        for term, op, name, bit, a, b in self._database.run("mugraph/derivations", config=config):
+            made = Derivation(str(op), str(name), self._names.get(int(bit), ""), int(a), int(b))
+            result.setdefault(int(term), []).append(made)
+        return result
+
+    def loaded(self, term: int) -> Operand | None:
+        """Return the tensor that a term is a tile of; None for what is computed."""
+        return self._loaded.get(term)
+
+    def _tiles(self, job: Job, number: int, configuration: Configuration) -> list[tuple[Any, ...]]:
+        """Return the rows of the tiles that a configuration loads."""
+        grid = [variable.factor for variable in configuration.grid]
+        rows: list[tuple[Any, ...]] = []
+        for place, operand in enumerate(job.operands):
+            mine = [self._known[name] for name in variables(operand.dims)]
+            iterator = iterator_of(operand.name, operand.name, operand.dims, configuration)
+            value = tile_of(iterator, operand.value, grid, configuration.iterations)
+            term, self._next = self._next, self._next + 1
+            self._values[term] = value
+            self._loaded[term] = operand
+            dims = sum(variable.bit for variable in mine)
+            axes = sum(variable.bit for variable in mine if variable in configuration.grid)
+            stage = 0 if configuration.loop in mine else 2
+            rows.append(
+                (term, number, 0, dims, axes, 1 << place, stage, operand.abstract_class,
+                 fingerprint(value), [])
+            )  # fmt: skip
+        return rows
+
+    def _evaluate(self, number: int, row: Sequence[Any]) -> tuple[tuple[Any, ...], Labelled] | None:
+        """Return a candidate's row with its value; None where it has none."""
+        config, op, name, bit, a, b = row[:6]
+        _, configuration = self.configurations[int(config)]
+        derivation = Derivation(str(op), str(name), self._names.get(int(bit), ""), int(a), int(b))
+        step = step_of(derivation, {int(a): "a", int(b): "b"}, "result")
+        tiles = {"a": self._values[int(a)]}
+        if b:
+            tiles["b"] = self._values[int(b)]
+        try:
+            made = run_step(step, tiles, configuration.iterations, self._arithmetic)
+        except Undefined:
+            self.counts.undefined += 1
+            return None
+        value = made["result"]
+        return (number, *row, fingerprint(value)), value
+
+
+def step_of(derivation: Derivation, names: Mapping[int, str], output: str) -> BlockStep:
+    """Return the step of a block that a derivation is.
+
+    Args:
+        derivation: the derivation.
+        names: the tensors' names by their terms.
+        output: the result's name.
+    """
+    a, over = names[derivation.a], (derivation.variable,)
+    _, *parameters = derivation.name.split(" ") if derivation.name else [""]
+    match derivation.op:
+        case "accumulate sum":
+            return Accumulate(a, output)
+        case "accumulate concat":
+            return Accumulate(a, output, "concat", over)
+        case "accumulate rms":
+            return Accumulate(a, output, "rms", over, epsilon=float(parameters[1]))
+        case "rms":
+            attrs: Attrs = {"over": over, "epsilon": float(parameters[1])}
+            return Operation("rms", (a,), output, attrs)
+        case "sum":
+            return Operation("sum", (a,), output, {"over": over})
+        case "matmul":
+            return Operation("matmul", (names[derivation.b], a), output, {"over": over})
+        case "scale":
+            return Operation("scale", (a,), output, {"value": float(parameters[0])})
+    operands = (a, names[derivation.b]) if derivation.b else (a,)
+    if derivation.op in ("add", "mul"):  # of terms, the later one is first
+        operands = operands[::-1]
+    return Operation(derivation.op, operands, output)
+
+
+def iterator_of(tensor: str, output: str, dims: Dims, configuration: Configuration) -> Iterator:
+    """Return how blocks of a configuration load a tensor: the maps follow from its index variables."""
+    mine = variables(dims)
+    imap = tuple(v.name if v.name in mine else "" for v in configuration.grid)
+    loop = configuration.loop
+    return Iterator(tensor, output, imap, loop.name if loop and loop.name in mine else "")
+
+
+def fingerprint(value: Labelled) -> int:
+    """Return a number that equal values of equal labels share, and others do not but by chance."""
+    labels = tuple(sorted(value.labels))
+    data = np.ascontiguousarray(value.ordered(labels).data, np.int64)
+    digest = hashlib.blake2b(repr((labels, data.shape)).encode(), digest_size=8)
+    digest.update(data.tobytes())
+    return int.from_bytes(digest.digest(), "little")

@@ -1,0 +1,111 @@
+"""What a search finds: kernels without sizes; and the μGraph that they are at given sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
+from relational_tensat.mugraph.graph.mugraph import (
+    BlockGraph,
+    BlockStep,
+    Iterator,
+    Kernel,
+    KernelStep,
+    MuGraph,
+    Saver,
+)
+from relational_tensat.mugraph.graph.well_formed import block_tensors, saved_dims
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKernel:
+    """A kernel without sizes: all maps follow from the index variables.
+
+    Attributes:
+        loads: the tensors that it reads, each with its tile's name.
+        grid: the variables that the axes of the grid split.
+        loop: the variable that the loop traverses; empty for no loop.
+        steps: what a block computes.
+        stores: tiles, each with its result's name.
+    """
+
+    loads: tuple[tuple[str, str], ...]
+    grid: tuple[str, ...]
+    loop: str
+    steps: tuple[BlockStep, ...]
+    stores: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGraph:
+    """Kernels that compute a program, in order."""
+
+    program: MuGraph
+    kernels: tuple[FoundKernel, ...]
+    outputs: tuple[str, ...]
+
+
+#: How often each axis of a kernel's grid splits its variable, and how many iterations its loop has.
+Splits = tuple[tuple[int, ...], int]
+
+
+def part_variable(variable: str) -> str:
+    """Return the variable that counts the partial results of blocks that a variable is split among."""
+    return f"{variable}'"
+
+
+def build(found: FoundGraph, splits: Sequence[Splits]) -> MuGraph:
+    """Return the μGraph at the sizes of the found graph's program.
+
+    Args:
+        found: what was found.
+        splits: of each kernel.
+
+    Raises:
+        InputError: they do not divide the sizes.
+    """
+    device: dict[str, Dims] = dict(found.program.inputs)
+    order = list(dict.fromkeys(v for dims in device.values() for v in variables(dims)))
+    steps: list[KernelStep] = []
+    for number, (kernel, (grid, loop)) in enumerate(zip(found.kernels, splits, strict=True), 1):
+        made = _sized(f"k{number}", kernel, device, grid, loop, order)
+        device.update({saver.output: saver.dims for saver in made.block.savers})
+        steps.append(made)
+    return MuGraph(found.program.name, found.program.inputs, tuple(steps), found.outputs)
+
+
+def _sized(
+    name: str,
+    kernel: FoundKernel,
+    device: Mapping[str, Dims],
+    grid: tuple[int, ...],
+    loop: int,
+    order: list[str],
+) -> Kernel:
+    """Return a kernel with sizes; ``order`` is of variables in results."""
+    iterators = tuple(_iterator(kernel, tensor, tile, device) for tensor, tile in kernel.loads)
+    bare = Kernel(name, BlockGraph(grid, loop, iterators, kernel.steps, ()))
+    tiles = block_tensors(bare, device).dims
+    savers = tuple(
+        _saver(kernel, tile, output, tiles[tile], grid, order) for tile, output in kernel.stores
+    )
+    return Kernel(name, BlockGraph(grid, loop, iterators, kernel.steps, savers))
+
+
+def _iterator(kernel: FoundKernel, tensor: str, tile: str, device: Mapping[str, Dims]) -> Iterator:
+    mine = variables(device[tensor])
+    imap = tuple(variable if variable in mine else "" for variable in kernel.grid)
+    return Iterator(tensor, tile, imap, kernel.loop if kernel.loop in mine else "")
+
+
+def _saver(
+    kernel: FoundKernel, tile: str, output: str, dims: Dims, grid: Sequence[int], order: list[str]
+) -> Saver:
+    mine = variables(dims)
+    omap = tuple(v if v in mine else part_variable(v) for v in kernel.grid)
+    bare = Saver(tile, output, (), omap)
+    sizes = saved_dims(bare, dims, grid)
+    parts = [v for v in sizes if v not in order]
+    ordered = [*parts, *(v for v in order if v in sizes)]
+    return Saver(tile, output, tuple(Dim(v, sizes[v]) for v in ordered), omap)

@@ -1,0 +1,174 @@
+"""What a kernel takes, modelled for many sizes at once: waves of blocks over the multiprocessors.
+
+A block computes for as long as its operations take, or its loads from the second-level cache; blocks beyond
+the number of multiprocessors wait for the next wave; and no kernel is faster than device memory brings what
+it reads once and takes what it writes. A roofline without waves never splits keys among blocks, as
+FlashDecoding does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relational_tensat.mugraph.graph.mugraph import BlockGraph, BlockStep, Operation, ThreadGraph
+from relational_tensat.mugraph.graph.operators import names
+from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage
+from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
+
+Floats: TypeAlias = NDArray[np.float64]
+
+#: Tiles of tensor cores: a dim of a product is rounded up to it.
+_TENSOR_CORE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Many choices of sizes of one kernel: arrays with an element per choice.
+
+    Attributes:
+        whole: of variables in device memory.
+        tile: of variables in a block and an iteration.
+        after: of variables in a block after the loop, which concatenation makes longer.
+        blocks, loop: how many there are.
+    """
+
+    whole: Mapping[str, Floats]
+    tile: Mapping[str, Floats]
+    after: Mapping[str, Floats]
+    blocks: Floats
+    loop: Floats
+
+
+def kernel_us(
+    block: BlockGraph,
+    tensors: BlockTensors,
+    sizes: Sizes,
+    device: Multiprocessors,
+    element_bytes: int,
+) -> Floats:
+    """Return the microseconds of a kernel for each choice of sizes; infinite where a block is too large.
+
+    Args:
+        block: the block graph, at any sizes.
+        tensors: its tensors.
+        sizes: the choices.
+        device: what it runs on.
+        element_bytes: of an element.
+    """
+    profile = device.profile
+    peak = profile.peak_for("float16") / device.count * device.efficiency
+    cache = profile.bandwidth_bytes_per_s * device.cache_factor / device.count
+    computing = sum_of((_flops(step, tensors, sizes) for step in block.steps), sizes) / peak
+    loads, unique = _bytes(block, tensors, sizes)
+    seconds = np.ceil(sizes.blocks / device.count) * np.maximum(
+        computing, loads * element_bytes / cache
+    )
+    seconds = np.maximum(seconds, unique * element_bytes / profile.bandwidth_bytes_per_s)
+    fits = shared_elements(block, tensors, sizes) * element_bytes <= device.shared_bytes
+    return np.where(fits, profile.launch_us + 1e6 * seconds, np.inf)
+
+
+def shared_elements(block: BlockGraph, tensors: BlockTensors, sizes: Sizes) -> Floats:
+    """Return how many elements lie in shared memory at the worst moment, by lifetimes.
+
+    What is loaded once, computed before the loop, or accumulated lives from then on until its last use;
+    what belongs to an iteration until its last use in it; what a thread graph keeps to itself lies in
+    registers.
+    """
+    moments: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
+        ((), tuple(it.output for it in block.iterators))
+    ]
+    moments += [(step.operands, step.outputs) for step in block.steps]
+    moments.append((tuple(saver.tile for saver in block.savers), ()))
+    in_loop = [
+        n
+        for n, (_, made) in enumerate(moments)
+        if any(tensors.stages[t] is Stage.LOOP for t in made)
+    ]
+    loop_ends = max(in_loop, default=0)
+    born = {name: n for n, (_, made) in enumerate(moments) for name in made}
+    last = dict(born)
+    for n, (used, _) in enumerate(moments):
+        for name in used:
+            varies = tensors.stages[name] is Stage.LOOP
+            last[name] = max(last[name], n if varies or n > loop_ends else loop_ends)
+    for name, n in born.items():
+        if (
+            tensors.stages[name] is Stage.AFTER and n < loop_ends
+        ):  # an accumulator is there from the start
+            born[name] = 0
+    peak = np.zeros_like(sizes.blocks)
+    for n in range(len(moments)):
+        alive = [name for name in born if born[name] <= n <= last[name]]
+        peak = np.maximum(peak, sum_of((_elements(name, tensors, sizes) for name in alive), sizes))
+    return peak
+
+
+def sum_of(terms: Iterable[Floats], sizes: Sizes) -> Floats:
+    """Return a sum of arrays, zeros of none."""
+    total = np.zeros_like(sizes.blocks)
+    for term in terms:
+        total = total + term
+    return total
+
+
+def _elements(name: str, tensors: BlockTensors, sizes: Sizes) -> Floats:
+    """Return how many elements a block has of a tensor."""
+    extents = sizes.after if tensors.stages[name] is Stage.AFTER else sizes.tile
+    return _product((dim.variable for dim in tensors.dims[name]), extents, sizes)
+
+
+def _product(variables: Iterable[str], extents: Mapping[str, Floats], sizes: Sizes) -> Floats:
+    total = np.ones_like(sizes.blocks)
+    for variable in variables:
+        total = total * extents[variable]
+    return total
+
+
+def _flops(step: BlockStep, tensors: BlockTensors, sizes: Sizes) -> Floats:
+    """Return the operations of a step in all iterations of a block."""
+    stage = max(
+        (tensors.stages[name] for name in step.operands), key=_ORDER.index, default=Stage.LOOP
+    )
+    extents = sizes.after if stage is Stage.AFTER else sizes.tile
+    loop = sizes.loop if stage is Stage.LOOP else np.ones_like(sizes.loop)
+    found = dict.fromkeys(d.variable for t in step.operands for d in tensors.dims[t])
+    if isinstance(step, Operation) and step.op in ("matmul", "concat_matmul"):
+        return 2.0 * _product(found, _padded(step, tensors, extents), sizes) * loop
+    steps = len(step.steps) if isinstance(step, ThreadGraph) else 1
+    # Ordinary cores have a sixteenth of the rate of tensor cores.
+    return 16.0 * steps * _product(found, extents, sizes) * loop
+
+
+def _padded(
+    step: Operation, tensors: BlockTensors, extents: Mapping[str, Floats]
+) -> Mapping[str, Floats]:
+    """Return extents rounded up to tensor cores, but for those of a batch."""
+    over = names(step.attrs, "over")
+    sides = [{dim.variable for dim in tensors.dims[name]} for name in step.operands]
+    batch = set.intersection(*sides) - set(over)
+    padding = {name: 1 if name in batch else _TENSOR_CORE for name in set.union(*sides)}
+    return {name: np.ceil(extents[name] / size) * size for name, size in padding.items()}
+
+
+_ORDER = (Stage.INVARIANT, Stage.LOOP, Stage.AFTER)
+
+
+def _bytes(block: BlockGraph, tensors: BlockTensors, sizes: Sizes) -> tuple[Floats, Floats]:
+    """Return the elements that a block moves, and those that all move, each counted once."""
+    moved, unique = np.zeros_like(sizes.blocks), np.zeros_like(sizes.blocks)
+    for iterator in block.iterators:
+        names = [dim.variable for dim in tensors.dims[iterator.output]]
+        iterations = sizes.loop if iterator.fmap else 1.0
+        moved = moved + _product(names, sizes.tile, sizes) * iterations
+        unique = unique + _product(names, sizes.whole, sizes)
+    for saver in block.savers:
+        tile = _elements(saver.tile, tensors, sizes)
+        moved = moved + tile
+        unique = unique + tile * sizes.blocks
+    return moved, unique

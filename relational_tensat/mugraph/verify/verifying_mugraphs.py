@@ -1,0 +1,87 @@
+"""Verification of a μGraph, in order: small sizes, with a bound where one is, its own sizes, float64."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from relational_tensat.mugraph.field.residues import LARGE
+from relational_tensat.mugraph.graph.dims import count
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.verify.floats import relative_error
+from relational_tensat.mugraph.verify.lax import bound
+from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
+from relational_tensat.mugraph.verify.shrinking_sizes import shrunk
+
+#: The odds that a wrong graph passes, where the theorem gives odds.
+ERROR = 1e-6
+#: Tests at its own sizes, and at small ones where there is no theorem.
+TESTS = 2
+_TESTS_WITHOUT_BOUND = 20
+#: Larger graphs are tested at small sizes only: elements of the largest tensor.
+_MOST_ELEMENTS = 1 << 26
+_FLOAT64_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was tested, and what came out.
+
+    Attributes:
+        difference: where the graph differs from its program; None where it passed all tests.
+        small_tests: random tests at small sizes; 0 where the graph has no smaller form.
+        error: the odds that a wrong graph passes these, by Theorem 4, at these small sizes; None where the
+            theorem says nothing.
+        full_tests: random tests at the graph's own sizes; 0 where it is too large.
+        float64_error: relative, at its own sizes; None where it was not run.
+    """
+
+    difference: Difference | None
+    small_tests: int = 0
+    error: float | None = None
+    full_tests: int = 0
+    float64_error: float | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing spoke against the graph, and something was tested."""
+        is_close = self.float64_error is None or self.float64_error <= _FLOAT64_TOLERANCE
+        return self.difference is None and is_close and self.small_tests + self.full_tests > 0
+
+
+def verify_mugraph(program: MuGraph, graph: MuGraph, seed: int = 0) -> Verification:
+    """Test whether a μGraph computes a program.
+
+    Args:
+        program: of operators of libraries only.
+        graph: the μGraph.
+        seed: of all tests; give one that no search has used.
+
+    Raises:
+        InputError: one of them is malformed.
+        VerificationError: they have other inputs or outputs.
+    """
+    small_tests, error = 0, None
+    small = shrunk(program, graph)
+    if small is not None:
+        theorem = bound(small[0])
+        small_tests = theorem.tests(ERROR) if theorem else _TESTS_WITHOUT_BOUND
+        error = ERROR if theorem else None
+        difference = first_difference(*small, seed, small_tests, LARGE)
+        if difference is not None:
+            return Verification(difference, small_tests, error)
+    if not is_small_enough(graph):
+        return Verification(None, small_tests, error)
+    difference = first_difference(program, graph, seed + small_tests, TESTS)
+    if difference is not None:
+        return Verification(difference, small_tests, error, TESTS)
+    distance = relative_error(program, graph, seed)
+    return Verification(
+        None, small_tests, error, TESTS, distance if math.isfinite(distance) else math.inf
+    )
+
+
+def is_small_enough(graph: MuGraph) -> bool:
+    """Whether a graph can be evaluated at its own sizes on an ordinary machine."""
+    return max(map(count, kernel_tensors(graph).values())) <= _MOST_ELEMENTS

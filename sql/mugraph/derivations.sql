@@ -1,0 +1,13 @@
+-- The e-nodes of a configuration; terms that differ in nothing but their abstract class are one e-class, named
+-- by its first term.
+WITH same AS (
+    SELECT id, min(id) OVER (PARTITION BY value, stage) AS first
+    FROM term
+    WHERE config = $config
+)
+SELECT DISTINCT s.first, d.op, d.name, d.variable, a.first, coalesce(b.first, 0)
+FROM derivation AS d
+JOIN same AS s ON s.id = d.term
+JOIN same AS a ON a.id = d.a
+LEFT JOIN same AS b ON b.id = d.b
+ORDER BY ALL

@@ -1,0 +1,42 @@
+"""The abstract e-graph: the sizes that Mirage's rules give, and what it is for."""
+
+from __future__ import annotations
+
+import pytest
+
+from relational_tensat.mugraph.abstract.axioms import axioms, chain
+from relational_tensat.mugraph.abstract.saturated import saturated
+from relational_tensat.mugraph.abstract.vocabulary import abstract_operators
+from relational_tensat.mugraph.programs import program
+from relational_tensat.tensor.operators import operators
+
+#: Of a saturation of the reference's rules by another implementation.
+SIZES = {
+    "attention": (1_176, 99),
+    "rmsnorm_linear": (1_056, 79),
+    "gated_mlp": (1_980, 117),
+    "lora": (1_932, 127),
+    "moe": (836, 78),
+    "ntrans": (87, 29),
+}
+
+
+@pytest.mark.parametrize("name", ["attention", "rmsnorm_linear", "ntrans"])
+def test_sizes_are_those_of_the_reference(name: str) -> None:
+    abstract = saturated(program(name))
+    assert (abstract.e_nodes, abstract.e_classes) == SIZES[name]
+    assert abstract.is_saturated
+
+
+def test_axioms_have_names_and_laws_and_are_known_only_while_they_are_used() -> None:
+    with abstract_operators():
+        rules = axioms([12])
+        assert "abstract_sum" in operators()
+    assert "abstract_sum" not in operators()
+    assert all(rule.law for rule in rules)
+    assert len({rule.name for rule in rules}) == len(rules)
+
+
+def test_a_number_falls_apart_smallest_factor_first() -> None:
+    assert chain(12) == [(12, 2, 6), (6, 2, 3)]
+    assert chain(7) == chain(1) == []

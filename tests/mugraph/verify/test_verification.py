@@ -1,0 +1,50 @@
+"""Verification: right μGraphs pass, wrong ones do not, and no bound is claimed where there is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from relational_tensat.base.errors import VerificationError
+from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.programs import program
+from relational_tensat.mugraph.verify.lax import Bound, bound
+from relational_tensat.mugraph.verify.random_tests import first_difference
+from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from tests.mugraph.mugraphs import flash_attention
+from tests.mugraph.saved import saved
+
+
+def test_flash_attention_passes_with_a_bound() -> None:
+    verification = verify_mugraph(program("attention", h=2, q=4, d=4, k=8, e=2), flash_attention())
+    assert verification.passed
+    assert verification.error == 1e-6
+    assert verification.small_tests == 443  # 32 ln 10^6: 4 keys over 4 keys, of two graphs
+    assert verification.full_tests == 2
+    assert verification.float64_error is not None
+    assert verification.float64_error < 1e-12
+
+
+def test_the_bound_is_that_of_the_theorem_where_it_applies() -> None:
+    assert bound(program("attention", h=1, q=1, d=2, k=2, e=1)) == Bound(8, 2)
+    assert Bound(8, 2).tests(1e-6) == 111
+    assert bound(program("lora", m=2, k=2, n=2, r=2)) is not None
+    for name in ("attention", "mlp", "gated_mlp", "rmsnorm_linear"):  # too large, or not LAX
+        assert bound(program(name)) is None
+
+
+def test_another_program_is_refused_with_the_entry_that_differs() -> None:
+    other = program("qknorm", h=2, q=4, d=4, k=8, e=2)
+    verification = verify_mugraph(other, flash_attention())
+    assert not verification.passed
+    assert verification.difference is not None
+    assert str(verification.difference).startswith(f"{other.outputs[0]}[0, 0, 0] is ")
+    with pytest.raises(VerificationError, match="inputs of sizes"):
+        verify_mugraph(program("attention", h=2, q=4, d=4, k=16, e=2), flash_attention())
+
+
+def test_saved_graphs_of_mirage() -> None:
+    """The wrong ones of QKNorm, which Mirage's verifier accepts, and a right one."""
+    wrong = from_mirage(saved("qknorm_gqa_bs1")[77], "qknorm")
+    assert first_difference(program("qknorm"), wrong, seed=0) is not None
+    right = from_mirage(saved("lora")[0], "lora")
+    assert first_difference(program("lora"), right, seed=0) is None
