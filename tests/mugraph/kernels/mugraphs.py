@@ -176,5 +176,5 @@ def grouped_attention(
 #: Those of which every target makes kernels.
 SMALL = (
     attention(), rmsnorm_linear(), rmsnorm_linear(3, 28, 6), gated_mlp(), lora(), ntrans(),
-    grouped_attention(),
+    grouped_attention(), attention(grid=(1, 2)),
 )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from relational_tensat.mugraph.kernels.lowering.indices import (
 )
 from relational_tensat.mugraph.kernels.lowering.layouts import Layout, layouts
 from relational_tensat.mugraph.kernels.lowering.lowering import lower
+from relational_tensat.mugraph.kernels.lowering.names import identifier
 from relational_tensat.mugraph.kernels.lowering.schedule import Schedule, schedule
 from relational_tensat.mugraph.kernels.lowering.statements import (
     Compute,
@@ -386,12 +386,6 @@ class _OperandText:
     tile: str
     index: str
     pairs: bool
-
-
-def identifier(name: str) -> str:
-    """Return a name that C takes; others get a digest of their own."""
-    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return plain if plain == name else f"{plain}_{name.encode().hex()[:8]}"
 
 
 def _shared(name: str) -> str:

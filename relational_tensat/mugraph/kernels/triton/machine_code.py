@@ -1,0 +1,129 @@
+"""Emitted Triton as a function, and as machine code; the latter needs neither a GPU nor a driver."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
+from relational_tensat.mugraph.kernels.triton.emit import TritonKernel
+
+_POINTERS = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16"}
+_USED = re.compile(r"Used (\d+) registers")
+_SPILLED = re.compile(r"(\d+) bytes spill stores")
+
+
+@dataclass(frozen=True, slots=True)
+class TritonCode:
+    """Machine code of one kernel.
+
+    Attributes:
+        shared_bytes: of shared memory, all of it stated at the launch.
+        registers: of a thread.
+        spilled_bytes: that did not fit into registers.
+        instructions: the instructions of tensor cores and asynchronous copies in it.
+    """
+
+    cubin: bytes
+    shared_bytes: int
+    registers: int
+    spilled_bytes: int
+    instructions: tuple[str, ...]
+
+
+def load_triton(kernel: TritonKernel) -> Any:
+    """Return a kernel as a function of Triton's, to be called as ``function[grid](*tensors)``.
+
+    With TRITON_INTERPRET=1 in the environment, Triton runs it by its interpreter, without a GPU.
+
+    Raises:
+        MissingDependencyError: Triton is not installed.
+    """
+    _triton()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{kernel.name}.py"
+        path.write_text(kernel.source, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(f"triton_{kernel.name}", path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        function = getattr(module, kernel.name)
+        inspect.getsource(getattr(function, "fn", function))  # the file goes: Triton reads it later
+    return function
+
+
+def compile_triton(kernel: TritonKernel, arch: str, warps: int = 4, stages: int = 3) -> TritonCode:
+    """Compile a kernel.
+
+    Args:
+        kernel: what to compile.
+        arch: NVIDIA's, for example ``sm_90``.
+        warps: of a block.
+        stages: how many iterations' tiles are on their way at once.
+
+    Raises:
+        MissingDependencyError: Triton is not installed.
+        InputError: it does not compile.
+    """
+    _triton()
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    function = load_triton(kernel)
+    places = range(len(kernel.parameters))
+    signature = dict.fromkeys(kernel.parameters, _POINTERS[kernel.dtype])
+    aligned = {(place,): [["tt.divisibility", 16]] for place in places}
+    source = ASTSource(fn=function, signature=signature, constexprs={}, attrs=aligned)
+    try:
+        compiled = triton.compile(
+            source,
+            target=GPUTarget("cuda", int(arch.removeprefix("sm_")), 32),
+            options={"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True},
+        )
+    except Exception as error:
+        raise InputError(
+            f"{kernel.name}: Triton does not compile it for {arch}: {first_line(error)}"
+        ) from error
+    ptx = compiled.asm["ptx"]
+    log = _ptxas_log(ptx, arch)
+    names = re.findall(r"mma\.sync|wgmma\.mma_async|tcgen05\.mma|cp\.async\.c[ag]|ldmatrix", ptx)
+    return TritonCode(
+        compiled.asm["cubin"],
+        compiled.metadata.shared,
+        max(map(int, _USED.findall(log)), default=0),
+        sum(map(int, _SPILLED.findall(log))),
+        tuple(sorted(set(names))),
+    )
+
+
+def _ptxas_log(ptx: str, arch: str) -> str:
+    """Return what the assembler that comes with Triton says of a kernel."""
+    from triton.backends.nvidia.compiler import get_ptxas
+
+    target = re.search(r"\.target (\w+)", ptx)
+    assert target is not None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.ptx"
+        path.write_text(ptx, encoding="utf-8")
+        command = [
+            get_ptxas(int(arch.removeprefix("sm_"))).path, "-v", f"-arch={target[1]}",
+            str(path), "-o", str(path.with_suffix(".cubin")),
+        ]  # fmt: skip
+        return subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+
+def _triton() -> Any:
+    try:
+        import triton
+    except ImportError:
+        raise MissingDependencyError(
+            "kernels in Triton need Triton: pip install 'relational-tensat[triton]'"
+        ) from None
+    return triton

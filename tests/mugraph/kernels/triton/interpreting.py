@@ -1,0 +1,90 @@
+"""Emitted Triton, run by Triton's own interpreter on NumPy's arrays: no GPU and no PyTorch.
+
+As a program, with TRITON_INTERPRET=1, it prints the relative error of each small kernel as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.mugraph.kernels.triton.emit import TritonKernel, emit_triton
+from relational_tensat.mugraph.kernels.triton.machine_code import load_triton
+from relational_tensat.tensor import Array
+from tests.mugraph.kernels.comparing import drawn, exact, norm_error
+from tests.mugraph.kernels.mugraphs import SMALL
+
+
+class _HostTensor:
+    """What Triton's interpreter asks of a tensor of PyTorch's."""
+
+    def __init__(self, array: Array | None = None) -> None:
+        self.array = array
+
+    @property
+    def dtype(self) -> str:
+        assert self.array is not None
+        return str(self.array.dtype)
+
+    def data_ptr(self) -> int:
+        assert self.array is not None
+        return int(self.array.ctypes.data)
+
+    def untyped_storage(self) -> _HostTensor:
+        return self
+
+    def cpu(self) -> _HostTensor:
+        return self
+
+    def new_empty(self, size: int, device: str) -> _HostTensor:
+        return _HostTensor()
+
+    def set_(self, storage: _HostTensor, *layout: Any) -> None:
+        self.array = storage.array
+
+    def storage_offset(self) -> int:
+        return 0
+
+    def size(self) -> tuple[int, ...]:
+        assert self.array is not None
+        return self.array.shape
+
+    def stride(self) -> tuple[int, ...]:
+        return ()
+
+    def copy_(self, other: _HostTensor) -> None:
+        assert other.array is self.array
+
+
+def run_interpreted(
+    kernel: TritonKernel, operands: Sequence[Array], results: Sequence[tuple[int, ...]]
+) -> list[Array]:
+    """Run a kernel; results begin as NaN."""
+    function = load_triton(kernel)
+    outputs = [np.full(shape, np.nan, operands[0].dtype) for shape in results]
+    arrays = [*map(np.ascontiguousarray, operands), *outputs]
+    function[kernel.grid](*map(_HostTensor, arrays))
+    return outputs
+
+
+def _errors() -> list[tuple[str, str, float]]:
+    errors = []
+    for dtype in ("float16", "float32"):
+        for graph in SMALL:
+            (kernel,) = graph.kernels
+            inputs = drawn(graph, dtype)
+            operands = [inputs[name] for name in kernel.operands]
+            shapes = [tuple(dim.size for dim in saver.dims) for saver in kernel.block.savers]
+            with np.errstate(all="ignore"):  # what padding holds
+                (result,) = run_interpreted(
+                    emit_triton(kernel, graph.inputs, dtype), operands, shapes
+                )
+            errors.append((dtype, kernel.name, norm_error(result, exact(graph, inputs))))
+    return errors
+
+
+if __name__ == "__main__":
+    print(json.dumps(_errors()))  # noqa: T201

@@ -1,0 +1,107 @@
+"""Emitted Triton computes what μGraphs mean, and compiles for three architectures."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from relational_tensat.base.errors import InputError, MissingDependencyError
+from relational_tensat.mugraph.graph.dims import dims_of
+from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockGraph, Iterator, Kernel, Saver
+from relational_tensat.mugraph.kernels.triton import machine_code
+from relational_tensat.mugraph.kernels.triton.emit import emit_triton
+from tests.mugraph.kernels.comparing import TOLERANCES
+from tests.mugraph.kernels.mugraphs import SMALL, attention
+
+ATTENTION = '''\
+"""flash_attention: grid 2 x 2, loop 4."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def flash_attention(in_Q, in_K, in_V, out_Y):
+    i_q = tl.arange(0, 16)
+    i_d = tl.arange(0, 16)
+    i_k = tl.arange(0, 16)
+    i_e = tl.arange(0, 16)
+    q = tl.load(in_Q + tl.program_id(0) * 512 + (tl.program_id(1) * 16) * 16 + i_q[:, None] * 16 + i_d[None, :])
+    m = tl.full([16], float("-inf"), tl.float32)
+    l = tl.full([16], 0.0, tl.float32)
+    a = tl.full([16, 16], 0.0, tl.float32)
+    for iteration in range(4):
+        k = tl.load(in_K + tl.program_id(0) * 1024 + (iteration * 16) + i_d[:, None] * 64 + i_k[None, :])
+        v = tl.load(in_V + tl.program_id(0) * 1024 + (iteration * 16) * 16 + i_k[:, None] * 16 + i_e[None, :])
+        s = tl.dot(q, k)
+        m_now = tl.maximum(m, tl.max(s, axis=1))
+        m_fade = tl.where(m == m_now, 1.0, tl.exp(m - m_now))
+        m = m_now
+        below = s - m[:, None]
+        p = tl.exp(below)
+        r = tl.sum(p, axis=1)
+        l = l * m_fade
+        l = l + r
+        a = a * m_fade[:, None]
+        a = tl.dot(p.to(tl.float16), v, acc=a)
+    y = a / l[:, None]
+    tl.store(out_Y + tl.program_id(0) * 512 + (tl.program_id(1) * 16) * 16 + i_q[:, None] * 16 + i_e[None, :], y.to(tl.float16))
+'''  # noqa: E501
+
+
+def test_a_kernel_as_people_read_it() -> None:
+    graph = attention()
+    emitted = emit_triton(graph.kernels[0], graph.inputs)
+    assert emitted.source.rstrip() == ATTENTION.rstrip()
+    assert emitted.parameters == ("in_Q", "in_K", "in_V", "out_Y")
+    assert emitted.grid == (2, 2, 1)
+
+
+def test_kernels_compute_what_their_graphs_mean() -> None:
+    """In a process of its own: Triton decides when it is imported whether it is interpreted."""
+    pytest.importorskip("triton")
+    command = [sys.executable, "-m", "tests.mugraph.kernels.triton.interpreting"]
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    errors = json.loads(printed.stdout)
+    assert len(errors) == 2 * len(SMALL)
+    for dtype, name, error in errors:
+        assert error <= TOLERANCES[dtype], name
+
+
+def test_a_kernel_compiles_for_each_generation_of_tensor_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("triton")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    graph = attention(2, 256, 64, 4096, 64, (2, 4), 64)
+    emitted = emit_triton(graph.kernels[0], graph.inputs)
+    expected = {"sm_80": "mma.sync", "sm_90": "wgmma.mma_async", "sm_100": "tcgen05.mma"}
+    for arch, instruction in expected.items():
+        code = machine_code.compile_triton(emitted, arch)
+        assert {instruction, "cp.async.cg"} <= set(code.instructions)
+        assert code.spilled_bytes == 0
+        assert 0 < code.registers <= 192
+        assert 0 < code.shared_bytes <= 64 << 10
+        assert code.cubin.startswith(b"\x7fELF")
+
+
+def test_what_triton_cannot_say_is_refused() -> None:
+    block = BlockGraph(
+        (), 2, (Iterator("X", "x", (), "k"),), (Accumulate("x", "all", "concat", ("k",)),),
+        (Saver("all", "Y", dims_of("k=8"), ()),),
+    )  # fmt: skip
+    with pytest.raises(InputError, match="joined: all: Triton has no concat of iterations"):
+        emit_triton(Kernel("joined", block), {"X": dims_of("k=8")})
+
+
+def test_without_triton_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", None)
+    graph = attention()
+    with pytest.raises(MissingDependencyError, match=r"pip install '.*\[triton\]'"):
+        machine_code.load_triton(emit_triton(graph.kernels[0], graph.inputs))
