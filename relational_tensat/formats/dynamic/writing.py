@@ -55,6 +55,7 @@ class _Joiner:
         self._graphs = graphs
         skeletons = [write_skeleton(graph, opset) for graph in graphs]
         self._files = [file for file, _ in skeletons]
+        self._large = [weights for _, weights in skeletons]
         self._file, self._large_weights = skeletons[0]
         self._constants = [values_by_name(file) for file in self._files]
         #: What the values are called in the graph.
@@ -113,7 +114,8 @@ class _Joiner:
         tensor = self._constants[at].get(name)
         if tensor is None or self._values.get(name) in self._graphs[0].weights:
             return None
-        return array_of(tensor)
+        large = self._large[at].get(name)  # its data is not in the tensor
+        return array_of(tensor) if large is None else large
 
     def _sized(self, node: onnx.NodeProto, place: int, arrays: Sequence[Array]) -> str:
         """Return the name of what an operand is that is another constant at each size.
@@ -276,9 +278,13 @@ def _all_equal(arrays: Sequence[Array]) -> bool:
     return all(
         array.dtype == first.dtype
         and array.shape == first.shape
-        and array.tobytes() == first.tobytes()
-        for array in arrays
+        and np.array_equal(_bytes(array), _bytes(first))
+        for array in arrays[1:]
     )
+
+
+def _bytes(array: Array) -> Array:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def _all_same_rank(shapes: Sequence[Array]) -> bool:

@@ -12,6 +12,8 @@ from onnx import helper
 from relational_tensat.formats.dynamic.size_reader import read_dynamic
 from relational_tensat.formats.dynamic.sized_model import DynamicModel, SizeError
 from relational_tensat.formats.dynamic.writing import write_dynamic
+from relational_tensat.formats.onnx_wire import LARGE_BYTES
+from relational_tensat.verify.fold_alike import fold_alike
 from tests.formats.dynamic.models import attention, mlp, reshaped, saved
 from tests.formats.onnx_tools import INT64, assert_same_results, constant, model, tensor
 
@@ -73,6 +75,21 @@ def test_shapes_are_spelled_with_0_and_minus_1_or_computed(
     for sizes in ((2, 3), (1, 1), (5, 4)):
         data = np.random.default_rng(0).random((*sizes, 8)).astype(np.float32)
         assert_same_results(file, result, {"x": data})
+
+
+def test_a_large_weight_of_a_node_that_was_kept_stays_out_of_the_file(tmp_path: Path) -> None:
+    """Gemm takes its weight transposed: the file's, which the graph has not, and a placeholder for it."""
+    large = LARGE_BYTES // 16
+    data = np.ones((4, large), np.float32)
+    gemm = node("Gemm", ["x", "w"], ["y"], transB=1)
+    inputs, outputs = [tensor("x", ["batch", large])], [tensor("y", ["batch", 4])]
+    file = model([gemm], inputs, outputs, [constant("w", data, np.float32)])
+    sized = read_dynamic(saved(file, tmp_path), {})
+    assert isinstance(sized, DynamicModel)
+    result, weights = write_dynamic(sized, fold_alike([there.graph for there in sized.all]))
+    assert [list(item.input) for item in result.graph.node] == [["x", "w"]]
+    assert weights.keys() == {"w"}
+    assert np.array_equal(weights["w"], data)
 
 
 def test_a_fixed_model_in_a_dynamic_one_is_written_as_it_is(tmp_path: Path) -> None:
