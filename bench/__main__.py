@@ -15,6 +15,7 @@ from bench.exports import command as exports_command
 from bench.extract import command as extract_command
 from bench.fuzz import command as fuzz_command
 from bench.gpu import command as gpu_command
+from bench.kernels import command as kernels_command
 from bench.models import command as models
 from bench.mutations import command as mutations_command
 from bench.onnx import command as onnx_command
@@ -46,6 +47,7 @@ COMMANDS = (
     fuzz_command,
     exports_command,
     search_command,
+    kernels_command,
 )
 
 

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import settings
 
 from relational_tensat.rules.soundness.store import CACHE_VARIABLE
+from relational_tensat.rules.targets.fused_kernel import FusedKernel
+from relational_tensat.tensor.operators import registry
 
 # One commit, one verdict. Other draws, to search for what these do not find:
 # python -m pytest --hypothesis-profile=random
@@ -26,3 +28,10 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture
+def plain_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let there be no operators but the plain ones, whoever has made a target's known before."""
+    plain = {n: op for n, op in registry.operators().items() if not isinstance(op, FusedKernel)}
+    monkeypatch.setattr(registry, "_REGISTRY", plain)

@@ -82,6 +82,8 @@ def _schema(option: Option) -> dict[str, Any]:
         value = {"type": "object", "additionalProperties": value}
     if option.is_optional:
         value["type"] = [value["type"], "null"]
+        if "enum" in value:
+            value["enum"] = [*value["enum"], None]
     off = "false: " if option.default is True else ""
     return {"description": off + option.about.help, **value, "default": _encode(option.default)}
 

@@ -59,8 +59,9 @@ def execute(args: argparse.Namespace) -> int:
 
 def _load(paths: list[Path]) -> list[Rule]:
     from relational_tensat.rules.library import load_rules
+    from relational_tensat.rules.targets.known import all_rule_files
 
-    return load_rules(paths or None)
+    return load_rules(paths or all_rule_files())
 
 
 def _list(paths: list[Path]) -> None:

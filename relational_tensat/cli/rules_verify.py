@@ -44,8 +44,9 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.rules.soundness.parallel import cores, verified
     from relational_tensat.rules.soundness.store import keep_verdicts, write_verdicts
     from relational_tensat.rules.soundness.verifying import DEFAULT_TRIALS
+    from relational_tensat.rules.targets.known import all_rule_files
 
-    rules = load_rules(args.file or None, only=args.names)
+    rules = load_rules(args.file or all_rule_files(), only=args.names)
     start_s = time.monotonic()
     results = verified(
         rules,

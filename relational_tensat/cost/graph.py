@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relational_tensat.cost.cost_model import CostModel
+from relational_tensat.cost.source import CostSource
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.inference import inference_nodes
 
@@ -12,6 +13,8 @@ def graph_cost_us(graph: Graph, cost_model: CostModel) -> float:
 
     Those are computed once, before inference, in every graph alike.
     """
+    if isinstance(cost_model, CostSource):
+        graph = cost_model.as_run(graph)
     total = 0.0
     for node, inputs, output in inference_nodes(graph):
         total += cost_model.cost_us(node.op, inputs, output, node.attrs)

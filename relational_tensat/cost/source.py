@@ -83,6 +83,10 @@ class CostSource(ABC):
     def suit(self, graph: Graph) -> None:  # noqa: B027  # most costs do not depend on it
         """Answer from now on for this graph, where costs depend on what a graph leaves in the caches."""
 
+    def as_run(self, graph: Graph) -> Graph:
+        """Return the kernels that a graph is run by; unless overridden, each of its operators is one."""
+        return graph
+
     def ask(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
         """Return what configurations cost; those not asked for before are found in one batch.
 
@@ -139,5 +143,5 @@ def ask_for_graph(source: CostSource, graph: Graph) -> None:
     """Ask in one batch for all that ``graph_cost_us`` of this graph will need."""
     source.ask(
         configuration_of(node.op, inputs, output, node.attrs)
-        for node, inputs, output in inference_nodes(graph)
+        for node, inputs, output in inference_nodes(source.as_run(graph))
     )

@@ -12,6 +12,7 @@ from relational_tensat.base.errors import InputError, first_line, unknown
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.decoding import parse_symbol, parse_type
+from relational_tensat.rules.targets.known import know_kernels
 from relational_tensat.tensor.types import ValueType
 
 
@@ -58,6 +59,7 @@ class StoredEGraph:
             InputError: the database was not written by a run of this program.
         """
         self.connection = connection
+        know_kernels()
         try:
             types = {int(n): parse_type(text) for n, text in self._rows("value_type", "id, type")}
             rows = connection.execute(sql("explain/stored_signatures")).fetchall()

@@ -11,6 +11,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost.cost_options import CostOptions
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.extract.extraction_options import ExtractionOptions
+from relational_tensat.rules.targets.names import TARGETS
 from relational_tensat.verify.verification_options import VerificationOptions
 
 
@@ -37,6 +38,13 @@ class RuleOptions(OptionGroup):
     only: tuple[str, ...] = option((), "use this rule", metavar="RULE")
     skip: tuple[str, ...] = option((), "leave this rule out", metavar="RULE")
     allow_unsound: bool = option(False, "take rules that are not known to be sound")
+    target: str | None = option(
+        None,
+        "what the graph will run on: costs are those of the kernels that this runtime makes of operators; "
+        "what is written is the operators that it makes them of",
+        choices=TARGETS,
+        default_text="each operator is a kernel",
+    )
 
 
 @dataclass(frozen=True, slots=True)

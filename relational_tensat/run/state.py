@@ -148,12 +148,7 @@ class RunState:
             UsageError, InputError: what costs are from does not exist, or cannot be used.
         """
         has_own_costs = cost_model is not None
-        if cost_model is None:
-            costs = options.costs
-            watch = progress.measuring
-            cost = open_source(costs.source, cache=costs.cache, watch=watch)
-        else:
-            cost = as_source(cost_model)
+        cost = _opened(options, progress) if cost_model is None else as_source(cost_model)
         recording = Recording(progress)
         phases = Phases(recording)
         return cls(options, source, output, cost, has_own_costs, phases, recording)
@@ -245,3 +240,11 @@ class RunState:
         )
         extractor.log += self.extractions
         return replace(self, extractor=extractor)
+
+
+def _opened(options: Options, progress: Progress) -> CostSource:
+    """Return what costs are from; a target's kernels are measured as it runs them."""
+    costs = options.costs
+    is_cpu = costs.source == "cpu" and options.rules.target == "onnxruntime"
+    source = "cpu:all" if is_cpu else costs.source
+    return open_source(source, cache=costs.cache, watch=progress.measuring)

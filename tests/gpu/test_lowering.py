@@ -24,6 +24,7 @@ _NOT_LOWERED = {"input", "weight", "fill", "noop", "part", "opaque"}
 _WITHOUT_KERNELS = {"quantize", "dequantize"}
 
 
+@pytest.mark.usefixtures("plain_operators")
 def test_every_operator_is_lowered() -> None:
     assert set(_LOWERINGS) == set(operators()) - _NOT_LOWERED - _WITHOUT_KERNELS
 

@@ -11,11 +11,15 @@ from relational_tensat.rules.model import Rule
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 #: The code that says what rules mean, and that judges them.
-_MEANING = ("tensor", "tensor/operators", "rules", "rules/functions", "rules/soundness")
+_MEANING = (
+    "tensor", "tensor/operators", "rules", "rules/functions", "rules/soundness",
+    "rules/targets", "rules/targets/onnxruntime",
+)  # fmt: skip
 #: What is in these folders and changes no verdict: keeping, printing and loading.
 _NO_MEANING = frozenset({
     "content.py", "counterexample.py", "diagnosis.py", "gate.py", "library.py", "parallel.py",
-    "replay.py", "sharing.py", "showing.py", "shrinking.py", "store.py", "text.py", "trimming.py",
+    "replay.py", "saved_kernels.py", "sharing.py", "showing.py", "shrinking.py", "store.py", "text.py",
+    "trimming.py",
 })  # fmt: skip
 
 

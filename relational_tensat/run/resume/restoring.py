@@ -9,6 +9,7 @@ from relational_tensat.explore.outcome import ended_exploration
 from relational_tensat.run.resume.stored import StoredRun
 from relational_tensat.run.stages.loading import (
     check_plan,
+    on_target,
     open_model,
     read_rules,
     share_weights,
@@ -30,7 +31,7 @@ def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState
 
     def read(path: Path) -> Graph:
         nonlocal opened
-        opened = open_model(state, path)
+        opened = on_target(open_model(state, path))
         return opened.graph
 
     found_model = stored.find_model(model, read)
@@ -38,8 +39,8 @@ def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState
         opened if found_model.graph is opened.graph else state,
         source=found_model.model,
         graph=found_model.graph,
-        rules=read_rules(state),
     )
+    state = replace(state, rules=read_rules(state))
     stored.check_rules(state.rules)
     state = share_weights(check_plan(state))
     with state.phases.phase("explore"):

@@ -17,6 +17,7 @@ from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
+from relational_tensat.rules.targets.known import load_target
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.sharing import share_equal_weights
@@ -25,7 +26,7 @@ from relational_tensat.verify.real_inputs import load_inputs
 
 def load(state: RunState) -> RunState:
     """Read the model, the rules and the inputs, and check where the result is to go."""
-    state = open_model(state, state.source)
+    state = on_target(open_model(state, state.source))
     return check_plan(replace(state, rules=read_rules(state)))
 
 
@@ -77,11 +78,24 @@ def _stays_dynamic(state: RunState, path: Path) -> bool:
     return suffixes == {".onnx"} and not state.options.model.static
 
 
+def on_target(state: RunState) -> RunState:
+    """Return the state with costs of what the graph will run on, if that is known."""
+    name = state.options.rules.target
+    if name is None:
+        return state
+    from relational_tensat.run.target.target_costs import TargetCosts  # few runs need it
+
+    rules = load_target(name).rules(has_fixed_shapes=state.dynamic is None)
+    return replace(state, cost=TargetCosts(state.cost, load_target(name), rules))
+
+
 def read_rules(state: RunState) -> list[Rule]:
-    """Read the rules that the options name."""
+    """Read the rules that the options name, and those of the target."""
     with state.phases.phase("load"):
         options = state.options.rules
         rules = load_rules(options.files or None, options.only, options.skip)
+        if name := state.options.rules.target:
+            rules += load_target(name).rules(has_fixed_shapes=state.dynamic is None)
         if schedule := state.options.exploration.schedule:
             check_rulesets(parse_schedule(schedule), rules)
         return rules

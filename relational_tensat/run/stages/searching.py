@@ -11,6 +11,7 @@ from relational_tensat.explore.strategies.focus import explore_focus
 from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
 from relational_tensat.run.recording import write_course
 from relational_tensat.run.state import RunState
+from relational_tensat.run.target.as_written import as_written
 
 
 def explore(state: RunState) -> RunState:
@@ -38,7 +39,7 @@ def extract(state: RunState) -> RunState:
     stopwatch = egraph.database.stopwatch
     with state.phases.phase("extract"), stopwatch.phase("extract"):
         extraction = extractor.finish(state.exploration.iterations)
-        extracted = chosen_graph(egraph)
+        extracted = as_written(chosen_graph(egraph), state.original)
     e_nodes, e_classes = egraph.counts()
     rules_used = rules_of_chosen(egraph)
     time_spent = stopwatch.spent()

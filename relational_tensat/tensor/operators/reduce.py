@@ -128,9 +128,12 @@ class ReduceMean(_Reduce):
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
-        """Write the mean of whole images as GlobalAveragePool, which has a kernel on integers, too."""
+        """Write the mean of whole images as GlobalAveragePool, which has a kernel on integers, too.
+
+        Not of three axes: such a mean is part of a norm, which runtimes look for as ReduceMean.
+        """
         x = tensor(types[0], self.name)
-        is_spatial = ints_of(attrs, "axes") == tuple(range(2, x.rank)) and x.rank > 2
+        is_spatial = ints_of(attrs, "axes") == tuple(range(2, x.rank)) and x.rank > 3
         if is_spatial and bool_of(attrs, "keepdims") and x.dtype == "float32":
             return emitter.emit("GlobalAveragePool", list(inputs))
         return super().to_onnx(inputs, types, output, attrs, emitter)

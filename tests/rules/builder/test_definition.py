@@ -213,6 +213,7 @@ def test_what_is_optional_is_a_tensor_or_a_value() -> None:
         optional()
 
 
+@pytest.mark.usefixtures("plain_operators")
 def test_the_stubs_are_what_operators_and_functions_say() -> None:
     folder = Path(ops.__file__ or "").parent
     for name, text in stubs().items():

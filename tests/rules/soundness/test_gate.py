@@ -25,6 +25,7 @@ from relational_tensat.rules.soundness.store import (
     shipped_file,
     shipped_verdicts,
 )
+from relational_tensat.rules.targets.known import all_rule_files
 
 GOOD = '(rule good (law "a + b = b + a") (from (add ?a ?b)) (to (add ?b ?a)))'
 BAD = '(rule bad (law "a - b = b - a") (from (sub ?a ?b)) (to (sub ?b ?a)))'
@@ -51,7 +52,8 @@ def test_the_rules_that_ship_were_all_found_sound_by_the_code_that_is_here() -> 
     names = {content_hash(rule): rule.name for rule in load_rules()}
     assert [name for key, name in names.items() if key not in verdicts] == []
     assert {verdicts[key].status for key in names} == {"sound"}
-    assert set(verdicts) == set(names)
+    known = {content_hash(rule) for rule in load_rules(all_rule_files())}
+    assert set(verdicts) <= known
 
 
 def test_the_rules_that_ship_are_let_in_without_verifying() -> None:

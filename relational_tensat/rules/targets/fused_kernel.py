@@ -1,0 +1,121 @@
+"""A kernel that does what several operators do: its meaning, type and ONNX form are theirs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.tensor import Attrs, TensorType, ValueType
+from relational_tensat.tensor.field import Field
+from relational_tensat.tensor.operators import Operator, get_operator
+from relational_tensat.tensor.operators.base import Types, Values, tensor
+from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One operator of those that a kernel does at once.
+
+    Attributes:
+        operands: numbers; first those of the kernel's operands, then those of the parts before it.
+    """
+
+    op: str
+    operands: tuple[int, ...]
+    attrs: Attrs = field(default_factory=dict)
+
+
+class FusedKernel(Operator):
+    """A kernel of a target; what it computes is what the last of its parts computes."""
+
+    @abstractmethod
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """Return what it does, in order.
+
+        Raises:
+            ShapeError: its operands do not fit.
+        """
+
+    def typed_parts(self, inputs: Types, attrs: Attrs) -> tuple[list[Part], list[ValueType]]:
+        """Return its parts with canonical attributes, and the types of its operands and all parts.
+
+        Raises:
+            ShapeError: as ``infer``.
+        """
+        kinds = list(inputs)
+        typed = []
+        for part in self.parts(inputs, attrs):
+            operator = get_operator(part.op)
+            own = tuple(kinds[number] for number in part.operands)
+            operator.check_operands(own)
+            canonical = operator.canonical(own, part.attrs)
+            kinds.append(operator.infer(own, canonical))
+            typed.append(Part(part.op, part.operands, canonical))
+        return typed, kinds
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        """Return the type of the last part's result."""
+        return tensor(self.typed_parts(inputs, attrs)[1][-1], self.name)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        """As ``evaluate_typed``; nothing of its parts depends on the width of floats."""
+        kinds = tuple(TensorType("float64", np.shape(value)) for value in inputs)
+        return self.evaluate_typed(inputs, kinds, attrs)
+
+    def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
+        """Evaluate the parts, one after the other."""
+        parts, kinds = self.typed_parts(types, attrs)
+        values = list(inputs)
+        for part in parts:
+            own_kinds = tuple(kinds[number] for number in part.operands)
+            own = [values[number] for number in part.operands]
+            values.append(get_operator(part.op).evaluate_typed(own, own_kinds, part.attrs))
+        return values[-1]
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        """Evaluate the parts, one after the other."""
+        parts, kinds = self.typed_parts(types, attrs)
+        values = list(inputs)
+        for part in parts:
+            own_kinds = tuple(kinds[number] for number in part.operands)
+            own = [values[number] for number in part.operands]
+            values.append(get_operator(part.op).evaluate_exact(own, own_kinds, part.attrs, field))
+        return values[-1]
+
+    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
+        """Those of its largest part: what it does to elements on their way is none, as an activation's."""
+        parts, kinds = self.typed_parts(inputs, attrs)
+        flops = []
+        for number, part in enumerate(parts, len(inputs)):
+            own = tuple(kinds[operand] for operand in part.operands)
+            flops.append(get_operator(part.op).flops(own, kinds[number], part.attrs))
+        return max(flops)
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write its parts one after the other."""
+        parts, kinds = self.typed_parts(types, attrs)
+        names = list(inputs)
+        for number, part in enumerate(parts, len(types)):
+            own_kinds = tuple(kinds[operand] for operand in part.operands)
+            own = [names[operand] for operand in part.operands]
+            names += get_operator(part.op).to_onnx(
+                own, own_kinds, kinds[number], part.attrs, emitter
+            )
+        return names[-1:]
+
+
+def in_turn(first: Part, *others: Part | None) -> list[Part]:
+    """Return those parts that there are."""
+    return [first, *(part for part in others if part is not None)]
+
+
+def last_swapped(kind: TensorType) -> tuple[int, ...]:
+    """Return the permutation that exchanges the last two axes."""
+    axes: Sequence[int] = range(kind.rank)
+    return (*axes[:-2], axes[-1], axes[-2])

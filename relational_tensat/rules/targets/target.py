@@ -1,0 +1,53 @@
+"""What a target is: kernels, the rules that lead to them, and which operators are several kernels there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from relational_tensat.base.resources import resource_dir
+from relational_tensat.cost import Configuration
+from relational_tensat.rules.library import read_rule_file
+from relational_tensat.rules.model import Rule
+from relational_tensat.rules.targets.fused_kernel import FusedKernel
+from relational_tensat.tensor.operators import operators, register
+
+#: Rulesets of what is only done to files whose dimensions all are known, and to others.
+FIXED_SHAPES, OPEN_SHAPES = "fixed-shapes", "open-shapes"
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A runtime on a kind of device.
+
+    Attributes:
+        name: what ``--target`` calls it; its rules are ``rules/targets/NAME.rules``.
+        kernels: the operators that only it has. They are known from now on, to rules and graphs.
+        runs_as_one: whether it runs an operator with a bias or an activation as one kernel; else its
+            cost is that of the operators that it is written as.
+    """
+
+    name: str
+    kernels: Sequence[type[FusedKernel]]
+    runs_as_one: Callable[[Configuration], bool]
+
+    def __post_init__(self) -> None:
+        known = operators()
+        for kernel in self.kernels:
+            if kernel.name not in known:
+                register(kernel)
+
+    def rules(self, *, has_fixed_shapes: bool) -> list[Rule]:
+        """Return what it makes of operators.
+
+        Args:
+            has_fixed_shapes: whether the file that it reads says how large all dimensions are.
+        """
+        left_out = OPEN_SHAPES if has_fixed_shapes else FIXED_SHAPES
+        return [rule for rule in read_rule_file(self.rule_file) if left_out not in rule.rulesets]
+
+    @property
+    def rule_file(self) -> Path:
+        """Where its rules are."""
+        return resource_dir("rules") / "targets" / f"{self.name}.rules"

@@ -1,0 +1,84 @@
+"""What graphs cost on a target: the sum of the kernels that it runs them by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
+from relational_tensat.cost.cpu.composition import nodes_of
+from relational_tensat.cost.source import Answer
+from relational_tensat.rules.model import Rule
+from relational_tensat.rules.targets.target import Target
+from relational_tensat.run.target.as_run import as_run
+from relational_tensat.tensor import Graph
+
+
+class TargetCosts(CostSource):
+    """Costs of a target's kernels, from any source of costs of single kernels.
+
+    Args:
+        kernels: what single kernels cost.
+        rules: those of the target that hold for the file that it reads.
+    """
+
+    def __init__(self, kernels: CostSource, target: Target, rules: Sequence[Rule]) -> None:
+        super().__init__(f"{kernels.name} on {target.name}")
+        self.is_instant = kernels.is_instant  # type: ignore[misc]  # as is what it asks
+        self._kernels = kernels
+        self._target = target
+        self._rules = rules
+        self._as_run: dict[Graph, Graph] = {}
+
+    @property
+    def counts(self) -> CostCounts:
+        """Those of single kernels."""
+        return self._kernels.counts
+
+    @property
+    def device(self) -> Device | None:
+        """What single kernels are measured on."""
+        return self._kernels.device
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Those about single kernels."""
+        return self._kernels.notes
+
+    def suit(self, graph: Graph) -> None:
+        """Take the device as this graph finds it."""
+        self._kernels.suit(graph)
+        self._answers.clear()
+        self._as_run.clear()
+
+    def label(self, origin: str) -> str:
+        """Return what the kernels' source says."""
+        return self._kernels.label(origin)
+
+    def as_run(self, graph: Graph) -> Graph:
+        """Return the kernels that the target runs a graph by."""
+        if graph not in self._as_run:
+            self._as_run[graph] = as_run(graph, self._rules, self)
+        return self._as_run[graph]
+
+    def is_free(self, configuration: Configuration) -> bool:
+        """Whether the kernels' source says so."""
+        return self._kernels.is_free(configuration)
+
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+        """Ask for the kernels that each is, in one batch; several cost the sum of theirs."""
+        kernels = {each: self._kernels_of(each) for each in configurations}
+        answers = self._kernels.ask(kernel for own in kernels.values() for kernel in own)
+        self.measuring_s = self._kernels.measuring_s
+        return {
+            each: Answer(sum(answers[kernel].cost_us for kernel in own), answers[own[0]].origin)
+            for each, own in kernels.items()
+        }
+
+    def estimate_us(self, configuration: Configuration) -> float:
+        """Return the sum of what the kernels would cost."""
+        return sum(map(self._kernels.peek_us, self._kernels_of(configuration)))
+
+    def _kernels_of(self, configuration: Configuration) -> list[Configuration]:
+        if self._target.runs_as_one(configuration):
+            return [configuration]
+        return nodes_of(configuration)

@@ -1,0 +1,198 @@
+"""What the target's rules say that onnxruntime runs is what it says itself, for small graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relational_tensat import load_profile, save_model
+from relational_tensat.cost import as_source
+from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
+    disagreement,
+    predicted_kernels,
+    saved_kernels,
+)
+from relational_tensat.run.target.target_costs import TargetCosts
+from relational_tensat.tensor import Attrs, Graph, Node, Weight, build_graph
+from tests.graphs import f32, weight
+
+_IMAGE = f32(1, 32, 14, 14)
+_WINDOW: Attrs = {"stride": (1, 1), "pad": "same"}
+
+
+def number(value: float) -> Weight:
+    return Weight(f32(), np.float32(value))
+
+
+def convolutions() -> Graph:
+    """A residual block: activations, a sum and a norm on the way out of convolutions."""
+    weights = {f"w{i}": weight(32, 32, 3, 3, seed=i) for i in range(4)}
+    weights |= {f"v{i}": weight(32, seed=i) for i in range(4)} | {
+        "variance": Weight(f32(32), np.ones(32, np.float32))
+    }
+    return build_graph(
+        "convolutions",
+        {"x": _IMAGE},
+        weights,
+        [
+            Node("conv", ("x", "w0", "v0"), ("a",), _WINDOW),
+            Node("relu", ("a",), ("b",)),
+            Node("conv", ("b", "w1"), ("c",), _WINDOW),
+            Node("batch_norm", ("c", "v0", "v1", "v2", "variance"), ("d",), {"epsilon": 1e-5}),
+            Node("sigmoid", ("d",), ("e",)),
+            Node("conv", ("e", "w2", "v1"), ("f",), _WINDOW),
+            Node("add", ("f", "b"), ("g",)),
+            Node("relu", ("g",), ("h",)),
+            Node("conv", ("h", "w3", "v2"), ("i",), _WINDOW),
+            Node("sigmoid", ("i",), ("j",)),
+            Node("mul", ("i", "j"), ("y",)),
+        ],
+        ["y"],
+    )
+
+
+def norm_behind_a_concatenation() -> Graph:
+    """As in DenseNet: no convolution takes the norm in, so it is one itself."""
+    return build_graph(
+        "dense",
+        {"x": _IMAGE},
+        {
+            "w": weight(32, 32, 3, 3),
+            "u": weight(32, 64, 1, 1),
+            **{name: weight(64) for name in "sbm"},
+            "v": Weight(f32(64), np.ones(64, np.float32)),
+        },
+        [
+            Node("conv", ("x", "w"), ("a",), _WINDOW),
+            Node("relu", ("a",), ("b1",)),
+            Node("conv", ("b1", "w"), ("c",), _WINDOW),
+            Node("concat", ("b1", "c"), ("d",), {"axis": 1}),
+            Node("batch_norm", ("d", "s", "b", "m", "v"), ("e",), {"epsilon": 1e-5}),
+            Node("relu", ("e",), ("f",)),
+            Node("conv", ("f", "u"), ("y",), _WINDOW),
+        ],
+        ["y"],
+    )
+
+
+def encoder_layer() -> Graph:
+    """Products with biases, a scale, GELU as it is spelled out, a norm of a sum."""
+    weights = {
+        "w1": weight(64, 256),
+        "v1": weight(256),
+        "w2": weight(256, 64, seed=1),
+        "v2": weight(64),
+        "s": weight(64),
+        "b": weight(64),
+    }
+    weights |= {
+        "root": number(2**0.5),
+        "one": number(1),
+        "half": number(0.5),
+        "eighth": number(0.125),
+    }
+    return build_graph(
+        "encoder",
+        {"x": f32(1, 16, 64), "q": f32(1, 16, 64), "k": f32(1, 64, 16)},
+        weights,
+        [
+            Node("matmul", ("q", "k"), ("scores",)),
+            Node("mul", ("scores", "eighth"), ("scaled",)),
+            Node("softmax", ("scaled",), ("p",), {"axis": 2}),
+            Node("matmul", ("p", "x"), ("o",)),
+            Node("matmul", ("o", "w1"), ("a",)),
+            Node("add", ("a", "v1"), ("h",)),
+            Node("div", ("h", "root"), ("c",)),
+            Node("erf", ("c",), ("d",)),
+            Node("add", ("d", "one"), ("e",)),
+            Node("mul", ("h", "e"), ("f",)),
+            Node("mul", ("f", "half"), ("g",)),
+            Node("matmul", ("g", "w2"), ("i",)),
+            Node("add", ("v2", "i"), ("j",)),
+            Node("add", ("j", "o"), ("r",)),
+            Node("layer_norm", ("r", "s", "b"), ("y",), {"axis": 2, "epsilon": 1e-5}),
+        ],
+        ["y"],
+    )
+
+
+def gated_decoder() -> Graph:
+    """SiLU, a root-mean-square norm as it is spelled out, halves of a tensor, a transposed factor."""
+    weights = {
+        "w": weight(64, 64),
+        "s": weight(64),
+        "two": number(2),
+        "one": number(1),
+        "epsilon": number(1e-6),
+    }
+    return build_graph(
+        "decoder",
+        {"z": f32(1, 16, 64), "k": f32(1, 16, 64)},
+        weights,
+        [
+            Node("add", ("z", "k"), ("x",)),
+            Node("pow", ("x", "two"), ("a",)),
+            Node("reduce_mean", ("a",), ("b",), {"axes": (2,), "keepdims": True}),
+            Node("add", ("b", "epsilon"), ("c",)),
+            Node("sqrt", ("c",), ("d",)),
+            Node("div", ("one", "d"), ("e",)),
+            Node("mul", ("x", "e"), ("f",)),
+            Node("mul", ("s", "f"), ("n",)),
+            Node("matmul", ("n", "w"), ("h",)),
+            Node("sigmoid", ("h",), ("i",)),
+            Node("mul", ("h", "i"), ("j",)),
+            Node(
+                "slice",
+                ("j",),
+                ("l",),
+                {"axes": (2,), "starts": (0,), "ends": (32,), "steps": (1,)},
+            ),
+            Node(
+                "slice",
+                ("j",),
+                ("r",),
+                {"axes": (2,), "starts": (32,), "ends": (64,), "steps": (1,)},
+            ),
+            Node("concat", ("r", "l"), ("t",), {"axis": 2}),
+            Node("transpose", ("k",), ("u",), {"perm": (0, 2, 1)}),
+            Node("matmul", ("t", "u"), ("y",)),
+        ],
+        ["y"],
+    )
+
+
+def mlp() -> Graph:
+    """Matrices: product, bias and activation are one."""
+    return build_graph(
+        "mlp",
+        {"x": f32(8, 32)},
+        {"w": weight(32, 32), "v": weight(32)},
+        [
+            Node("matmul", ("x", "w"), ("a",)),
+            Node("add", ("a", "v"), ("b",)),
+            Node("relu", ("b",), ("c",)),
+            Node("matmul", ("c", "w"), ("d",)),
+            Node("relu", ("d",), ("y",)),
+        ],
+        ["y"],
+    )
+
+
+@pytest.mark.parametrize(
+    "make", [convolutions, norm_behind_a_concatenation, encoder_layer, gated_decoder, mlp]
+)
+def test_the_kernels_are_those_of_the_model_that_onnxruntime_saves(
+    make: Callable[[], Graph], tmp_path: Path
+) -> None:
+    graph = make()
+    save_model(graph, tmp_path / "model.onnx")
+    target = load_target("onnxruntime")
+    rules = target.rules(has_fixed_shapes=True)
+    costs = TargetCosts(as_source(load_profile("cpu")), target, rules)
+    predicted = predicted_kernels(costs.as_run(graph))
+    assert disagreement(predicted, saved_kernels(tmp_path / "model.onnx")) == {}
+    assert predicted.total() < len(graph.nodes)

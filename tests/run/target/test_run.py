@@ -1,0 +1,90 @@
+"""Runs for a target: priced by its kernels, written as the operators that it makes them of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relational_tensat import Options, load_model, load_profile, optimize, save_model
+from relational_tensat.cost import as_source, graph_cost_us
+from relational_tensat.rules.soundness.gate import check_trust
+from relational_tensat.rules.targets.fused_kernel import FusedKernel
+from relational_tensat.rules.targets.known import load_target
+from relational_tensat.run.target.as_written import as_written
+from relational_tensat.run.target.target_costs import TargetCosts
+from relational_tensat.tensor import Graph
+from relational_tensat.tensor.operators import get_operator
+from relational_tensat.verify.evaluate import evaluate_graph
+from tests.run.target.test_onnxruntime_kernels import convolutions, encoder_layer, gated_decoder
+
+GRAPHS = (convolutions, encoder_layer, gated_decoder)
+
+
+def costs() -> TargetCosts:
+    target = load_target("onnxruntime")
+    return TargetCosts(as_source(load_profile("cpu")), target, target.rules(has_fixed_shapes=True))
+
+
+@pytest.mark.parametrize("make", GRAPHS)
+def test_what_is_written_for_kernels_computes_the_same_and_is_run_by_them_again(
+    make: Callable[[], Graph],
+) -> None:
+    graph, source = make(), costs()
+    kernels = source.as_run(graph)
+    assert any(isinstance(get_operator(node.op), FusedKernel) for node in kernels.nodes)
+    written = as_written(kernels, graph)
+    assert not any(isinstance(get_operator(node.op), FusedKernel) for node in written.nodes)
+    assert source.as_run(written).count_ops() == kernels.count_ops()
+    rng = np.random.default_rng(0)
+    inputs = {name: rng.standard_normal(kind.shape) for name, kind in graph.inputs.items()}
+    weights = {name: np.asarray(weight.data, np.float64) for name, weight in graph.weights.items()}
+    expected = evaluate_graph(graph, inputs, weights)["y"]
+    for other in (kernels, written):
+        used = {name: weights[name] for name in other.weights}
+        np.testing.assert_allclose(evaluate_graph(other, inputs, used)["y"], expected, rtol=1e-6)
+
+
+def test_what_a_kernel_hides_keeps_the_name_that_the_original_has_for_it() -> None:
+    graph = convolutions()
+    written = as_written(costs().as_run(graph), graph)
+    assert {"g", "j"} <= written.types.keys()  # the sum before an activation, the gate of a SiLU
+
+
+def test_a_kernel_of_several_operators_costs_less_than_these_and_as_much_however_it_is_written() -> (
+    None
+):
+    graph, source = convolutions(), costs()
+    before_us = graph_cost_us(graph, source)
+    assert before_us < graph_cost_us(graph, load_profile("cpu"))
+    assert graph_cost_us(as_written(source.as_run(graph), graph), source) == pytest.approx(
+        before_us
+    )
+
+
+def test_a_run_finds_no_gain_where_the_target_fuses_anyway(tmp_path: Path) -> None:
+    model, output = tmp_path / "model.onnx", tmp_path / "optimized.onnx"
+    save_model(convolutions(), model)  # that the rules are sound is not looked up again
+    options = Options.of(cost="analytic:cpu", allow_unsound=True, iterations=3)
+    plain = optimize(model, options)
+    targeted = optimize(model, options.replace(target="onnxruntime"), output=output)
+    assert targeted.cost_profile == "cpu on onnxruntime"
+    assert targeted.cost_before_us < plain.cost_before_us
+    saved = plain.cost_before_us / plain.cost_after_us
+    assert 1 <= targeted.cost_before_us / targeted.cost_after_us < saved
+    assert targeted.verification.max_relative_error < 1e-5
+    kernels = load_target("onnxruntime").kernels
+    assert not {kernel.name for kernel in kernels} & load_model(output).count_ops().keys()
+
+
+def test_its_rules_are_sound() -> None:
+    rules = [
+        rule
+        for rule in load_target("onnxruntime").rules(has_fixed_shapes=True)
+        if rule.name
+        in ("ort-convolution-and-addend[with]", "ort-skip-layer-norm", "ort-slices-as-split")
+    ]
+    assert len(rules) == 3
+    assert check_trust(rules).untrusted == {}
