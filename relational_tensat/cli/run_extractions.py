@@ -8,7 +8,12 @@ from relational_tensat.cli.console import table
 from relational_tensat.run.result import ExtractionSummary, Result
 
 _REDUCTIONS_SHOWN = 3
-_GROWN_FROM = {"original": "the original", "chosen": "the last's best", "beside": "both"}
+_GROWN_FROM = {
+    "original": "the original",
+    "chosen": "a best",
+    "beside": "both",
+    "universe": "all worlds",
+}
 
 
 def reduced_line(summary: ExtractionSummary) -> str:

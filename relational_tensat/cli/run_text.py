@@ -195,6 +195,8 @@ def _confidence(result: Result) -> str:
 
 def _proven(result: Result) -> str:
     """Return what the extractor proved of the costs, which are sums over operators."""
+    if result.exhaustive:
+        return "optimal for every graph that the rules can reach"
     if result.optimal:
         return "optimal for this e-graph"
     if result.bound_us == 0.0:

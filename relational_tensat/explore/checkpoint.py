@@ -21,7 +21,8 @@ class Checkpoint:
     Attributes:
         first_rule: the id of the first of the exploration's rules.
         iteration: the last one that is done; 0 before the first.
-        stopped: why it is the last (saturated or nodes); empty if it is not.
+        stopped: why it is the last: saturated, nodes, or closed (saturated, and more iterations of
+            multi-pattern rules would add nothing either); empty if it is not.
         multi_done: iterations with multi-pattern rules.
         since_single, since_multi: the clock when each kind of rules was last matched.
         quiet: whether the last iteration added nothing.

@@ -49,6 +49,12 @@ class Members:
         self.size = len(enodes)
         self._next_place = len(enodes) + 1
 
+    def resume(self) -> bool:
+        """Continue with what another process left of the world; return whether it left anything."""
+        size, place, applications = self._database.run("worlds/resume", world=self.world)[0]
+        self.restore((int(size), int(place), int(applications)))
+        return self.size > 0
+
     def state(self) -> tuple[int, int, int]:
         """Return what ``restore`` goes back to where a transaction is undone."""
         return self.size, self._next_place, self._applications

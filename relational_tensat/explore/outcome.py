@@ -38,13 +38,15 @@ class WorldReport:
 
     Attributes:
         world: its number, from 1 on.
-        kind: what it was grown from: original, chosen (in the world before), or beside (both).
+        kind: what it was grown from: original, chosen (a cheapest graph of a world before), or beside
+            (both); universe: it is all worlds together, and nothing was grown.
         node_limit: the most e-nodes that it might have.
         seed_us: cost of the cheapest graph that it was grown from.
         best_us: of the cheapest that was extracted from it.
         e_nodes, universe: e-nodes that it had, and that all worlds so far had together.
         iteration: its last one.
-        stop_reason: why it was not grown further.
+        stop_reason: why it was not grown further: saturated, closed (more iterations of multi-pattern
+            rules would add nothing either), nodes or iterations; extracted, for all worlds together.
         seconds: wall seconds since the search began.
     """
 
@@ -58,6 +60,12 @@ class WorldReport:
     iteration: int
     stop_reason: str
     seconds: float
+
+    @classmethod
+    def read(cls, database: Database) -> list[WorldReport]:
+        """Return the worlds that the tables have, in their order; none where there was no search."""
+        ((has_worlds,),) = database.run("worlds/has_worlds")
+        return [cls(*row) for row in database.run("worlds/worlds")] if has_worlds else []
 
     @property
     def row(self) -> tuple[int | str | float, ...]:
@@ -78,6 +86,9 @@ class Exploration:
         statements: SQL statements run in the iterations.
         seconds: wall seconds; of one that was resumed, since then.
         worlds: of a search, those that it has grown.
+        is_exhaustive: whether the e-graph has every graph that the rules can reach: it is saturated, more
+            iterations of multi-pattern rules would add nothing either, and no application was left out
+            and no e-node filtered because of a cycle. False where that is not known.
     """
 
     stop_reason: str
@@ -87,6 +98,7 @@ class Exploration:
     statements: int
     seconds: float
     worlds: tuple[WorldReport, ...] = ()
+    is_exhaustive: bool = False
 
     def __repr__(self) -> str:
         last = self.log[-1] if self.log else None
@@ -135,4 +147,5 @@ def ended_exploration(database: Database, checkpoint: Checkpoint, stop_reason: s
         tuple(log),
         sum(entry.statements for entry in log),
         seconds=0.0,
+        worlds=tuple(WorldReport.read(database)),
     )

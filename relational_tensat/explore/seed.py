@@ -29,8 +29,11 @@ class Chooser(Protocol):
 
     original_us: float
 
-    def choose(self, iteration: int) -> Seed:
+    def choose(self, iteration: int, *, anew: bool = False) -> Seed:
         """Return the cheapest graph of what is shown of the e-graph after an iteration.
+
+        Args:
+            anew: something else is shown than when that iteration was extracted from before.
 
         Raises:
             Interrupted: exploration's time is over.

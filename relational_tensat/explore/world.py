@@ -56,6 +56,10 @@ class World:
         self.members = members
         self._matched.clear()
 
+    def resume_members(self, members: Members) -> None:
+        """Continue with a world that another process began, matched as far as this world has been."""
+        self.members = members
+
     def since(self, rules: Iterable[int]) -> int:
         """Return from which clock on rows are new to some of these rules; 0 where all are."""
         return self.last_matched(rules) if self.options.semi_naive else 0

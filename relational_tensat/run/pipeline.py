@@ -133,6 +133,8 @@ def _result(state: RunState) -> Result:
     before = graph_cost_us(state.graph, cost)
     after = before if state.copies_file else graph_cost_us(state.chosen, cost)
     bound = min(extraction.bound_us, after)
+    optimal = extraction.optimal and not state.keeps_original
+    has_all = exploration.is_exhaustive and not state.rejections and not state.n_left_out
     original, graph = state.graph, state.folded
     if state.dynamic is not None:
         from relational_tensat.run.dynamic import as_constants  # few models need it
@@ -147,7 +149,8 @@ def _result(state: RunState) -> Result:
         cost_after_us=after,
         bound_us=bound,
         gap=relative_gap(after, bound),
-        optimal=extraction.optimal and not state.keeps_original,
+        optimal=optimal,
+        exhaustive=optimal and has_all,
         extractor=extraction.method,
         e_nodes=state.e_nodes,
         e_classes=state.e_classes,

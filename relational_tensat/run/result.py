@@ -122,6 +122,8 @@ class Result:
         gap: ``(cost_after - bound) / cost_after``.
         optimal: the solver proved that no graph in the e-graph is cheaper than this one; never where the
             original is kept since a cheaper graph is slower whole.
+        exhaustive: no graph at all that the rules can reach is cheaper: it is optimal, and the e-graph has
+            every one of them (``Exploration.is_exhaustive``).
         extractor: which one chose the graph.
         e_nodes, e_classes: of the e-graph, at the end of exploration.
         iterations: of exploration.
@@ -183,6 +185,7 @@ class Result:
     time_spent: TimeSpent = field(default_factory=TimeSpent)
     whole: WholeRun | None = None
     unchanged: bool = False
+    exhaustive: bool = False
     rejections: tuple[Rejection, ...] = ()
     change: FileChange | None = None
 
@@ -255,6 +258,7 @@ class Result:
             "saturated": self.saturated,
             "gap": self.gap,
             "optimal": self.optimal,
+            "exhaustive": self.exhaustive,
             "blocks": None if self.blocks is None else asdict(self.blocks),
             "extraction": self.extraction.to_json(),
             "extractions": [asdict(entry) for entry in self.extractions],

@@ -10,14 +10,14 @@ CREATE TABLE world (
 COMMENT ON TABLE world IS 'The worlds, in the order in which they were grown.';
 COMMENT ON COLUMN world.id IS 'Key, from 1 on.';
 COMMENT ON COLUMN world.kind IS
-'What it was grown from: original (the original graph), chosen (the cheapest graph of the world before), beside (that and the original).';
+'What it was grown from: original (the original graph), chosen (a cheapest graph of a world before), beside (that and the original); universe: it is all worlds together, and nothing was grown.';
 COMMENT ON COLUMN world.node_limit IS 'The most e-nodes that it might have.';
 COMMENT ON COLUMN world.seed_us IS 'Cost in µs of the cheapest graph that it was grown from.';
 COMMENT ON COLUMN world.best_us IS 'Cost in µs of the cheapest graph that was extracted from it; NULL: none was.';
 COMMENT ON COLUMN world.e_nodes IS 'E-nodes that it had when it was grown.';
 COMMENT ON COLUMN world.universe IS 'E-nodes of all worlds so far, then.';
 COMMENT ON COLUMN world.iteration IS 'Its last iteration; the first is behind the last of the world before; joins iteration_log.iteration.';
-COMMENT ON COLUMN world.stop_reason IS 'Why it was not grown further; as meta.value of stop_reason.';
+COMMENT ON COLUMN world.stop_reason IS 'Why it was not grown further; as meta.value of stop_reason, or closed (saturated, and multi-pattern rules would add nothing either), or extracted, for all worlds together.';
 COMMENT ON COLUMN world.seconds IS 'Wall-clock seconds since the search began, when its cheapest graph was known.';
 
 CREATE TABLE world_node (

@@ -20,6 +20,7 @@ SCHEMA: dict[str, Any] = {
     "saturated": bool,
     "gap": NUMBER,
     "optimal": bool,
+    "exhaustive": bool,
     "blocks": (dict, type(None)),  # what was explored once and reused
     "extraction": {
         "e_nodes": int,

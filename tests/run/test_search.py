@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -10,19 +11,29 @@ import pytest
 from relational_tensat import Options, optimize
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
+from relational_tensat.explore import IterationReport
+from relational_tensat.extract.anytime import ExtractionEntry
 from relational_tensat.formats import save_model
 from relational_tensat.run.pipeline import resume
+from relational_tensat.run.progress import Silent
 from relational_tensat.run.result import Result
-from tests.run.resume.models import layers
+from relational_tensat.run.resume import stored as stored_module
+from tests.run.resume.models import RULES, layers
+from tests.run.resume.tables import dump_file
+from tests.run.resume.test_api import Dies, Killed
+from tests.run.resume.test_moments import copied
 
-#: So many e-nodes, of some hundreds that saturation would make.
-LIMITS = {"world_nodes": 120, "node_limit": 120}
+#: So many e-nodes, of some hundreds that saturation would make; a process that is killed comes to the same.
+LIMITS = {
+    "world_nodes": 120, "node_limit": 120, "restarts": 1, "rules": RULES, "verify_runs": 1,
+    "time_limit_s": None,
+}  # fmt: skip
 
 
 def model_in(folder: Path) -> Path:
     """Return the file of a model on which saturation misses much within the limits."""
     path = folder / "layers.json"
-    save_model(layers(3, 5), path)
+    save_model(layers(2, 5), path)
     return path
 
 
@@ -30,7 +41,7 @@ def model_in(folder: Path) -> Path:
 def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     """Return the database of a run, and its result."""
     path = tmp_path_factory.mktemp("search") / "run.duckdb"
-    options = Options.of(cost="tensat_t4", search="focus", **LIMITS, db=path, time_limit_s=None)
+    options = Options.of(cost="tensat_t4", search="focus", **LIMITS, db=path)
     return path, optimize(model_in(path.parent), options, output=path.with_name("out.json"))
 
 
@@ -40,9 +51,9 @@ def test_its_result_is_verified_and_explained(
     path, result = stored
     assert result.verification.ok
     assert result.optimal
-    plain = optimize(layers(3, 5), Options.of(cost="tensat_t4", node_limit=120))
+    plain = optimize(layers(2, 5), Options.of(cost="tensat_t4", node_limit=120, rules=RULES))
     assert result.worlds[0].best_us == pytest.approx(plain.cost_after_us)
-    assert result.cost_after_us < 0.5 * plain.cost_after_us
+    assert result.cost_after_us < 0.8 * plain.cost_after_us
     assert main(["explain", str(path), "--check"]) == 0
     text = capsys.readouterr().out
     assert "checked: every step is what its rule says" in text
@@ -75,12 +86,60 @@ def test_once_it_has_ended_it_is_extracted_from_again(stored: tuple[Path, Result
     assert again.stop_reason == "focus"
 
 
-def test_one_that_was_killed_is_refused_in_one_line(tmp_path: Path) -> None:
+class Copies(Silent):
+    """Progress that copies the database after some reports: what a process killed then would leave."""
+
+    def __init__(self, database: Path, moments: Sequence[int]) -> None:
+        self.copies: list[Path] = []
+        self._database = database
+        self._moments = moments
+        self._n_reports = 0
+
+    def iteration(self, report: IterationReport) -> None:
+        self._count()
+
+    def extracted(self, entry: ExtractionEntry) -> None:
+        self._count()
+
+    def _count(self) -> None:
+        self._n_reports += 1
+        if self._n_reports in self._moments:
+            self.copies.append(
+                copied(self._database, self._database.with_name(str(self._n_reports)))
+            )
+
+
+def test_killed_at_any_moment_it_is_resumed_to_the_same_end(tmp_path: Path) -> None:
+    db = tmp_path / "run.duckdb"
+    options = Options.of(cost="tensat_t4", search="focus", **LIMITS, db=db)
+    progress = Copies(db, (1, 11, 17, 26))
+    expected = optimize(model_in(tmp_path), options, progress=progress)
+    rows, reached = _rows(db), set()
+    for copy in progress.copies:
+        result = resume(copy)
+        reached.add(result.resumed_after)
+        assert result.stop_reason == expected.stop_reason
+        assert [world.row[:9] for world in result.worlds] == [w.row[:9] for w in expected.worlds]
+        assert result.cost_after_us == expected.cost_after_us
+        assert _rows(copy) == rows
+    assert len(reached) == 4
+
+
+def _rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Return what a database holds; an extraction that was not written down is made twice."""
+    rows = dump_file(path)
+    rows["extraction_log"] = sorted(set(rows["extraction_log"]), key=repr)
+    return rows
+
+
+def test_a_search_that_cannot_be_continued_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run.duckdb"
     options = Options.of(cost="tensat_t4", search="focus", **LIMITS, db=path)
-    optimize(model_in(tmp_path), options)
-    with duckdb.connect(str(path)) as connection:  # as a process that was killed leaves it
-        connection.execute("DELETE FROM meta WHERE key = 'stop_reason'")
+    with pytest.raises(Killed):
+        optimize(model_in(tmp_path), options, progress=Dies(6))
+    monkeypatch.setattr(stored_module, "_RESUMABLE", ("saturation",))
     with pytest.raises(InputError) as error:
         resume(path)
     assert str(error.value) == (

@@ -36,6 +36,9 @@ from relational_tensat.rules.text import rule_text
 #: The condition on instances that are valid: they have a root.
 _IS_VALID = "i.root0 > 0"
 
+#: The order of a multi-pattern rule's applications.
+_YOUNGEST = "p.root0 DESC, p.root1 DESC, i.id, hash(p.b)"
+
 
 class Matcher:
     """Finds applications; keeps the rule tables of one database up to date.
@@ -44,6 +47,8 @@ class Matcher:
         instances: the judged configurations.
         truncated: whether the last search left pairs out because of ``PAIR_CAP``.
         rule_seconds: wall seconds of matching, by rule id.
+        order: a seed: the applications of each multi-pattern rule come in a random order; None: those of
+            the youngest classes first.
     """
 
     def __init__(
@@ -56,6 +61,7 @@ class Matcher:
         self.compiled = compiled
         self.truncated = False
         self.rule_seconds: dict[int, float] = {}
+        self.order: int | None = None
         self._has_rest = False
         self._serves = ""  # the rules of the phase that is searched for
         self._database: Database = egraph.database
@@ -117,6 +123,9 @@ class Matcher:
             return 0
         unjudged = f"-- unjudged: {self._serves}\n{self._unjudged_pairs}"
         self._judge(self._database.execute(unjudged, name="unjudged_pairs"))
+        if self.order is not None:
+            order = f"hash(p.root0, p.root1, p.b, {self.order}), i.id"
+            return self._fill_applications(self._multi_text.replace(_YOUNGEST, order), "p.b")
         if pairs > 2 * most:
             self._has_rest = self._database.change("match/pair_cut", most=most) > 0
         text = self._first_text if self._has_rest else self._multi_text
@@ -286,7 +295,7 @@ def _multi_text(pairs: str, on_pair: str) -> str:
         "-- applications of multi-pattern rules\n"
         "SELECT row_number() OVER ()::INTEGER AS id, * EXCLUDE (turn) FROM (\n"
         "    SELECT p.rule, i.id AS instance, p.root0, p.root1, p.b, p.m0, p.m1, row_number() OVER (\n"
-        "        PARTITION BY p.rule ORDER BY p.root0 DESC, p.root1 DESC, i.id, hash(p.b)\n"
+        f"        PARTITION BY p.rule ORDER BY {_YOUNGEST}\n"
         "    ) AS turn\n"
         f"    FROM {pairs}\n"
         f"    JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"

@@ -38,6 +38,7 @@ from relational_tensat.explore.schedule.plan import Schedule
 from relational_tensat.explore.step import Budget, Delta, Starved, step
 from relational_tensat.explore.strategies.node_budgets import multi_budget, scarce_budget
 from relational_tensat.explore.strategies.schedule import begin_schedule, resume_schedule
+from relational_tensat.explore.variation import PLAIN, Variation
 from relational_tensat.explore.world import World, begin_world, restore_world
 from relational_tensat.rules.model import Rule
 
@@ -92,7 +93,8 @@ class Saturation:
     ) -> None:
         self._egraph = egraph
         self._database = egraph.database
-        self._options = options
+        self._options = self._given = options
+        self._variation = PLAIN
         self._observer = observer
         self._started = time.perf_counter()
         self._iteration_started, self._statements_before = self._started, 0
@@ -105,13 +107,22 @@ class Saturation:
             self._resume(rules, start)
         self._schedule = self._schedule_at(start)
         self._offset = 0  # iterations in worlds before this one
+        self._has_all = (
+            start is None
+        )  # nothing was kept out because of cycles; unknown where resumed
 
     @property
     def iteration(self) -> int:
         """The last iteration that is complete."""
         return self._state.iteration
 
-    def begin_world(self, members: Members, enodes: Sequence[int], node_limit: int) -> None:
+    def begin_world(
+        self,
+        members: Members,
+        enodes: Sequence[int],
+        node_limit: int,
+        variation: Variation = PLAIN,
+    ) -> None:
         """Continue in a world of the e-graph: as if its e-nodes were the original graph's.
 
         Args:
@@ -121,13 +132,36 @@ class Saturation:
         Raises:
             Interrupted, OutOfMemory: the world before is still there.
         """
+        state = Checkpoint(self._state.first_rule, self._state.iteration, original=len(enodes))
         with self._world.transaction():
             self._world.begin_members(members, enodes)
-        self._offset = self._state.iteration
-        self._options = replace(self._options, node_limit=node_limit)
-        self._state = Checkpoint(
-            self._state.first_rule, iteration=self._offset, original=len(enodes)
-        )
+            self._write_down(state)
+        self._offset, self._state = self._state.iteration, state
+        self._vary(node_limit, variation)
+
+    def resume_world(
+        self, members: Members, offset: int, node_limit: int, variation: Variation = PLAIN
+    ) -> None:
+        """Continue in a world that another process was growing; see ``begin_world``.
+
+        Args:
+            offset: the last iteration of the world before.
+        """
+        self._world.resume_members(members)
+        self._offset = offset
+        self._vary(node_limit, variation)
+
+    def _vary(self, node_limit: int, variation: Variation) -> None:
+        """Grow within a node limit from now on, and in another way."""
+        self._variation = variation
+        self._world.matcher.order = variation.order
+        self._options = replace(self._given, node_limit=node_limit)
+        if variation.multi_iterations is not None:
+            self._options = replace(
+                self._options,
+                multi_iterations=variation.multi_iterations,
+                multi_schedule="saturated",
+            )
 
     def _schedule_at(self, start: Checkpoint | None) -> Schedule | None:
         """Return the schedule, if there is one, before the next iteration."""
@@ -146,7 +180,7 @@ class Saturation:
             self._world = begin_world(self._egraph, rules, self._options)
             first_rule = self._world.rules.first
             self._state = Checkpoint(first_rule, original=self._egraph.e_nodes)
-            self._write_down()
+            self._write_down(self._state)
 
     def _resume(self, rules: Sequence[Rule], start: Checkpoint) -> None:
         """Continue from what another process left in the tables."""
@@ -190,7 +224,7 @@ class Saturation:
 
     def _follow(self, iteration: int, reason: str | None, guard: Guard) -> str | None:
         """Do what follows an iteration; return the reason to stop, or None to continue."""
-        if reason in (None, "saturated", "schedule") and self._has_goal():
+        if reason in (None, "saturated", "closed", "schedule") and self._has_goal():
             return "goal"
         if reason is not None or iteration >= self._last:
             return reason
@@ -260,10 +294,11 @@ class Saturation:
         state.since_multi = world.last_matched(world.rules.multi_rules)
         state.quiet = delta.is_empty
         state.left_out |= not delta.multi_complete
-        state.stopped = self._reason_to_stop(delta)
+        self._has_all &= not delta.rejected and not delta.filtered
+        state.stopped = self._reason_to_stop(delta, rules)
         self._journal.note_matches(iteration, delta.matches)
         self._journal.note_iteration(self._report(iteration, delta))
-        self._write_down()
+        self._write_down(state)
 
     def _rules(self, iteration: int) -> frozenset[int]:
         """Return the rules that take part in an iteration."""
@@ -285,6 +320,8 @@ class Saturation:
     def _budget(self) -> Budget:
         """Return what the next iteration may build: multi-pattern rules leave some of it to the others."""
         limit, state = self._options.node_limit, self._state
+        if self._variation.multi_share is not None:
+            return Budget(limit, self._multi_budget())
         whole_above = max(scarce_budget(state.original, limit), self._world.e_nodes)
         return Budget(
             limit, self._multi_budget(), whole_above=None if state.scarce else whole_above
@@ -292,12 +329,19 @@ class Saturation:
 
     def _multi_budget(self) -> int:
         """Return the most e-nodes that multi-pattern rules may leave."""
+        share = self._variation.multi_share
+        if share is not None:
+            room = self._options.node_limit - self._world.e_nodes
+            return self._world.e_nodes + int(share * room)
         if self._state.scarce:
             return scarce_budget(self._state.original, self._options.node_limit)
         return multi_budget(self._world.e_nodes, self._options.node_limit)
 
-    def _reason_to_stop(self, delta: Delta) -> str:
-        """Return why exploration ends after a complete iteration; nothing if it does not."""
+    def _reason_to_stop(self, delta: Delta, rules: frozenset[int]) -> str:
+        """Return why exploration ends after a complete iteration; nothing if it does not.
+
+        It is closed where all rules took part and none had anything to add, multi-pattern rules neither.
+        """
         state = self._state
         if not delta.single_complete:
             return "nodes"
@@ -305,6 +349,8 @@ class Saturation:
             self._schedule.note(not delta.is_empty)
             reason = "nodes" if state.left_out else "schedule"
             return "" if self._schedule.rules is not None else reason
+        if state.quiet and not state.left_out and rules == self._world.rules.all_rules:
+            return "closed"
         if not state.quiet or self._wants_multi(state.iteration + 1):
             return ""
         return "nodes" if state.left_out else "saturated"
@@ -322,11 +368,11 @@ class Saturation:
             time.perf_counter() - self._iteration_started,
         )
 
-    def _write_down(self) -> None:
+    def _write_down(self, state: Checkpoint) -> None:
         """Write what another process would need to resume; in memory, no other process could."""
         if not self._database.is_file:
             return
-        state, seconds = self._state, self._world.matcher.rule_seconds
+        seconds = self._world.matcher.rule_seconds
         rules = self._world.rules.rules
         state.rule_seconds = [seconds.get(rule.id, 0.0) for rule in rules]
         self._egraph.catalogue.flush(self._database)
@@ -335,6 +381,8 @@ class Saturation:
 
     def finish(self, reason: str, worlds: tuple[WorldReport, ...] = ()) -> Exploration:
         """Write down what is not written yet, and why it ended; return how it went."""
+        is_exhaustive = reason == "closed" and self._has_all
+        reason = "saturated" if reason == "closed" else reason
         database, journal = self._database, self._journal
         matcher, seconds = self._world.matcher, self._world.matcher.rule_seconds
         database.begin()
@@ -354,4 +402,5 @@ class Saturation:
             sum(entry.statements for entry in journal.log),
             time.perf_counter() - self._started,
             worlds,
+            is_exhaustive,
         )

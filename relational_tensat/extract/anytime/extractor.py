@@ -102,15 +102,18 @@ class AnytimeExtractor:
             return "interrupted"
         return "patience" if 0 < self._options.patience <= self._stalled else None
 
-    def choose(self, iteration: int) -> Seed:
+    def choose(self, iteration: int, *, anew: bool = False) -> Seed:
         """Return the cheapest graph of what is shown of the e-graph, with all the time of an extraction.
+
+        Args:
+            anew: something else is shown than when that iteration was extracted from before.
 
         Raises:
             Interrupted: exploration's time is over.
             KeyboardInterrupt: Ctrl-C was pressed twice.
         """
         is_known = any(entry.iteration == iteration and entry.optimal for entry in self.log)
-        if self._last is None or not is_known:
+        if self._last is None or anew or not is_known:
             with self.watch.watching(), self._counting():
                 table, extraction = self._extract_between(iteration, self._options.time_limit_s)
         else:

@@ -24,6 +24,9 @@ from relational_tensat.run.resume.opening import OpenedRun
 from relational_tensat.run.resume.record import RunRecord, cost_digest
 from relational_tensat.tensor.graph import Graph
 
+#: Values of the option ``search`` that are continued where they were.
+_RESUMABLE = ("saturation", "focus")
+
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
@@ -89,16 +92,16 @@ class StoredRun:
             )
 
     def check_search(self, options: Options) -> None:
-        """Reject a search over worlds that had not ended: which world was grown from what is not stored.
+        """Reject a search that had not ended, of a kind that cannot be continued.
 
         Raises:
             InputError: it is one.
         """
         search = options.exploration.search
-        if options.exploration.is_search and self.stop_reason is None:
+        if search not in _RESUMABLE and self.stop_reason is None:
             raise InputError(
                 f"{self.path}: the run cannot be resumed: its search ({search}) had not ended, "
-                "expected one that had, or one by saturation"
+                f"expected one that had, or one by {' or '.join(_RESUMABLE)}"
             )
 
     def check_rules(self, rules: Sequence[Rule]) -> None:

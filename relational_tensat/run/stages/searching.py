@@ -24,7 +24,16 @@ def explore(state: RunState) -> RunState:
     blocks = None
     with phases.phase("explore"), stopwatch.phase("explore"):
         if options.is_search:
-            exploration = explore_focus(state.egraph, state.rules, options, extractor, observer)
+            exploration = explore_focus(
+                state.egraph,
+                state.rules,
+                options,
+                extractor,
+                observer,
+                state.options.focus,
+                state.options.process.seed,
+                state.start,
+            )
         else:
             exploration, blocks = explore_blocks(
                 state.egraph, state.rules, options, observer=observer, start=state.start

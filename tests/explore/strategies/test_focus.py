@@ -11,6 +11,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
+from relational_tensat.explore.focus_options import FocusOptions
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import IterationReport
 from relational_tensat.explore.strategies.focus import explore_focus
@@ -36,11 +37,14 @@ def focus(
     options: ExplorationOptions,
     progress: Callable[[IterationReport], None] | None = None,
     after: Callable[[int], str | None] | None = None,
+    restarts: int = 1,
 ) -> tuple[Exploration, Extraction]:
     """Search and extract."""
     extractor = extractor_of(egraph)
     observer = Observer(progress, after=after, watch=extractor.watch)
-    exploration = explore_focus(egraph, load_rules(), options, extractor, observer)
+    exploration = explore_focus(
+        egraph, load_rules(), options, extractor, observer, FocusOptions(restarts)
+    )
     return exploration, extractor.finish(exploration.iterations)
 
 
@@ -72,9 +76,10 @@ def test_it_finds_what_saturation_misses_and_all_holds_after_every_step() -> Non
     assert first.best_us == pytest.approx(plain.cost_us)
     assert extraction.cost_us < plain.cost_us - 1
     assert extraction.cost_us <= min(world.best_us for world in exploration.worlds) + 1e-6
-    assert sorted(set(worlds)) == [world.world for world in exploration.worlds]
-    assert {world.kind for world in exploration.worlds} == {"original", "chosen", "beside"}
-    assert all(world.e_nodes <= 600 for world in exploration.worlds)
+    grown = [world.world for world in exploration.worlds if world.kind != "universe"]
+    assert sorted(set(worlds)) == grown
+    assert {world.kind for world in exploration.worlds} == {"original", "chosen", "universe"}
+    assert all(w.e_nodes <= 600 for w in exploration.worlds if w.kind != "universe")
     assert egraph.e_nodes == exploration.worlds[-1].universe > 600
     assert_invariants(egraph, "none")
     originals = ids(egraph, "SELECT id FROM enode WHERE iteration = 0 AND NOT filtered")
@@ -97,15 +102,35 @@ def test_worlds_get_wider_until_the_node_limit() -> None:
     options = ExplorationOptions(search="focus", world_nodes=50, node_limit=120, time_limit_s=None)
     exploration, _ = focus(egraph, options)
     widths = [world.node_limit for world in exploration.worlds if world.kind == "original"]
-    assert widths == [50, 100, 120]
-    assert all(world.e_nodes <= world.node_limit for world in exploration.worlds)
+    assert widths == [50, 50, 100, 100, 120, 120]
+    grown = [world for world in exploration.worlds if world.kind != "universe"]
+    assert all(world.e_nodes <= world.node_limit for world in grown)
 
 
-def test_where_all_worlds_saturate_none_is_wider() -> None:
+def test_where_a_world_is_closed_it_ends_and_says_so() -> None:
+    """Multi-pattern rules are given more iterations where there is room, until they add nothing either."""
     egraph = EGraph.create(MODELS["vgg19"]())
     exploration, extraction = focus(egraph, ExplorationOptions(search="focus", time_limit_s=None))
+    assert exploration.worlds[0].stop_reason == "saturated"
+    assert exploration.worlds[-2].stop_reason == "closed"
+    assert exploration.stop_reason == "saturated"
     assert {world.node_limit for world in exploration.worlds} == {2_000}
     assert extraction.cost_us <= saturated("vgg19", ExplorationOptions()).cost_us + 1e-6
+    assert not exploration.is_exhaustive  # the cycle filter took something
+
+
+def test_what_has_every_graph_says_so_and_no_other() -> None:
+    many = {"multi_iterations": 9, "multi_schedule": "saturated", "time_limit_s": None}
+    for filtered in ("efficient", "none"):
+        options = ExplorationOptions(cycle_filter=filtered, **many)
+        egraph = EGraph.create(MODELS["vgg19"]())
+        exploration = explore(egraph, load_rules(), options)
+        kept_out = sum(report.filtered for report in exploration.log)
+        assert exploration.stop_reason == "saturated"
+        assert exploration.is_exhaustive == (kept_out == 0)
+    once = explore(EGraph.create(MODELS["vgg19"]()), load_rules(), ExplorationOptions())
+    assert once.stop_reason == "saturated"
+    assert not once.is_exhaustive
 
 
 @pytest.mark.parametrize("reason", ["time", "patience"])

@@ -1,0 +1,5 @@
+"""Focus: grow a world, keep the e-nodes of its cheapest graph, grow these again; start again, otherwise."""
+
+from relational_tensat.explore.strategies.focus.focusing import explore_focus
+
+__all__ = ["explore_focus"]

@@ -1,0 +1,200 @@
+"""Focus: grow a world, keep the e-nodes of its cheapest graph, grow these again.
+
+What is cheap is found in small worlds one after the other, where one large e-graph would be full of what is
+not. All worlds are parts of one universe: what any of them built and united stays.
+
+At each width, first a world is grown from the original graph, as saturation would at that node limit, then
+others from what was chosen, until nothing gets cheaper. That is a local optimum, which depends on what the
+node limit let in. So the search starts again, from the original graph, or from that beside the cheapest so
+far, with the applications of multi-pattern rules in another order and another share of the room. After each
+time, it extracts from all worlds together, which have graphs that none of them has, and continues from
+there; until so many restarts in a row found nothing cheaper. Then wider. So the result costs no more than
+saturation's at any of the widths that were reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+from random import Random
+
+from relational_tensat.base.watch import Guard
+from relational_tensat.egraph.database import Interrupted, OutOfMemory
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.egraph.published import create_worlds
+from relational_tensat.explore.checkpoint import Checkpoint
+from relational_tensat.explore.exploration_options import ExplorationOptions
+from relational_tensat.explore.focus_options import FocusOptions
+from relational_tensat.explore.members import show_universe
+from relational_tensat.explore.observer import Observer
+from relational_tensat.explore.outcome import Exploration, WorldReport
+from relational_tensat.explore.seed import Chooser
+from relational_tensat.explore.strategies.focus.worlds import Growth, SearchOver, Worlds
+from relational_tensat.explore.strategies.saturation import Saturation
+from relational_tensat.explore.variation import PLAIN, Variation
+from relational_tensat.rules.model import Rule
+
+#: A graph counts as cheaper by more than this part of the cost.
+_LEAST_GAIN = 1e-6
+
+#: What restarts are grown from; the next once one found nothing cheaper.
+_RESTARTS = ("original", "original", "beside")
+
+#: Parts of the room in a world that multi-pattern rules may take, in turn.
+_SHARES = (0.25, 0.5, 0.35, 0.75)
+
+
+def explore_focus(
+    egraph: EGraph,
+    rules: Sequence[Rule],
+    options: ExplorationOptions,
+    chooser: Chooser,
+    observer: Observer | None = None,
+    focus: FocusOptions | None = None,
+    seed: int = 0,
+    start: Checkpoint | None = None,
+) -> Exploration:
+    """Grow worlds of an e-graph, until none has a cheaper graph or a limit is reached.
+
+    Args:
+        egraph: holds an original graph and nothing else.
+        options: ``iterations`` and ``node_limit`` are for each world; the first are no larger than
+            ``world_nodes``, and ``universe_limit`` is for all of them together.
+        chooser: extracts from each world.
+        observer: as ``explore``.
+        seed: of all that is drawn at random.
+        start: where another process left a search of this e-graph, with these rules and options; it is
+            resumed there, as ``explore`` resumes an exploration.
+
+    Raises:
+        UnsoundRuleError: as ``explore``.
+    """
+    observer = observer or Observer()
+    egraph.is_universe = True
+    if start is None:
+        create_worlds(egraph.database)
+    stored = None if start is None else WorldReport.read(egraph.database)
+    saturation = Saturation(egraph, rules, options, observer, start)
+    worlds = Worlds(egraph, saturation, chooser, observer.watch, options.universe_limit, stored)
+    with saturation.watching() as guard:
+        search = _Focus(worlds, options, focus or FocusOptions(), chooser.original_us, seed, guard)
+        reason = search.run()
+    show_universe(egraph)
+    return saturation.finish(reason, tuple(worlds.reports))
+
+
+class _Focus:
+    """A search that is running."""
+
+    def __init__(
+        self,
+        worlds: Worlds,
+        options: ExplorationOptions,
+        focus: FocusOptions,
+        original_us: float,
+        seed: int,
+        guard: Guard,
+    ) -> None:
+        self._worlds = worlds
+        self._options = options
+        self._focus = focus
+        self._original_us = original_us
+        self._random = Random(seed)
+        self._guard = guard
+        self._shares = cycle(_SHARES)
+        self._rounds: int | None = None
+        self._best: WorldReport | None = None
+
+    def run(self) -> str:
+        """Grow worlds; return why the last was the last."""
+        try:
+            for width in self._widths():
+                self._search(width)
+                if all(world.stop_reason != "nodes" for world in self._worlds.reports):
+                    break  # wider worlds would be the same
+        except SearchOver as over:
+            return str(over)
+        except Interrupted:
+            return self._guard.reason or "interrupted"
+        except OutOfMemory:
+            return "memory"
+        return "closed" if self._worlds.is_closed else "focus"
+
+    def _search(self, width: int) -> None:
+        """Grow worlds of one width, until so many restarts in a row found nothing cheaper."""
+        self._follow(self._grow("original", width))
+        kinds = cycle(_RESTARTS)
+        kind, stale = next(kinds), 0
+        while stale < self._focus.restarts and not self._worlds.is_closed:
+            before_us = self._best_us
+            variation = self._next_variation()
+            self._follow(self._grow(kind, width, variation), variation)
+            self._extract_all(width)
+            if _is_less(self._best_us, before_us):
+                stale = 0
+            else:
+                kind, stale = next(kinds), stale + 1
+
+    def _follow(self, world: WorldReport, variation: Variation = PLAIN) -> None:
+        """Grow worlds from a first one, each from what was chosen in the last, until one gains nothing.
+
+        What a closed world has, others have not more of.
+        """
+        while _is_less(world.best_us, world.seed_us) and not self._worlds.is_closed:
+            world = self._grow("chosen", world.node_limit, variation, world)
+
+    def _extract_all(self, width: int) -> None:
+        """Extract from all worlds together, and go on from there, until that has nothing cheaper."""
+        while (world := self._worlds.extract_all(width)) is not None:
+            if not _is_less(world.best_us, world.seed_us):
+                return
+            self._note(world)
+            self._follow(world)
+
+    def _grow(
+        self,
+        kind: str,
+        width: int,
+        variation: Variation = PLAIN,
+        start: WorldReport | None = None,
+    ) -> WorldReport:
+        """Grow a world from a graph that was chosen, the cheapest by default, or the original graph."""
+        start = start or self._best
+        if kind == "original" or start is None:
+            growth = Growth(kind, self._worlds.original(), self._original_us, width, variation)
+        else:
+            enodes = self._worlds.choice(start)
+            if kind == "beside":
+                enodes = list(dict.fromkeys([*self._worlds.original(), *enodes]))
+            growth = Growth(kind, enodes, start.best_us, width, variation)
+        world = self._note(self._worlds.grow(growth, self._guard))
+        if kind == "original" and world.stop_reason == "saturated":  # there is room for more
+            self._rounds = 2 * (self._rounds or self._options.multi_iterations)
+        return world
+
+    def _note(self, world: WorldReport) -> WorldReport:
+        if self._best is None or _is_less(world.best_us, self._best_us):
+            self._best = world
+        return world
+
+    @property
+    def _best_us(self) -> float:
+        return self._original_us if self._best is None else self._best.best_us
+
+    def _next_variation(self) -> Variation:
+        """Return how the worlds of the next restart are grown."""
+        return Variation(self._random.getrandbits(30), next(self._shares), self._rounds)
+
+    def _widths(self) -> Iterator[int]:
+        """Yield node limits of worlds, each twice the last, up to the options'."""
+        most = self._options.node_limit
+        width = min(self._options.world_nodes, most)
+        yield width
+        while width < most:
+            width = min(2 * width, most)
+            yield width
+
+
+def _is_less(cost_us: float, than_us: float) -> bool:
+    """Whether a graph is cheaper than another, by more than rounding."""
+    return cost_us < than_us * (1 - _LEAST_GAIN)

@@ -1,0 +1,177 @@
+"""The worlds of a search: grown, extracted from, written down."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relational_tensat.base.watch import Guard, Watch
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.members import Members, show_universe
+from relational_tensat.explore.outcome import WorldReport
+from relational_tensat.explore.seed import Chooser, Seed, choice_of
+from relational_tensat.explore.strategies.saturation import Saturation
+from relational_tensat.explore.variation import PLAIN, Variation
+
+#: Why a world is not grown further, and the search goes on.
+_GROWN = frozenset({"saturated", "closed", "nodes", "iterations"})
+
+
+class SearchOver(Exception):  # noqa: N818  # a control signal, not an error
+    """No other world is grown; the reason is the argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What a world is grown from, and how.
+
+    Attributes:
+        kind: original (the original graph), chosen (a cheapest graph), or beside (both).
+        enodes: what it is grown from, operands first, closed under children.
+        seed_us: cost of the cheapest graph among these.
+        node_limit: the most e-nodes that it may have.
+    """
+
+    kind: str
+    enodes: Sequence[int]
+    seed_us: float
+    node_limit: int
+    variation: Variation = PLAIN
+
+
+class Worlds:
+    """The worlds of one universe, one after the other.
+
+    Attributes:
+        reports: of the worlds so far, in order.
+    """
+
+    def __init__(
+        self,
+        egraph: EGraph,
+        saturation: Saturation,
+        chooser: Chooser,
+        watch: Watch,
+        universe_limit: int,
+        stored: Sequence[WorldReport] | None = None,
+    ) -> None:
+        """Begin without worlds, or with those that another process has grown.
+
+        Args:
+            stored: they are not grown again where the search comes to them; the one that was being grown
+                then is grown further.
+        """
+        self.reports: list[WorldReport] = []
+        self._egraph = egraph
+        self._database = egraph.database
+        self._saturation = saturation
+        self._chooser = chooser
+        self._watch = watch
+        self._universe_limit = universe_limit
+        self._stored = deque(stored or ())
+        self._may_continue = stored is not None
+        self._started = time.perf_counter() - (stored[-1].seconds if stored else 0.0)
+        self._size_extracted = 0
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether a world grown from the original graph has all that the rules can add to it."""
+        return any(
+            world.kind == "original" and world.stop_reason == "closed" for world in self.reports
+        )
+
+    def grow(self, growth: Growth, guard: Guard) -> WorldReport:
+        """Grow a world and extract from it.
+
+        Raises:
+            SearchOver: a limit of the search was reached.
+        """
+        if self._stored:
+            return self._add(self._stored.popleft())
+        members = self._begin(growth)
+        reason = self._saturation.grow(guard)
+        if reason not in _GROWN:
+            raise SearchOver(reason)
+        seed = self._chooser.choose(self._saturation.iteration)
+        return self._note(growth, seed, members.size, reason)
+
+    def extract_all(self, node_limit: int) -> WorldReport | None:
+        """Extract from the universe; None where nothing has been built since that was done.
+
+        Args:
+            node_limit: of the worlds so far.
+
+        Raises:
+            SearchOver: a limit of the search was reached.
+        """
+        size = self.reports[-1].universe
+        if size == self._size_extracted:
+            return None
+        self._size_extracted = size
+        if self._stored:
+            return self._add(self._stored.popleft())
+        best_us = min(report.best_us for report in self.reports)
+        with self._egraph.transaction():
+            show_universe(self._egraph)
+        seed = self._chooser.choose(self._saturation.iteration, anew=True)
+        return self._note(Growth("universe", (), best_us, node_limit), seed, size, "extracted")
+
+    def original(self) -> list[int]:
+        """Return the e-nodes of the original graph, operands first."""
+        return [int(enode) for (enode,) in self._database.run("worlds/original")]
+
+    def choice(self, world: WorldReport) -> list[int]:
+        """Return the e-nodes of a world's cheapest graph, operands first."""
+        rows = self._database.run("worlds/choice", world=world.world)
+        return list(choice_of(rows, self._egraph.find(self._egraph.root)).values())
+
+    def _begin(self, growth: Growth) -> Members:
+        """Begin a world, or continue with the one that another process was growing."""
+        members = Members(self._egraph, len(self.reports) + 1, self._universe_limit)
+        if self._may_continue and members.resume():
+            offset = self.reports[-1].iteration if self.reports else 0
+            self._saturation.resume_world(members, offset, growth.node_limit, growth.variation)
+        else:
+            self._saturation.begin_world(
+                members, growth.enodes, growth.node_limit, growth.variation
+            )
+        self._may_continue = False
+        return members
+
+    def _note(self, growth: Growth, seed: Seed, size: int, reason: str) -> WorldReport:
+        """Write down a world and its cheapest graph.
+
+        Raises:
+            SearchOver: a limit of the search was reached meanwhile.
+        """
+        report = WorldReport(
+            len(self.reports) + 1,
+            growth.kind,
+            growth.node_limit,
+            growth.seed_us,
+            seed.cost_us,
+            size,
+            self._egraph.e_nodes,
+            self._saturation.iteration,
+            reason,
+            time.perf_counter() - self._started,
+        )
+        with self._egraph.transaction():
+            self._database.run("worlds/keep_choice", world=report.world, enodes=list(seed.enodes))
+            self._database.append("world", [report.row])
+        return self._add(report)
+
+    def _add(self, report: WorldReport) -> WorldReport:
+        """Add a world's report.
+
+        Raises:
+            SearchOver: a limit of the search was reached meanwhile.
+        """
+        self.reports.append(report)
+        if self._watch.happened:  # while it was extracted from
+            raise SearchOver("interrupted")
+        if report.universe >= self._universe_limit:
+            raise SearchOver("universe")
+        return report
