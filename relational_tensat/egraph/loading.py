@@ -91,7 +91,7 @@ class _Loader:
 
     def _weight(self, name: str, weight: Weight) -> None:
         """Add a weight; a single number is a ``fill``, so that rules can see what number it is."""
-        number = _single_number(weight)
+        number = single_number(weight)
         if number is None:
             self._leaf("weight", name, weight.type)
         else:
@@ -133,7 +133,7 @@ def fitting_labels(heights: Sequence[int]) -> Sequence[int]:
     return heights if factor <= 1 else [height // factor for height in heights]
 
 
-def _single_number(weight: Weight) -> float | None:
+def single_number(weight: Weight) -> float | None:
     """Return the one number that a weight is, None if it is more, not known, or no finite number.
 
     -0.0 is left out, too: as an attribute it would equal 0.0. So are integers that no float holds.

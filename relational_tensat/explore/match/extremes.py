@@ -3,19 +3,23 @@
 ``(x + 1.5·2^23) - 1.5·2^23`` rounds x, ``x·300·300`` is infinite in float16, and a batch norm with the mean
 10^6 loses half of its digits when it moves into a convolution. Rules that round are sound for moderate
 operands (see ``FloatFormat.moderate``); what is computed at run time counts as moderate, and so do weights
-whose data are not known. Constants that are known are checked.
+whose data are not known. Constants that are known are checked: each by itself, and beside what it meets
+(``conditioning``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 from relational_tensat.base.once import once_per_object
 from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.egraph.loading import single_number
 from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.match.conditioning import ill_conditioned
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
+from relational_tensat.tensor import AttrValue, tensors_of
 from relational_tensat.tensor.floats import is_extreme
 from relational_tensat.tensor.graph import Graph
 from relational_tensat.tensor.operators import get_operator, operators
@@ -33,7 +37,9 @@ class Extremes:
     def __init__(self, egraph: EGraph, compiled: CompiledRules) -> None:
         self._egraph = egraph
         self._guarded = [rule.id for rule in compiled.rules if rounds_otherwise(rule.rule)]
-        self._weights = frozenset(_extreme_weights(egraph.graph))
+        harmful = ill_conditioned(egraph.graph)
+        self._weights = harmful | frozenset(_extreme_weights(egraph.graph))
+        self._numbers = frozenset(_numbers(egraph.graph, harmful))
         self._keeping = [name for name, operator in operators().items() if operator.keeps_size]
         self._seen = 0
         self._signatures: list[int] = []
@@ -74,7 +80,8 @@ class Extremes:
         symbol = self._egraph.catalogue.symbol_of(signature)
         attrs = dict(symbol.attrs)
         if symbol.op == "fill":
-            return is_extreme(attrs["value"], str(attrs["dtype"]))
+            number = attrs["value"], str(attrs["dtype"])
+            return number in self._numbers or is_extreme(*number)
         return symbol.op == "weight" and attrs["name"] in self._weights
 
 
@@ -136,6 +143,18 @@ def _extreme_weights(graph: Graph) -> Iterator[str]:
         size = math.sqrt(largest) if name in rooted and 0 <= largest < math.inf else largest
         if is_extreme(size, weight.type.dtype):
             yield name
+
+
+def _numbers(graph: Graph, names: Set[str]) -> Iterator[tuple[AttrValue, str]]:
+    """Yield those constants of these names that are single numbers, with their types."""
+    for node in graph.nodes:
+        if node.op == "fill" and node.outputs[0] in names:
+            (kind,) = tensors_of(graph.types[node.outputs[0]])
+            yield node.attrs["value"], kind.dtype
+    for name in names & graph.weights.keys():
+        number = single_number(graph.weights[name])
+        if number is not None:
+            yield number, graph.weights[name].type.dtype
 
 
 def _rooted(graph: Graph) -> set[str]:
