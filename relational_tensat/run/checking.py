@@ -28,7 +28,7 @@ class _Files:
     """What is compared in onnxruntime.
 
     Attributes:
-        before: the original's file if that is ONNX.
+        before: the file that the original is from, if it is from one.
         after: where the folded graph is to be written; None for nowhere that lasts.
     """
 
@@ -67,10 +67,28 @@ def check_result(
         inputs=inputs,
     )
     if not outcome.failure() and (_is_onnx(source) or _is_onnx(target)):
-        before = source if _is_onnx(source) else None
-        files = _Files(original, optimized, folded, before, candidate)
+        files = _Files(original, optimized, folded, source, candidate)
         outcome = outcome.joined(_check_files(files, inputs, options, outcome.shrink))
     return folded, outcome
+
+
+def is_as_quantized(
+    original: Graph, optimized: Graph, options: Options, *, source: Path | None
+) -> bool:
+    """Whether onnxruntime runs the optimized graph on integers as much as the original.
+
+    Args:
+        source: the file that the original is from, if it is from one.
+
+    Raises:
+        VerificationError: onnxruntime cannot run it.
+    """
+    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
+        folder = Path(name)
+        before, after = _original_file(original, source, folder), folder / "optimized.onnx"
+        save_model(fold_weights(optimized), after, options.output.opset)
+        check = compare_quantized(before, after, options.process.threads)
+    return check is None or not check.loss
 
 
 def _check_files(
@@ -99,10 +117,8 @@ def _check_files(
 
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as name:
         folder = Path(name)
-        before, after = files.before, files.after or folder / "optimized.onnx"
-        if before is None:
-            before = folder / "original.onnx"
-            save_model(files.original, before)
+        before = _original_file(files.original, files.before, folder)
+        after = files.after or folder / "optimized.onnx"
         save_model(files.folded, after, options.output.opset)
         outcome = compare("the two files", files.original, before, after)
         if outcome.runs and is_quantized(files.original):
@@ -119,6 +135,15 @@ def _check_files(
     return outcome.joined(
         compare("random weights", original, _in_memory(original), _in_memory(optimized))
     )
+
+
+def _original_file(original: Graph, source: Path | None, folder: Path) -> Path:
+    """Return the original's ONNX file: the one that it is from, or one that is written into a folder."""
+    if source is not None and _is_onnx(source):
+        return source
+    path = folder / "original.onnx"
+    save_model(original, path)
+    return path
 
 
 def _in_memory(graph: Graph) -> bytes:

@@ -177,6 +177,7 @@ def test_a_rule_that_costs_quantized_kernels_is_left_out(tmp_path: Path) -> None
     assert rejection.rule == "kept-axes-are-a-reshape[reduce_mean]"
     assert "makes the result worse: onnxruntime ends up with" in rejection.why
     assert rejection.why in result.notes
+    assert rejection.reproduction == ()
     assert ops(written) == {
         "QuantizeLinear": 2, "GlobalAveragePool": 1, "Reshape": 1, "DequantizeLinear": 2
     }  # fmt: skip

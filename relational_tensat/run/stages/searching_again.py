@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import InputError, NoSolutionError, VerificationError
 from relational_tensat.explain.fault import Fault, find_fault
-from relational_tensat.run.checking import check_result
+from relational_tensat.run.checking import check_result, is_as_quantized
 from relational_tensat.run.result import Rejection
 from relational_tensat.run.stages.choosing import choose
 from relational_tensat.run.stages.loading import share
@@ -37,7 +38,7 @@ def search_again(state: RunState, reason: str, *, is_loss: bool = False) -> RunS
         is_loss: it is not wrong but worse: then it will be in every place where the rule is applied.
     """
     try:
-        fault = find_fault(state.egraph.connection, state.original, lambda g: _is_right(state, g))
+        fault = _find_fault(state, is_loss=is_loss)
     except (InputError, NoSolutionError, VerificationError) as error:
         text = f"{reason}; which rule made it so was not found: {error}"
         return _give_up(state, Rejection(f"{text}: the original is kept"))
@@ -49,7 +50,9 @@ def search_again(state: RunState, reason: str, *, is_loss: bool = False) -> RunS
         return _give_up(state, rejection)
     by_rule = is_loss or not fault.e_nodes or n_rejections >= _MOST_APPLICATIONS
     left_out = "the rule" if by_rule else "this application"
-    rejection = Rejection(f"{text}: {left_out} is left out", rule, fault.reproduction)
+    # What is only worse computes the same: running it would show nothing.
+    reproduction = () if is_loss else fault.reproduction
+    rejection = Rejection(f"{text}: {left_out} is left out", rule, reproduction)
     state = replace(state, rejections=(*state.rejections, rejection)).noting(rejection.why)
     try:
         return _without_rule(state, rule) if by_rule else _without_nodes(state, fault)
@@ -99,6 +102,25 @@ def _without_rule(state: RunState, rule: str) -> RunState:
         state, options=options, rules=rules, start=None, extractions=(), left_out=frozenset()
     )
     return choose(extract(explore(share(state))))
+
+
+def _find_fault(state: RunState, *, is_loss: bool) -> Fault:
+    """Bisect the steps to the chosen graph.
+
+    Raises:
+        InputError, NoSolutionError, VerificationError: no step is at fault, or the steps are not known.
+    """
+    is_right = _is_as_quantized if is_loss else _is_right
+    with state.phases.phase("verify"):
+        return find_fault(state.egraph.connection, state.original, partial(is_right, state))
+
+
+def _is_as_quantized(state: RunState, graph: Graph) -> bool:
+    """Whether a graph runs on integers as much as the original, which is found out sooner than all."""
+    try:
+        return is_as_quantized(state.original, graph, state.options, source=state.compared_file)
+    except (InputError, VerificationError):
+        return False
 
 
 def _is_right(state: RunState, graph: Graph) -> bool:
