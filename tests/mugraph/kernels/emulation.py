@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from relational_tensat.gpu.catalogue import read_source
-from relational_tensat.mugraph.kernels.cuda.compile import read_fused
-from relational_tensat.mugraph.kernels.cuda.emit import CudaKernel
+from relational_tensat.mugraph.kernels.cuda.compile_cuda import read_fused
+from relational_tensat.mugraph.kernels.cuda.emit_cuda import CudaKernel
 from relational_tensat.tensor import Array
 from tests.gpu.host_library import MEANINGS, PTX
 

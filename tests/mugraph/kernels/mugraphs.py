@@ -173,8 +173,37 @@ def grouped_attention(
     return MuGraph("grouped", inputs, (Kernel("grouped_attention", block),), ("Y",))
 
 
-#: Those of which every target makes kernels.
+def pooled(m: int = 4, n: int = 24, grid: int = 2, loop: int = 3) -> MuGraph:
+    """sum(exp(S) V) / sum(exp(S)) over n, without a product; relabelled on the way."""
+    halves = (2, n // loop // 2)
+    block = BlockGraph(
+        grid=(grid,),
+        loop=loop,
+        iterators=(Iterator("S", "s2", ("m",), "n"), Iterator("V", "v", ("m",), "n")),
+        steps=(
+            Operation("rename", ("s2",), "s1", {"variable": "n", "into": "t"}),
+            Operation("split", ("s1",), "s0", {"variable": "t", "into": ("u", "w"), "sizes": halves}),
+            Operation("merge", ("s0",), "s", {"variables": ("u", "w"), "into": "n"}),
+            RunningMax("s", "top", ("n",)),
+            Operation("sub", ("s", "top"), "below"),
+            Operation("exp", ("below",), "p"),
+            Operation("sum", ("p",), "r", {"over": ("n",)}),
+            Accumulate("r", "total", rescale="top"),
+            Operation("mul", ("p", "v"), "weighted"),
+            Accumulate("weighted", "a", rescale="top"),
+            Operation("sum", ("a",), "whole", {"over": ("n",)}),
+            Operation("div", ("whole", "total"), "y"),
+        ),
+        savers=(Saver("y", "Y", dims_of(f"m={m}"), ("m",)),),
+    )  # fmt: skip
+    inputs = {name: dims_of(f"m={m} n={n}") for name in ("S", "V")}
+    return MuGraph("pooled", inputs, (Kernel("pooled", block),), ("Y",))
+
+
+#: Those without products, of which C is made.
+CHAINS = (ntrans(), pooled(), ntrans(6, 100, 3))
+#: Those of which CUDA and Triton are made.
 SMALL = (
-    attention(), rmsnorm_linear(), rmsnorm_linear(3, 28, 6), gated_mlp(), lora(), ntrans(),
+    attention(), rmsnorm_linear(), rmsnorm_linear(3, 28, 6), gated_mlp(), lora(), ntrans(), pooled(),
     grouped_attention(), attention(grid=(1, 2)),
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Operation
@@ -35,6 +35,9 @@ _SPELLED: Mapping[str, str] = {
 class Formulas(ABC):
     """Spells the tensors of a program; how stored ones are read is the target's."""
 
+    #: What a target calls functions otherwise.
+    names: ClassVar[Mapping[str, str]] = {}
+
     def __init__(self, program: Program) -> None:
         self._program = program
 
@@ -60,7 +63,9 @@ class Formulas(ABC):
                 mean = f"{self.element(operands[0], at)} * {number(formula.attrs['value'])}"
                 return f"sqrtf({mean} + {number(formula.attrs['epsilon'])})"
             case op if op in _SPELLED:
-                return _SPELLED[op].format(*(self.element(name, at) for name in operands))
+                return self.names.get(op, _SPELLED[op]).format(
+                    *(self.element(name, at) for name in operands)
+                )
         return self.element(operands[0], self.viewed(formula, at))
 
     def place(self, name: str, at: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:

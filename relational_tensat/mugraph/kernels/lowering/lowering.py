@@ -42,22 +42,24 @@ _COSTLY = ("erf", "exp", "gelu", "log", "sigmoid", "silu", "sqrt", "tanh")
 _LOWEST = float("-inf")
 
 
-def lower(kernel: Kernel, device: Mapping[str, Dims]) -> Program:
+def lower(kernel: Kernel, device: Mapping[str, Dims], keeps_repeated: bool = False) -> Program:
     """Return a kernel as statements.
 
     Args:
         kernel: the kernel.
         device: the dims of tensors in device memory.
+        keeps_repeated: whether any formula that is read several times is stored; otherwise costly ones are.
 
     Raises:
         InputError: it is not well-formed, or accumulates in a way that has no statement.
     """
-    return _Lowering(kernel, device).program()
+    return _Lowering(kernel, device, keeps_repeated).program()
 
 
 class _Lowering:
-    def __init__(self, kernel: Kernel, device: Mapping[str, Dims]) -> None:
+    def __init__(self, kernel: Kernel, device: Mapping[str, Dims], keeps_repeated: bool) -> None:
         self._kernel, self._device = kernel, device
+        self._keeps_repeated = keeps_repeated
         tensors = block_tensors(kernel, device)
         self._dims, self._stages = dict(tensors.dims), dict(tensors.stages)
         self._statements: dict[Stage, list[Statement]] = {stage: [] for stage in Stage}
@@ -198,7 +200,8 @@ class _Lowering:
         operation = Operation(step.op, operands, step.output, step.attrs)
         if frame is not None:
             self._frames[step.output] = frame
-        is_kept = step.op in _COSTLY and self._uses[step.output] > 1
+        is_worth = step.op in _COSTLY or (self._keeps_repeated and step.op not in _VIEWS)
+        is_kept = is_worth and self._uses[step.output] > 1
         formula = f"{step.output}_formula" if is_kept else step.output
         self._formulas[formula] = operation
         self._dims[formula] = self._dims[step.output]

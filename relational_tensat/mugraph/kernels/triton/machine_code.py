@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import InputError, MissingDependencyError, first_line
-from relational_tensat.mugraph.kernels.triton.emit import TritonKernel
+from relational_tensat.mugraph.kernels.triton.emit_triton import TritonKernel
 
 _POINTERS = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16"}
 _USED = re.compile(r"Used (\d+) registers")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from relational_tensat.mugraph.kernels.triton.emit import TritonKernel, emit_triton
+from relational_tensat.mugraph.kernels.triton.emit_triton import TritonKernel, emit_triton
 from relational_tensat.mugraph.kernels.triton.machine_code import load_triton
 from relational_tensat.tensor import Array
 from tests.mugraph.kernels.comparing import drawn, exact, norm_error

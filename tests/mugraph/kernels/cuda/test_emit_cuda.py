@@ -11,8 +11,8 @@ import pytest
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.kernels.cuda.compile import ARCHITECTURES, compile_cuda
-from relational_tensat.mugraph.kernels.cuda.emit import STATIC_BYTES, CudaKernel, emit_cuda
+from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES, compile_cuda
+from relational_tensat.mugraph.kernels.cuda.emit_cuda import STATIC_BYTES, CudaKernel, emit_cuda
 from relational_tensat.tensor import Array
 from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.kernels.comparing import TOLERANCES, drawn, exact, norm_error, numbered

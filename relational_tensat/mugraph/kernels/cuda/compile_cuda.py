@@ -6,7 +6,7 @@ from pathlib import Path
 
 from relational_tensat.gpu.catalogue import HEADERS, read_source
 from relational_tensat.gpu.nvrtc import Compiled, compile_source
-from relational_tensat.mugraph.kernels.cuda.emit import CudaKernel
+from relational_tensat.mugraph.kernels.cuda.emit_cuda import CudaKernel
 
 #: Kernels are made and tested for these: Ampere, Hopper, Blackwell.
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")

@@ -28,6 +28,7 @@ from relational_tensat.mugraph.kernels.lowering.statements import (
     Frame,
     Load,
     Multiply,
+    Program,
     Reduce,
     Save,
     Statement,
@@ -53,7 +54,8 @@ class CudaKernel:
         source: includes ``fused.cuh``.
         grid: blocks along x, y and z; each has ``threads`` along x.
         dynamic_bytes: of shared memory that the launch must state; 0 where the source declares all.
-        schedule: order, places, barriers.
+        dtype: of operands and results.
+        program, layouts, schedule: the statements; strides; order, places, barriers.
     """
 
     name: str
@@ -61,6 +63,9 @@ class CudaKernel:
     grid: tuple[int, int, int]
     threads: int
     dynamic_bytes: int
+    dtype: str
+    program: Program
+    layouts: Mapping[str, Layout]
     schedule: Schedule
 
 
@@ -85,6 +90,7 @@ class _Emission(Formulas):
     def __init__(self, kernel: Kernel, device: Mapping[str, Dims], dtype: str) -> None:
         program = with_partials(lower(kernel, device))
         super().__init__(program)
+        self._dtype = dtype
         self._type, self._item_bytes = FLOAT_TYPES[dtype], _ITEM_BYTES[dtype]
         self._layouts = layouts(program, self._item_bytes)
         sizes = {
@@ -119,7 +125,8 @@ class _Emission(Formulas):
         grid = (*program.block.grid, 1, 1, 1)
         dynamic = 0 if is_static else plan.shared_bytes
         return CudaKernel(
-            name, str(text), (grid[0], grid[1], grid[2]), 32 * WARPS, dynamic, plan
+            name, str(text), (grid[0], grid[1], grid[2]), 32 * WARPS, dynamic, self._dtype, program,
+            self._layouts, plan,
         )  # fmt: skip
 
     def _declare(self) -> None:

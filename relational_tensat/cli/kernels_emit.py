@@ -1,0 +1,121 @@
+"""``kernels emit``: the code of a μGraph's kernels, or what a block of them does when and where."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.cli.parser import Parser, whole_number
+from relational_tensat.cli.rules_frame import add_json, report
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from relational_tensat.mugraph.kernels.emission import Emitted
+
+HELP = "print the code of a μGraph's kernels: Triton, CUDA C++, or C where there are no products"
+
+_DTYPES = ("float16", "bfloat16", "float32")
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the flags of ``kernels emit``."""
+    from relational_tensat.mugraph.kernels.emission import TARGETS
+
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="a μGraph as JSON, or a file of Mirage's"
+    )
+    parser.add_argument(
+        "--graph", type=whole_number, default=0, metavar="N",
+        help="which one, where the file has several [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument("--target", choices=TARGETS, default="triton", help="[%(default)s]")
+    parser.add_argument(
+        "--dtype", choices=_DTYPES, metavar="TYPE",
+        help=f"of elements: {', '.join(_DTYPES)} [float16; float32 in C]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--plan", action="store_true",
+        help="instead of code: statements in order with barriers, places in shared memory (cuda)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--arch", metavar="SM",
+        help="compile it, too, for example for sm_90: registers, shared memory, spills (cuda, triton)",
+    )  # fmt: skip
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Emit and print."""
+    from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
+    from relational_tensat.mugraph.kernels.emission import emit
+
+    if args.plan and args.target != "cuda":
+        raise UsageError(f"--plan goes with --target cuda: {args.target} places nothing itself")
+    if args.arch and args.target == "c":
+        raise UsageError("--arch goes with --target cuda or triton")
+    emitted = emit(load_mugraph(args.file, args.graph), args.target, args.dtype)
+    compiled = [one.compiled(args.arch) for one in emitted] if args.arch else []
+    report(
+        lambda: _content(emitted, compiled),
+        lambda console: _show(emitted, args.plan, console),
+        as_json=args.json,
+    )
+    for one, machine_code in zip(emitted, compiled, strict=bool(compiled)):
+        if not args.json:
+            sys.stdout.write(
+                f"{one.name} for {args.arch}: {machine_code.registers} registers, "
+                f"{machine_code.shared_bytes} bytes of shared memory, "
+                f"{machine_code.spilled_bytes} bytes spilled\n"
+            )
+    return 0
+
+
+def _content(emitted: list[Emitted], compiled: list[Any]) -> dict[str, Any]:
+    kernels = []
+    for place, one in enumerate(emitted):
+        content: dict[str, Any] = {
+            "name": one.name, "target": one.target, "source": one.source, "grid": list(one.grid),
+            "plan": [row.content() for row in one.plan], "places": [p.content() for p in one.places],
+        }  # fmt: skip
+        if compiled:
+            code = compiled[place]
+            content["compiled"] = {
+                "registers": code.registers,
+                "shared_bytes": code.shared_bytes,
+                "spilled_bytes": code.spilled_bytes,
+            }
+        kernels.append(content)
+    return {"kernels": kernels}
+
+
+def _show(emitted: list[Emitted], as_plan: bool, console: Console) -> None:
+    for one in emitted:
+        if as_plan:
+            _show_plan(one, console)
+        else:
+            sys.stdout.write(one.source)
+
+
+def _show_plan(one: Emitted, console: Console) -> None:
+    from relational_tensat.cli.console import table
+
+    console.print(f"kernel {one.name}: {one.shared_bytes} bytes of shared memory")
+    steps = table("", "when", "barrier", "statement", "writes", "reads")
+    for row in one.plan:
+        steps.add_row(
+            str(row.place), row.stage, "yes" if row.waits else "", row.statement,
+            ", ".join(row.writes), ", ".join(row.reads),
+        )  # fmt: skip
+    console.print(steps)
+    places = table(
+        "tensor", "dims", "element", "at byte", "bytes", "needed", "strides",
+        numbers=("at byte", "bytes"),
+    )  # fmt: skip
+    for place in one.places:
+        where = ["registers", ""] if place.offset is None else [str(place.offset), str(place.size)]
+        places.add_row(place.tensor, place.dims, place.element, *where, place.needed, place.strides)
+    console.print(places)

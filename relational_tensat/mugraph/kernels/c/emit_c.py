@@ -1,0 +1,242 @@
+"""C of one kernel without products: blocks one after the other, a loop for each statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.graph.dims import Dims, size_of
+from relational_tensat.mugraph.graph.mugraph import Kernel
+from relational_tensat.mugraph.graph.well_formed import Stage
+from relational_tensat.mugraph.kernels.lowering.formulas import Formulas
+from relational_tensat.mugraph.kernels.lowering.indices import (
+    ITERATION,
+    offset,
+    result_start,
+    tile_start,
+)
+from relational_tensat.mugraph.kernels.lowering.layouts import row_major
+from relational_tensat.mugraph.kernels.lowering.lowering import lower
+from relational_tensat.mugraph.kernels.lowering.names import identifier
+from relational_tensat.mugraph.kernels.lowering.statements import (
+    Compute,
+    Load,
+    Multiply,
+    Reduce,
+    Save,
+    Statement,
+    fade_of,
+)
+from relational_tensat.mugraph.kernels.lowering.text import Text
+
+_BLOCKS = ("block_x", "block_y", "block_z")
+_STAGES = (Stage.INVARIANT, Stage.LOOP, Stage.AFTER)
+
+
+@dataclass(frozen=True, slots=True)
+class CKernel:
+    """One kernel as C.
+
+    Attributes:
+        name: of the function; parameters are pointers to float: the operands, then the results.
+        source: all of it.
+        parameters: their names.
+    """
+
+    name: str
+    source: str
+    parameters: tuple[str, ...]
+
+
+def emit_c(kernel: Kernel, device: Mapping[str, Dims]) -> CKernel:
+    """Return a kernel as C, of elements of float32.
+
+    Args:
+        kernel: the kernel.
+        device: the dims of its operands.
+
+    Raises:
+        InputError: the kernel is not well-formed, or has products: those are left to libraries, which
+            are faster than what a compiler makes of loops.
+    """
+    return _Emission(kernel, device).kernel()
+
+
+def read_functions() -> str:
+    """Return the text of ``functions.h``."""
+    return (Path(__file__).resolve().parent / "functions.h").read_text(encoding="utf-8")
+
+
+class _Emission(Formulas):
+    names = MappingProxyType({"exp": "exp_of({})", "erf": "erf_of({})", "tanh": "tanh_of({})"})
+
+    def __init__(self, kernel: Kernel, device: Mapping[str, Dims]) -> None:
+        program = lower(kernel, device, keeps_repeated=True)
+        super().__init__(program)
+        self._text = Text()
+        self._loaded = {
+            statement.output: statement.iterator
+            for stage in _STAGES
+            for statement in program.statements[stage]
+            if isinstance(statement, Load)
+        }
+
+    def kernel(self) -> CKernel:
+        program, text = self._program, self._text
+        name = identifier(program.kernel.name)
+        parameters = [f"in_{identifier(n)}" for n in program.kernel.operands]
+        results = [f"out_{identifier(n)}" for n in program.kernel.outputs]
+        declared = [
+            *(f"const float *restrict {n}" for n in parameters),
+            *(f"float *restrict {n}" for n in results),
+        ]
+        grid = " x ".join(map(str, program.block.grid)) or "1"
+        text.line(f"// {program.kernel.name}: grid {grid}, loop {program.block.loop}")
+        with text.block(f"void {name}({', '.join(declared)}) {{"), ExitStack() as blocks:
+            for axis, extent in zip(_BLOCKS, program.block.grid, strict=False):
+                if extent > 1:
+                    head = f"for (long {axis} = 0; {axis} < {extent}; ++{axis}) {{"
+                    blocks.enter_context(text.block(head))
+            self._declare()
+            self._run(Stage.INVARIANT)
+            if program.statements[Stage.LOOP]:
+                head = f"for (long {ITERATION} = 0; {ITERATION} < {program.block.loop}; ++{ITERATION}) {{"
+                with text.block(head):
+                    self._run(Stage.LOOP)
+            self._run(Stage.AFTER)
+        return CKernel(name, f"{read_functions()}\n{text}", (*parameters, *results))
+
+    def _declare(self) -> None:
+        """Declare what is stored; give what the loop adds to its initial values."""
+        for name, stored in self._program.stored.items():
+            if name not in self._loaded:
+                elements = row_major(stored.dims).elements
+                self._text.line(f"_Alignas(64) float {_variable(name)}[{elements}];")
+        for name, stored in self._program.stored.items():
+            if stored.initial is not None:
+                value = "-INFINITY" if stored.initial < 0 else f"{stored.initial}f"
+                with self._loops(stored.dims) as at:
+                    self._text.line(f"{self.stored(name, at)} = {value};")
+
+    def _run(self, stage: Stage) -> None:
+        for statement in self._program.statements[stage]:
+            self._statement(statement)
+
+    def _statement(self, statement: Statement) -> None:
+        match statement:
+            case Load():
+                self._load(statement)
+            case Compute():
+                self._compute(statement)
+            case Reduce():
+                self._reduce(statement)
+            case Save():
+                self._save(statement)
+            case Multiply():
+                raise InputError(
+                    f"{self._program.kernel.name}: {statement.output} is a product, which no C is made of"
+                )
+
+    def _load(self, load: Load) -> None:
+        """Point to a tile: it is read where it lies."""
+        iterator, program = load.iterator, self._program
+        tensor, tile = program.device[iterator.tensor], program.dims[iterator.output]
+        start = tile_start(iterator, tensor, tile, program.block, self._blocks())
+        pointer = f"in_{identifier(iterator.tensor)} + {start}"
+        self._text.line(f"const float *restrict {_variable(load.output)} = {pointer};")
+
+    def _compute(self, compute: Compute) -> None:
+        with self._loops(self._program.dims[compute.operand]) as at:
+            value = self.element(compute.operand, at)
+            cell = self.stored(compute.output, self._along(compute, at))
+            if compute.rescale:
+                value = f"{cell} * {self.stored(fade_of(compute.rescale), at)} + {value}"
+            elif compute.adds:
+                value = f"{cell} + {value}"
+            self._text.line(f"{cell} = {value};")
+
+    def _along(self, compute: Compute, at: Mapping[str, str]) -> Mapping[str, str]:
+        if not compute.along:
+            return at
+        size = size_of(self._program.dims[compute.operand], compute.along)
+        return {**at, compute.along: f"({ITERATION} * {size} + {at[compute.along]})"}
+
+    def _reduce(self, reduce: Reduce) -> None:
+        dims = self._program.dims[reduce.operand]
+        kept = tuple(dim for dim in dims if dim.variable not in reduce.over)
+        summed = tuple(dim for dim in dims if dim.variable in reduce.over)
+        is_max = reduce.kind == "max"
+        with self._loops(kept, is_inner=False) as outer:
+            self._text.line(f"float x = {'-INFINITY' if is_max else '0.0f'};")
+            with self._loops(summed, "max:x" if is_max else "+:x") as inner:
+                value = self.element(reduce.operand, {**outer, **inner})
+                if is_max:
+                    self._text.line(f"x = larger(x, {value});")
+                else:
+                    self._text.line(
+                        f"x += {f'square({value})' if reduce.kind == 'squares' else value};"
+                    )
+            self._text.line(*self._result(reduce, outer))
+
+    def _result(self, reduce: Reduce, at: Mapping[str, str]) -> list[str]:
+        """Return what becomes of one result, ``x``."""
+        cell = self.stored(reduce.output, at)
+        if reduce.fade:
+            return [
+                f"const float before = {cell}, now = larger(before, x);",
+                f"{self.stored(reduce.fade, at)} = fade(before, now);",
+                f"{cell} = now;",
+            ]
+        if reduce.rescale:
+            return [f"{cell} = {cell} * {self.stored(fade_of(reduce.rescale), at)} + x;"]
+        return [f"{cell} {'+=' if reduce.adds else '='} x;"]
+
+    def _save(self, save: Save) -> None:
+        saver, program = save.saver, self._program
+        tile = program.dims[saver.tile]
+        start = result_start(saver, tile, program.block, self._blocks())
+        pointer = f"to_{identifier(saver.output)}"
+        self._text.line(f"float *restrict {pointer} = out_{identifier(saver.output)} + {start};")
+        with self._loops(tile) as at:
+            self._text.line(
+                f"{pointer}[{offset(at, saver.dims)}] = {self.element(saver.tile, at)};"
+            )
+
+    def stored(self, name: str, at: Mapping[str, str]) -> str:
+        """Return an element where it lies."""
+        if name in self._loaded:
+            place = offset(at, self._program.device[self._loaded[name].tensor])
+        else:
+            place = row_major(self._program.stored[name].dims).offset(at)
+        return f"{_variable(name)}[{place}]"
+
+    def _blocks(self) -> tuple[str, ...]:
+        return _BLOCKS
+
+    @contextmanager
+    def _loops(
+        self, dims: Dims, reduction: str = "", is_inner: bool = True
+    ) -> Iterator[Mapping[str, str]]:
+        """Go over all elements; yield an index for each variable. The innermost loop is vectors."""
+        at = {dim.variable: "0" for dim in dims}
+        real = [dim for dim in dims if dim.size > 1]
+        with ExitStack() as stack:
+            if not real:
+                stack.enter_context(self._text.block("{"))
+            for place, dim in enumerate(real):
+                index = f"i_{identifier(dim.variable)}"
+                at[dim.variable] = index
+                if is_inner and place == len(real) - 1:
+                    clause = f" reduction({reduction})" if reduction else ""
+                    self._text.line(f"#pragma omp simd{clause}")
+                head = f"for (long {index} = 0; {index} < {dim.size}; ++{index}) {{"
+                stack.enter_context(self._text.block(head))
+            yield at
+
+
+def _variable(name: str) -> str:
+    return f"tile_{identifier(name)}"
