@@ -13,6 +13,8 @@ _GROWN_FROM = {
     "chosen": "a best",
     "beside": "both",
     "universe": "all worlds",
+    "decision": "the decisions",
+    "rollout": "a rollout",
 }
 
 
@@ -63,5 +65,26 @@ def print_worlds(result: Result, console: Console) -> None:
             f"{best_us:,.2f}",
             f"{world.seconds:.2f}",
             world.stop_reason,
+        )
+    console.print(rows)
+
+
+def print_decisions(result: Result, console: Console) -> None:
+    """Print the decisions of a tree search: the rules that were applied, and what graphs cost by then."""
+    numbers = (
+        "decision", "rollouts", "mean ms", "e-nodes", "of all", "cost µs", "a rollout's µs", "at s",
+    )  # fmt: skip
+    rows = table("decision", "rule", *numbers[1:], numbers=numbers)
+    for decision in result.decisions:
+        rows.add_row(
+            str(decision.decision),
+            decision.rule,
+            f"{decision.rollouts:,}",
+            f"{decision.mean_ms:.4f}",
+            f"{decision.e_nodes:,}",
+            f"{decision.universe:,}",
+            f"{decision.cost_us:,.2f}",
+            f"{decision.best_us:,.2f}",
+            f"{decision.seconds:.2f}",
         )
     console.print(rows)

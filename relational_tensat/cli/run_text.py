@@ -8,7 +8,12 @@ from rich.console import Console
 from rich.text import Text
 
 from relational_tensat.cli.console import table
-from relational_tensat.cli.run_extractions import print_extractions, print_worlds, reduced_line
+from relational_tensat.cli.run_extractions import (
+    print_decisions,
+    print_extractions,
+    print_worlds,
+    reduced_line,
+)
 from relational_tensat.cli.run_time_spent import SOMETIMES, print_time_spent
 from relational_tensat.run.result import Result, WholeRun
 
@@ -21,6 +26,7 @@ _STOP = {
     "memory": "memory limit reached",
     "interrupted": "interrupted; extracted from what was there",
     "focus": "no world had a cheaper graph than what it was grown from",
+    "threshold": "a graph costs less than --tree-threshold",
     "universe": "e-node limit of all worlds together reached",
     "patience": "stopped, since the cheapest graph did not get cheaper any more",
 }
@@ -169,6 +175,8 @@ def _print_search(result: Result, console: Console) -> None:
     console.print(f"extracted: {result.extractor}, {_confidence(result)}{early}")
     if result.extraction.reduced_e_nodes is not None:
         console.print(reduced_line(result.extraction))
+    if result.decisions:
+        print_decisions(result, console)
     if result.worlds:
         print_worlds(result, console)
     elif len(result.extractions) > 1:

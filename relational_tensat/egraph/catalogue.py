@@ -161,7 +161,7 @@ class Catalogue:
                 "op": [s.op for s in symbols],
                 "attrs": [attrs_text(s.attrs) for s in symbols],
                 "arity": [s.arity for s in symbols],
-                "foldable": [_is_foldable(s) for s in symbols],
+                "foldable": [is_foldable(s) for s in symbols],
                 "unpacks": [get_operator(s.op).unpacks(dict(s.attrs)) for s in symbols],
             },
         )
@@ -213,7 +213,7 @@ def _new_ids(written: int, interned: Sequence[object]) -> list[int]:
     return list(range(written + 1, len(interned) + 1))
 
 
-def _is_foldable(symbol: Symbol) -> bool:
+def is_foldable(symbol: Symbol) -> bool:
     """Whether the result is known before inference once the operands are."""
     return symbol.op != "input" and get_operator(symbol.op).is_foldable(dict(symbol.attrs))
 

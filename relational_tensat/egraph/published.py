@@ -22,7 +22,7 @@ _WORLD = ("egraph", "model", "reasons", "exploration", "extraction", "views")
 WORKING = "working"
 
 #: All other files, in the order in which they are carried out.
-PURPOSES = ("shared", *_WORLD, "course", "worlds")
+PURPOSES = ("shared", *_WORLD, "course", "worlds", "search_tree")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,13 @@ def create_worlds(database: Database) -> None:
     for name in ("world", "world_node", "world_application", "world_choice"):
         database.execute(f"-- worlds\nDROP TABLE IF EXISTS {name}", name="schema/worlds")
     _create(database, ("worlds",))
+
+
+def create_search_tree(database: Database) -> None:
+    """Make the tables of a tree search, empty; those of one before it are replaced."""
+    for name in ("universe_application", "tree_decision", "tree_node", "tree_rollout"):
+        database.execute(f"-- tree\nDROP TABLE IF EXISTS {name}", name="schema/search_tree")
+    _create(database, ("search_tree",))
 
 
 def create_world(database: Database) -> None:

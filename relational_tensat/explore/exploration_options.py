@@ -36,9 +36,10 @@ class ExplorationOptions(OptionGroup):
             is worthwhile, wherever some block recurs, or never. A search has no use for them.
         search: what decides what is grown. ``saturation``: one e-graph. ``focus``: worlds, parts of one
             universe, from the original graph and from the cheapest found in the world before; it extracts
-            from each, so it needs costs.
-        world_nodes: the first worlds of a search have no more e-nodes, later ones twice as many each time,
-            up to ``node_limit``.
+            from each, so it needs costs. ``mcts``: worlds of a tree of rules, by which it decides what to
+            apply next to the real one; it needs costs, too.
+        world_nodes: the first worlds of a search have no more e-nodes, later ones of ``focus`` twice as
+            many each time, up to ``node_limit``.
         universe_limit: of all worlds of a search together.
     """
 
@@ -70,8 +71,9 @@ class ExplorationOptions(OptionGroup):
 
     search: str = option(
         "saturation",
-        "what decides what is grown; focus: worlds, each from the cheapest graph of the one before",
-        choices=("saturation", "focus"),
+        "what decides what is grown; focus: worlds, each from the cheapest graph of the one before; "
+        "mcts: worlds of a tree of rules",
+        choices=("saturation", "focus", "mcts"),
     )
     world_nodes: int = option(
         2_000,

@@ -39,7 +39,8 @@ class WorldReport:
     Attributes:
         world: its number, from 1 on.
         kind: what it was grown from: original, chosen (a cheapest graph of a world before), or beside
-            (both); universe: it is all worlds together, and nothing was grown.
+            (both); universe: it is all worlds together, and nothing was grown;
+            of a tree search, by what: decision (the real world) or rollout (the cheapest of any).
         node_limit: the most e-nodes that it might have.
         seed_us: cost of the cheapest graph that it was grown from.
         best_us: of the cheapest that was extracted from it.
@@ -73,6 +74,33 @@ class WorldReport:
         return astuple(self)
 
 
+@dataclass(frozen=True, slots=True)
+class DecisionReport:
+    """A decision of a tree search.
+
+    Attributes:
+        decision: its number, from 1 on.
+        rule_id, rule: the rule that was applied to the real world, and its name.
+        rollouts: of the tree.
+        mean_ms: mean return of the rollouts through the rule.
+        cost_us: of the real world's cheapest graph, by moves.
+        best_us: of the cheapest world of any rollout so far, by moves.
+        e_nodes, universe: e-nodes of the real world, and of all worlds so far together.
+        seconds: wall seconds since the search began.
+    """
+
+    decision: int
+    rule_id: int
+    rule: str
+    rollouts: int
+    mean_ms: float
+    cost_us: float
+    best_us: float
+    e_nodes: int
+    universe: int
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Exploration:
     """How an exploration ended.
@@ -80,12 +108,13 @@ class Exploration:
     Attributes:
         stop_reason: saturated, schedule (it has been carried out), goal, iterations, nodes, time, memory,
             interrupted, or what ``after`` returned; of ``focus`` also focus (no world had a cheaper graph)
-            and universe (its limit is reached).
+            and universe (its limit is reached); of ``mcts`` also threshold (a graph costs less than it).
         iterations: iterations begun and not undone.
         rules: by name, all the rules.
         statements: SQL statements run in the iterations.
         seconds: wall seconds; of one that was resumed, since then.
-        worlds: of a search, those that it has grown.
+        worlds: of a search, those that it has grown; of a tree search, those that it has kept.
+        decisions: of a tree search.
         is_exhaustive: whether the e-graph has every graph that the rules can reach: it is saturated, more
             iterations of multi-pattern rules would add nothing either, and no application was left out
             and no e-node filtered because of a cycle. False where that is not known.
@@ -99,6 +128,7 @@ class Exploration:
     seconds: float
     worlds: tuple[WorldReport, ...] = ()
     is_exhaustive: bool = False
+    decisions: tuple[DecisionReport, ...] = ()
 
     def __repr__(self) -> str:
         last = self.log[-1] if self.log else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -39,6 +39,13 @@ class Chooser(Protocol):
             Interrupted: exploration's time is over.
             KeyboardInterrupt: Ctrl-C was pressed twice.
         """
+
+
+class PricingChooser(Chooser, Protocol):
+    """Says what e-nodes cost, too."""
+
+    def prices_us(self, signatures: Sequence[int]) -> Sequence[float]:
+        """Return what kernels of these signatures cost, in µs."""
 
 
 def choice_of(rows: Iterable[tuple[int, int, list[int]]], root: int) -> dict[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from relational_tensat.cost.analytic import as_source
 from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.cost.device import Configuration
@@ -47,6 +49,15 @@ def fill_costs(egraph: EGraph, cost: CostModel) -> None:
     egraph.database.insert(
         "cost", {"signature": [*configurations], "cost_us": costs, "source": labels}
     )
+
+
+def signature_costs(egraph: EGraph, cost: CostModel, signatures: Sequence[int]) -> list[float]:
+    """Return what signatures cost in µs: as the table has them, else as the source answers."""
+    known = dict(egraph.database.run("cost/of_signatures", signatures=list(signatures)))
+    asked = {s: _configuration(egraph, s) for s in signatures if s not in known}
+    answers = as_source(cost).ask(asked.values())
+    known.update({s: answers[configuration].cost_us for s, configuration in asked.items()})
+    return [float(known[signature]) for signature in signatures]
 
 
 def forget_costs(egraph: EGraph) -> None:

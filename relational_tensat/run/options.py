@@ -11,6 +11,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.cost.cost_options import CostOptions
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.focus_options import FocusOptions
+from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.rules.targets.names import TARGETS
 from relational_tensat.verify.verification_options import VerificationOptions
@@ -75,6 +76,7 @@ class Options(OptionTree):
     rules: RuleOptions = field(default_factory=RuleOptions)
     exploration: ExplorationOptions = field(default_factory=ExplorationOptions)
     focus: FocusOptions = field(default_factory=FocusOptions)
+    tree: TreeOptions = field(default_factory=TreeOptions)
     extraction: ExtractionOptions = field(default_factory=ExtractionOptions)
     costs: CostOptions = field(default_factory=CostOptions)
     verification: VerificationOptions = field(default_factory=VerificationOptions)

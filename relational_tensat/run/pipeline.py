@@ -161,6 +161,7 @@ def _result(state: RunState) -> Result:
         rules_used={} if state.is_unchanged else state.rules_used,
         log=exploration.log,
         worlds=exploration.worlds,
+        decisions=exploration.decisions,
         extraction=ExtractionSummary.of(extraction),
         extractions=state.extractions,
         time_spent=state.time_spent,

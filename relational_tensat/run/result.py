@@ -16,7 +16,7 @@ from relational_tensat.tensor.inference import count_inference_ops
 
 if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport, RuleStats
-    from relational_tensat.explore.outcome import WorldReport
+    from relational_tensat.explore.outcome import DecisionReport, WorldReport
     from relational_tensat.explore.strategies.blocks import BlocksReport
     from relational_tensat.extract import Extraction
     from relational_tensat.extract.anytime import ExtractionEntry
@@ -129,13 +129,14 @@ class Result:
         iterations: of exploration.
         statements: SQL statements that exploration ran.
         stop_reason: saturated, schedule, iterations, nodes, time, memory, interrupted or patience; of a
-            search also focus or universe.
+            search also focus, universe or threshold.
         rules: per rule, its matches, how many of them were applied, and its seconds.
         rules_used: per rule, how many e-nodes of the optimized graph it made.
         log: what each iteration did.
         extraction: what the final extraction had to do.
         extractions: what each extraction found, those between iterations first.
-        worlds: of a search, those that it has grown.
+        worlds: of a search, those that it has grown; of a tree search, those that it has kept.
+        decisions: of a tree search.
         seconds: per phase: load (the model, the rules), explore, extract, verify, whole (running
             both graphs), write, and total; measure is a part of these.
         time_spent: where the seconds of explore and extract went.
@@ -180,6 +181,7 @@ class Result:
     extraction: ExtractionSummary = field(default_factory=ExtractionSummary)
     extractions: tuple[ExtractionEntry, ...] = ()
     worlds: tuple[WorldReport, ...] = ()
+    decisions: tuple[DecisionReport, ...] = ()
     blocks: BlocksReport | None = None
     resumed_after: int | None = None
     time_spent: TimeSpent = field(default_factory=TimeSpent)
@@ -263,6 +265,7 @@ class Result:
             "extraction": self.extraction.to_json(),
             "extractions": [asdict(entry) for entry in self.extractions],
             "worlds": [asdict(world) for world in self.worlds],
+            "decisions": [asdict(decision) for decision in self.decisions],
             "seconds": dict(self.seconds),
             "time_spent": self.time_spent.to_json(),
             "verified": {

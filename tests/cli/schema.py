@@ -32,6 +32,7 @@ SCHEMA: dict[str, Any] = {
     },
     "extractions": list,
     "worlds": list,  # of a search
+    "decisions": list,  # of a tree search
     "seconds": dict.fromkeys(
         ("load", "explore", "extract", "verify", "whole", "write", "measure", "total"), NUMBER
     ),
@@ -68,6 +69,18 @@ WORLD: dict[str, Any] = {
     "stop_reason": str,
     "seconds": NUMBER,
 }
+DECISION: dict[str, Any] = {
+    "decision": int,
+    "rule_id": int,
+    "rule": str,
+    "rollouts": int,
+    "mean_ms": NUMBER,
+    "cost_us": NUMBER,
+    "best_us": NUMBER,
+    "e_nodes": int,
+    "universe": int,
+    "seconds": NUMBER,
+}
 STATEMENT: dict[str, Any] = {
     "phase": str,
     "statement": str,
@@ -89,7 +102,7 @@ WHOLE: dict[str, Any] = {
 RULE: dict[str, Any] = {"matches": int, "applied": int, "seconds": NUMBER}
 STOP_REASONS = {
     *("saturated", "iterations", "nodes", "time", "memory", "interrupted", "patience"),
-    *("focus", "universe"),
+    *("focus", "universe", "threshold"),
 }
 
 
@@ -103,6 +116,8 @@ def check_schema(report: dict[str, Any]) -> None:
         _check(statement, EXTRACTION, "extractions")
     for world in report["worlds"]:
         _check(world, WORLD, "worlds")
+    for decision in report["decisions"]:
+        _check(decision, DECISION, "decisions")
     for statement in report["time_spent"]["statements"]:
         _check(statement, STATEMENT, "time_spent")
     if report["whole"] is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import pytest
 
 from relational_tensat.cost import load_profile
@@ -22,12 +20,10 @@ from tests.egraph.invariants import assert_invariants
 from tests.explore.canonical import same
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed, separate_sums, sum_of
+from tests.explore.own_egraphs import Key, assert_explained, extras, keys_of
 from tests.explore.universes import BUDGET, begin, grow, original, turns, universe_of
 from tests.explore.world_invariants import assert_world_invariants, members_of
 from tests.graphs import f32
-
-#: An e-node as it is compared: signature and children, classes of the universe.
-Key: TypeAlias = tuple[int, tuple[int, ...]]
 
 
 def chosen_in(world: World) -> tuple[list[int], Graph]:
@@ -62,74 +58,6 @@ def test_the_first_world_is_the_e_graph_that_there_is_without_worlds(model: str)
     assert_invariants(plain.egraph)
     assert world.egraph.counters() == plain.egraph.counters()
     assert world.e_nodes == plain.e_nodes
-
-
-def keys_of(own: EGraph, universe: EGraph) -> tuple[set[Key], dict[int, set[int]]]:
-    """Return the e-nodes of an e-graph as those of a universe that has all of them, and its classes.
-
-    Both have the same signatures. An e-node is found once its operands are.
-    """
-    query = "SELECT id, class, signature, [c0, c1, c2, c3, c4] FROM enode"
-    known = {
-        (row[2], tuple(row[3])): row[1] for row in universe.connection.execute(query).fetchall()
-    }
-    rows = own.connection.execute(query).fetchall()
-    place: dict[int, int] = {0: 0}
-    keys: set[Key] = set()
-    waiting = rows
-    while waiting:
-        later = []
-        for row in waiting:
-            _, owner, signature, children = row
-            if not all(child in place for child in children):
-                later.append(row)
-                continue
-            key = (signature, tuple(place[child] for child in children))
-            assert key in known, "an e-node that the world does not have"
-            assert place.setdefault(owner, known[key]) == known[key], (
-                "the universe is not congruent"
-            )
-            keys.add(key)
-        assert len(later) < len(waiting)
-        waiting = later
-    owners: dict[int, set[int]] = {}
-    for own_class, universe_class in place.items():
-        owners.setdefault(universe_class, set()).add(own_class)
-    return keys, owners
-
-
-def extras(universe: EGraph, number: int, keys: set[Key]) -> list[tuple[int, int]]:
-    """Return the e-nodes (id, application) that a world has and an e-graph of its own has not."""
-    rows = universe.connection.execute(
-        "SELECT e.id, e.signature, [e.c0, e.c1, e.c2, e.c3, e.c4], m.application\n"
-        "FROM world_node AS m JOIN enode AS e ON e.id = m.enode WHERE m.world = $world ORDER BY m.place",
-        {"world": number},
-    ).fetchall()
-    return [(row[0], row[3]) for row in rows if (row[1], tuple(row[2])) not in keys]
-
-
-def assert_explained(
-    universe: EGraph, number: int, extra: list[tuple[int, int]], owners: dict[int, set[int]]
-) -> None:
-    """Check that each e-node that only the world has is there by an equality of another world.
-
-    What its application bound, or its root, is two classes where the world is alone, or has an e-node that
-    is such an extra itself.
-    """
-    united = {universe_class for universe_class, own in owners.items() if len(own) > 1}
-    extra_ids = [enode for enode, _ in extra]
-    query = "SELECT DISTINCT class FROM enode WHERE id IN (SELECT unnest($ids))"
-    united |= {row[0] for row in universe.connection.execute(query, {"ids": extra_ids}).fetchall()}
-    for enode, application in extra:
-        assert application
-        rows = universe.connection.execute(
-            "SELECT DISTINCT c.parent FROM (\n"
-            "    SELECT unnest(roots || bindings) AS class FROM world_application\n"
-            "    WHERE world = $world AND id = $id\n"
-            ") AS a JOIN eclass AS c ON c.id = a.class",
-            {"world": number, "id": application},
-        ).fetchall()
-        assert not united.isdisjoint(row[0] for row in rows), enode
 
 
 @pytest.mark.parametrize(

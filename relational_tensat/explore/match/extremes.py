@@ -63,6 +63,13 @@ class Extremes:
                 hidden=self._egraph.is_universe,
             )
 
+    def found(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the rules that are not applied to extreme classes, and these classes; see ``refresh``."""
+        if not self.is_active:
+            return frozenset(), frozenset()
+        rows = self._egraph.database.execute("-- extreme classes\nSELECT classes FROM extreme")
+        return frozenset(self._guarded), frozenset(rows[0][0] or ())
+
     def ruled_out(self, rule: str, classes: str) -> str:
         """Return the condition on applications that are left out, as text; "" where there are none.
 

@@ -155,6 +155,11 @@ class Matcher:
         self.truncated = pairs >= PAIR_CAP
         return pairs
 
+    def extreme_classes(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the rules that extreme constants rule out, and the classes that may have such elements."""
+        self._extremes.refresh()
+        return self._extremes.found()
+
     def log_instances(self) -> None:
         """Write down the instances that unions name."""
         self._database.execute(self._instances_text, name="log_instances")

@@ -10,7 +10,7 @@ one, which has a limit of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import astuple, fields, replace
 
@@ -24,6 +24,7 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.seed import Seed
 from relational_tensat.extract.anytime.entry import ExtractionEntry, ExtractionProgress
 from relational_tensat.extract.anytime.kept import KeptChoice
+from relational_tensat.extract.costing import signature_costs
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.problem import (
@@ -120,6 +121,10 @@ class AnytimeExtractor:
             table, extraction = self._last
         order = topological_order(table.problem, extraction.choice)
         return Seed(extraction.cost_us, tuple(table.enodes[extraction.choice[order]].tolist()))
+
+    def prices_us(self, signatures: Sequence[int]) -> list[float]:
+        """Return what kernels of these signatures cost, in µs."""
+        return signature_costs(self._egraph, self._cost, signatures)
 
     def finish(self, iteration: int) -> Extraction:
         """Extract from the explored e-graph and write the cheapest choice into ``chosen``.

@@ -8,6 +8,7 @@ from relational_tensat.cost import ask_for_graph
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.strategies.blocks import explore_blocks
 from relational_tensat.explore.strategies.focus import explore_focus
+from relational_tensat.explore.strategies.mcts.deciding import explore_tree
 from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
 from relational_tensat.run.recording import write_course
 from relational_tensat.run.state import RunState
@@ -23,7 +24,7 @@ def explore(state: RunState) -> RunState:
     )
     blocks = None
     with phases.phase("explore"), stopwatch.phase("explore"):
-        if options.is_search:
+        if options.search == "focus":
             exploration = explore_focus(
                 state.egraph,
                 state.rules,
@@ -34,6 +35,11 @@ def explore(state: RunState) -> RunState:
                 state.options.process.seed,
                 state.start,
             )
+        elif options.search == "mcts":
+            exploration = explore_tree(
+                state.egraph, state.rules, options, state.options.tree, extractor,
+                seed=state.options.process.seed, observer=observer,
+            )  # fmt: skip
         else:
             exploration, blocks = explore_blocks(
                 state.egraph, state.rules, options, observer=observer, start=state.start

@@ -1,0 +1,10 @@
+"""Monte-Carlo tree search over worlds (Hartmann, He, Yoneki, PACT '24; "the paper").
+
+A node of the tree is a world; an edge is a rule, applied once to all its matches.
+
+- ``tree``: selection, expansion, update.
+- ``policies`` and ``simulation``: random rules, in worlds side by side.
+- ``rewards``: what each world's cheapest graph costs.
+- ``deciding``: the outer loop.
+- ``keeping``: the tables.
+"""

@@ -1,0 +1,67 @@
+"""Rewards: what the cheapest graph of each world of a rollout costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from relational_tensat.explore.strategies.mcts.simulation import Rollout
+from relational_tensat.explore.worlds.moves import CheapGraph, GraphPrices, moved, moves_of
+from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.worlds.node_costs import NodeCosts, Prices
+from relational_tensat.explore.worlds.universe import Universe
+
+
+class Rewards:
+    """Keeps the cheapest graphs of worlds, by moves (``explore.worlds.moves``)."""
+
+    def __init__(self, universe: Universe, prices: Prices) -> None:
+        self._universe = universe
+        self._costs = NodeCosts(universe.egraph.catalogue, prices)
+        self._version = -1
+        self._graph_prices: GraphPrices
+
+    def first(self, members: Ints) -> CheapGraph:
+        """Return the graph of a world of the original graph's e-nodes."""
+        prices = self._prices()
+        owner = self._universe.arrays.owner
+        choice = {int(owner[enode]): int(enode) for enode in np.sort(members)[::-1]}
+        return CheapGraph(prices, members.tolist(), choice)
+
+    def current(self, graph: CheapGraph) -> CheapGraph:
+        """Return a graph with the e-nodes and classes of now."""
+        prices = self._prices()
+        return graph if graph.prices is prices else moved(graph, prices)
+
+    def evaluate(self, rollouts: Iterable[Rollout]) -> list[list[float]]:
+        """Return, by rollout, what its world costs after each step, in µs; first before its node's own.
+
+        The graphs of the new nodes are set.
+        """
+        rollouts = list(rollouts)
+        fired = [places for rollout in rollouts for _, places in rollout.steps]
+        places = np.unique(np.concatenate(fired)) if fired else np.zeros(0, np.int32)
+        moves = moves_of(self._universe, places)
+        costs_us = []
+        for rollout in rollouts:
+            node = rollout.node
+            assert node.parent is not None and node.parent.graph is not None
+            node.parent.graph = self.current(node.parent.graph)
+            graph = node.parent.graph.copy()
+            costs_us.append([graph.cost_us])
+            for step, (_, applications) in enumerate(rollout.steps):
+                graph.enter(moves[place] for place in applications.tolist())
+                costs_us[-1].append(graph.cost_us)
+                if step == 0:
+                    node.graph = graph
+                    graph = graph.copy()
+        return costs_us
+
+    def _prices(self) -> GraphPrices:
+        universe = self._universe
+        if self._version != universe.version:
+            self._version = universe.version
+            self._costs.refresh(universe.arrays)
+            self._graph_prices = GraphPrices(universe.arrays, self._costs, universe.egraph.root)
+        return self._graph_prices

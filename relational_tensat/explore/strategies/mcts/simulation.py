@@ -1,0 +1,104 @@
+"""Simulation: the rollouts of a batch, as worlds side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from relational_tensat.explore.strategies.mcts.policies import Averages, next_rules
+from relational_tensat.explore.strategies.mcts.tree import TreeNode
+from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
+from relational_tensat.explore.worlds.firing import NO_RULE, Fired, Worlds
+from relational_tensat.explore.worlds.masks import Masks
+from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.worlds.universe import Universe
+
+
+@dataclass(slots=True, eq=False)
+class Rollout:
+    """A rollout: a new node of the tree, and a simulation from there.
+
+    Attributes:
+        steps: the rule of each step and the applications that fired; first the node's own.
+        e_nodes: of the world in the end.
+    """
+
+    node: TreeNode
+    steps: list[tuple[int, Ints]]
+    e_nodes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Simulator:
+    """Runs rollouts.
+
+    Attributes:
+        node_limit: the most e-nodes of a world.
+        rng: draws the rules.
+        averages: what each rule has saved so far.
+    """
+
+    universe: Universe
+    options: TreeOptions
+    node_limit: int
+    rng: np.random.Generator
+    averages: Averages
+
+    def live_rules(self, members: Ints) -> frozenset[int]:
+        """Return the rules that change a world."""
+        worlds = Worlds(self.universe, Masks([members], self.universe.arrays.size), self.node_limit)
+        return frozenset(np.flatnonzero(worlds.live_rules()[:, 0]).tolist())
+
+    def run(
+        self, nodes: list[TreeNode], times: int, root: TreeNode, iteration: int
+    ) -> list[Rollout]:
+        """Grow the worlds of new nodes of the tree, and simulate on from each.
+
+        Args:
+            times: how many rollouts each node has.
+            root: of the tree.
+            iteration: what is built is stored with this index.
+        """
+        began = [node for node in nodes for _ in range(times)]
+        members = [self.universe.arrays.became[_parent(node).members] for node in began]
+        shared: dict[bytes, Ints] = {}  # equal worlds are given as one list
+        members = [shared.setdefault(enodes.tobytes(), enodes) for enodes in members]
+        masks = Masks(members, self.universe.arrays.size)
+        worlds = Worlds(self.universe, masks, self.node_limit)
+        rules = np.array([node.rule for node in began], np.int32)
+        rollouts = [Rollout(node, []) for node in began]
+        fired = self._step(worlds, rules, rollouts, iteration)
+        live = worlds.live_rules()
+        for world, node in enumerate(began):
+            node.members = masks.members(world)
+            node.live = frozenset(np.flatnonzero(live[:, world]).tolist())
+            node.is_whole = not fired.limited[world]
+            node.is_saturated = not fired.changed[world]
+        for _ in range(self.options.steps):
+            rules = next_rules(self.options.policy, worlds, self.averages, root, self.rng)
+            worlds.is_done |= rules == NO_RULE
+            if worlds.is_done.all():
+                break
+            self._step(worlds, rules, rollouts, iteration)
+        for rollout, size in zip(rollouts, masks.sizes().tolist(), strict=True):
+            rollout.e_nodes = size
+        for node in nodes:
+            node.members = np.unique(self.universe.arrays.became[node.members])
+        return rollouts
+
+    def _step(self, worlds: Worlds, rules: Ints, rollouts: list[Rollout], iteration: int) -> Fired:
+        fired = worlds.fire(rules, iteration)
+        for rollout, rule, applications in zip(
+            rollouts, rules.tolist(), fired.applications, strict=True
+        ):
+            if rule != NO_RULE:
+                rollout.steps.append((rule, applications))
+        worlds.is_done |= fired.limited
+        worlds.look()
+        return fired
+
+
+def _parent(node: TreeNode) -> TreeNode:
+    assert node.parent is not None  # the root is no node that a rollout begins
+    return node.parent

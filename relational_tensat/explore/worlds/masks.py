@@ -1,0 +1,130 @@
+"""Masks: which of some worlds has which e-node, a bit each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relational_tensat.explore.worlds.node_arrays import Ints
+
+Bits = NDArray[np.uint64]
+Flags = NDArray[np.bool_]
+
+#: Worlds in a word of a mask.
+WORD = 64
+
+
+def words_for(worlds: int) -> int:
+    """Return how many words a mask of so many worlds has."""
+    return -(-worlds // WORD)
+
+
+def unpacked(bits: Bits, worlds: int) -> Flags:
+    """Return masks as flags: a row each, a column for each world."""
+    flags = np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little", count=worlds)
+    return flags.view(np.bool_)
+
+
+def packed(flags: NDArray[np.bool_ | np.uint8]) -> Bits:
+    """Return rows of flags as masks."""
+    columns = WORD * words_for(flags.shape[1])
+    wide = np.zeros((len(flags), columns), np.uint8)
+    wide[:, : flags.shape[1]] = flags
+    bits: Bits = np.packbits(wide, axis=1, bitorder="little").view(np.uint64)
+    return bits
+
+
+class Masks:
+    """The e-nodes of worlds side by side.
+
+    Row 0 stands for no e-node, which every world has: lists of e-nodes are filled up with zeros.
+
+    Attributes:
+        worlds: how many there are.
+        bits: a mask for each e-node, by id.
+    """
+
+    def __init__(self, members: Sequence[Ints], size: int) -> None:
+        """Begin with the e-nodes of each world; several may be given the same list.
+
+        Args:
+            members: by world.
+            size: one more than the highest id of an e-node.
+        """
+        self.worlds = len(members)
+        self.bits: Bits = np.zeros((size, words_for(self.worlds)), np.uint64)
+        by_list: dict[int, list[int]] = {}
+        for world, enodes in enumerate(members):
+            by_list.setdefault(id(enodes), []).append(world)
+        for worlds in by_list.values():
+            self.bits[members[worlds[0]]] |= self.mask_of(worlds)
+        self.bits[0] = ~np.uint64(0)
+
+    def mask_of(self, worlds: Sequence[int]) -> Bits:
+        """Return the mask of some worlds."""
+        flags = np.zeros((1, self.worlds), np.bool_)
+        flags[0, list(worlds)] = True
+        mask: Bits = packed(flags)[0]
+        return mask
+
+    def only(self, worlds: Flags) -> Masks:
+        """Return the masks of some worlds: the others have nothing."""
+        some = copy(self)
+        some.bits = self.bits & packed(worlds[None, :])
+        return some
+
+    def follow(self, became: Ints) -> None:
+        """Grow with the universe, and let e-nodes that stand for equal ones be where any of these was.
+
+        Args:
+            became: by id, the e-node that it is by now.
+        """
+        old = len(self.bits)
+        bits = np.zeros((len(became), self.bits.shape[1]), np.uint64)
+        bits[:old] = self.bits
+        gone = np.flatnonzero((became[:old] != np.arange(old)) & self.bits.any(1))
+        for enode in gone.tolist():
+            bits[became[enode]] |= bits[enode]
+        bits[gone] = 0
+        bits[0] = ~np.uint64(0)
+        self.bits = bits
+
+    def have_all(self, enodes: Ints) -> Bits:
+        """Return, for each row of e-nodes (0 fills it up), the mask of the worlds that have all of it."""
+        mask: Bits = self.bits[enodes[:, 0]]
+        for column in range(1, enodes.shape[1]):
+            others = enodes[:, column]
+            if others.any():
+                mask &= self.bits[others]
+        return mask
+
+    def add(self, enodes: Ints, masks: Bits) -> None:
+        """Let e-nodes come into the worlds of masks: row by row, several times the same e-node or 0."""
+        for column in range(enodes.shape[1]):
+            ids = enodes[:, column]
+            rows = np.flatnonzero(ids)
+            if len(rows):
+                order = rows[np.argsort(ids[rows], kind="stable")]
+                starts = np.flatnonzero(np.diff(ids[order], prepend=-1))
+                self.bits[ids[order][starts]] |= np.bitwise_or.reduceat(
+                    masks[order], starts, axis=0
+                )
+
+    def sizes(self) -> Ints:
+        """Return how many e-nodes each world has."""
+        rows = self.bits[1:]
+        sizes: Ints = unpacked(rows[rows.any(1)], self.worlds).sum(axis=0, dtype=np.int32)
+        return sizes
+
+    def present(self) -> Flags:
+        """Return, by id, whether some world has the e-node."""
+        return np.asarray(self.bits.any(axis=1))
+
+    def members(self, world: int) -> Ints:
+        """Return the e-nodes of a world, in the order of their ids."""
+        word, bit = divmod(world, WORD)
+        column = (self.bits[1:, word] >> np.uint64(bit)) & np.uint64(1)
+        return (np.flatnonzero(column) + 1).astype(np.int32)

@@ -1,0 +1,348 @@
+"""The cheapest graph of a world that grows, kept by moves: a reward signal that costs what is new.
+
+A world's graph begins as its parent's. Every application that comes into the world is a move: its target in
+the place of its source, priced by what nothing needs any more then, less what is not there yet (reference
+counts, as in ``extract/greedy/improve``). Of an application of two sources both move together, which is how
+merged operators become cheaper than either alone. What a move changes is offered to those above: a class
+that is not needed has an e-node as well, the cheapest at that time, and is tried again where that changes.
+A move that saves nothing is made where fewer need what costs something then: the last of them may do
+without it.
+
+No graph is ever dearer than the parent's. It is no optimum: see ``extract``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
+from relational_tensat.explore.worlds.node_costs import NodeCosts
+from relational_tensat.explore.worlds.universe import Universe
+
+#: A graph counts as cheaper by more than this part of a µs.
+_LEAST_GAIN_US = 1e-9
+
+#: So many e-nodes are tried at the most for each that comes into a world: where changes reach far, some are
+#: not followed.
+_TRIED_PER_NODE = 12
+
+
+class GraphPrices:
+    """The e-nodes of a universe as lists, for as long as it does not change.
+
+    Attributes:
+        root: the class to extract.
+        owner, children, cost_us: by e-node: its class, its distinct child classes, what choosing it costs.
+        weight_only: by class, whether its value is known before inference.
+        members, users: by class, its e-nodes, and those that have it as a child.
+    """
+
+    def __init__(self, arrays: NodeArrays, costs: NodeCosts, root: int) -> None:
+        self.root = int(arrays.parent[root])
+        self.arrays = arrays
+        self.owner: list[int] = arrays.owner.tolist()
+        self.cost_us: list[float] = costs.cost_us.tolist()
+        self.weight_only: list[bool] = costs.weight_only.tolist()
+        self.children: list[tuple[int, ...]] = [
+            tuple(dict.fromkeys(child for child in row if child))
+            for row in arrays.children.tolist()
+        ]
+        self.users: list[list[int]] = [[] for _ in range(len(arrays.parent))]
+        self.members: list[list[int]] = [[] for _ in range(len(arrays.parent))]
+        for enode, row in enumerate(self.children):
+            self.members[self.owner[enode]].append(enode)
+            for child in row:
+                self.users[child].append(enode)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An application that comes into a world.
+
+    Attributes:
+        targets: its e-nodes, operands first.
+        pair: of two sources, the e-nodes that are to take the places of their roots.
+    """
+
+    targets: tuple[int, ...]
+    pair: tuple[int, int] | None = None
+
+
+class CheapGraph:
+    """A graph of a world, and which e-nodes the world has.
+
+    Attributes:
+        prices: the universe's e-nodes, for which it holds.
+        members: the e-nodes that the world has.
+        cost_us: what it costs.
+    """
+
+    def __init__(self, prices: GraphPrices, members: Iterable[int], choice: dict[int, int]) -> None:
+        """Begin with a graph.
+
+        Args:
+            members: the e-nodes of the world.
+            choice: by class, its e-node; those that the root needs form no cycle.
+        """
+        self.cost_us = 0.0
+        self.prices = prices
+        self.members = set(members)
+        self._choice = choice
+        self._users: dict[int, int] = {}
+        self._pending: dict[int, list[tuple[int, int]]] = {}
+        self._steps = 0
+        for enode in self.members:
+            choice.setdefault(prices.owner[enode], enode)
+        self._users[prices.root] = 1
+        root_node = choice[prices.root]
+        self.cost_us = prices.cost_us[root_node] + self._count(prices.children[root_node], [])
+
+    def copy(self) -> CheapGraph:
+        """Return another one that is the same now."""
+        other = CheapGraph.__new__(CheapGraph)
+        other.cost_us = self.cost_us
+        other.prices = self.prices
+        other.members = set(self.members)
+        other._choice = dict(self._choice)
+        other._users = dict(self._users)
+        other._pending = {owner: list(pairs) for owner, pairs in self._pending.items()}
+        other._steps = 0
+        return other
+
+    @property
+    def choice(self) -> dict[int, int]:
+        """By class, the e-node that it has or would have."""
+        return self._choice
+
+    def chosen(self) -> dict[int, int]:
+        """Return the e-nodes of the graph, by class, children first."""
+        prices = self.prices
+        order: dict[int, int] = {}
+        stack = [prices.root]
+        while stack:
+            owner = stack[-1]
+            enode = self._choice[owner]
+            waiting = [child for child in prices.children[enode] if child not in order]
+            if owner in order or not waiting:
+                stack.pop()
+                order.setdefault(owner, enode)
+            else:
+                stack += waiting
+        return order
+
+    def enter(self, moves: Iterable[Move]) -> None:
+        """Let applications come into the world, in order."""
+        for move in moves:
+            self._enter(move)
+
+    def _enter(self, move: Move) -> None:
+        owner, members, choice = self.prices.owner, self.members, self._choice
+        alternatives = []
+        for enode in move.targets:
+            if enode in members:
+                continue
+            members.add(enode)
+            if owner[enode] in choice:
+                alternatives.append(enode)
+            else:
+                choice[owner[enode]] = enode
+        self._steps = _TRIED_PER_NODE * len(move.targets)
+        if move.pair is not None and owner[move.pair[0]] != owner[move.pair[1]]:
+            for enode in move.pair:
+                self._pending.setdefault(owner[enode], []).append(move.pair)
+            self._exchange(move.pair)
+        self._try(alternatives)
+
+    def _try(self, enodes: list[int]) -> None:
+        """Let classes have these e-nodes, where that makes the graph or the class cheaper; then follow."""
+        owner, choice, users = self.prices.owner, self._choice, self._users
+        while enodes and self._steps > 0:
+            self._steps -= 1
+            enode = enodes.pop()
+            place = owner[enode]
+            if choice[place] == enode:
+                if not users.get(place):
+                    continue
+            elif users.get(place):
+                self._exchange((enode,))
+            elif self._price(enode) < self._price(choice[place]) - _LEAST_GAIN_US:
+                old, choice[place] = choice[place], enode
+                if self._leads_back(place):
+                    choice[place] = old
+                else:
+                    enodes += self._above(place)
+
+    def _above(self, place: int) -> list[int]:
+        """Return the e-nodes of the world that a class is a child of."""
+        members = self.members
+        return [enode for enode in self.prices.users[place] if enode in members]
+
+    def _exchange(self, enodes: Sequence[int]) -> bool:
+        """Let needed classes have other e-nodes, all of them, if that is cheaper; return whether."""
+        prices, choice = self.prices, self._choice
+        cost_us, children, owner = prices.cost_us, prices.children, prices.owner
+        places = [owner[enode] for enode in enodes]
+        if not all(map(self._users.get, places)):
+            return False
+        old = [choice[place] for place in places]
+        if old == list(enodes):
+            return False
+        added: list[int] = []
+        dropped: list[int] = []
+        gain_us = 0.0
+        for place, before, enode in zip(places, old, enodes, strict=True):
+            choice[place] = enode
+            gain_us += cost_us[before] - cost_us[enode]
+            gain_us -= self._count(children[enode], added)
+        for before in old:
+            gain_us += self._count_down(children[before], dropped)
+        is_better = gain_us > _LEAST_GAIN_US or (
+            gain_us > -_LEAST_GAIN_US and self._shares_less(added, dropped)
+        )
+        if is_better and not any(map(self._is_cyclic, places)):
+            self.cost_us -= gain_us
+            self._follow(added, dropped)
+            return True
+        for child in added:
+            self._users[child] -= 1
+        for child in dropped:
+            self._users[child] += 1
+        for place, before in zip(places, old, strict=True):
+            choice[place] = before
+        return False
+
+    def _shares_less(self, added: list[int], dropped: list[int]) -> bool:
+        """Whether what costs something is needed by fewer: so that the last of these can do without it."""
+        more_us, less_us = sum(map(self._paid, added)), sum(map(self._paid, dropped))
+        return less_us > more_us + _LEAST_GAIN_US
+
+    def _paid(self, place: int) -> float:
+        """Return what the e-node of a class costs; of one that is free, those below it."""
+        enode = self._choice[place]
+        cost_us = self.prices.cost_us[enode]
+        if cost_us or self.prices.weight_only[place]:
+            return cost_us
+        return sum(map(self._paid, self.prices.children[enode]))
+
+    def _follow(self, added: list[int], dropped: list[int]) -> None:
+        """Try again what may be cheaper now that classes are needed, or by one only."""
+        prices, choice, users = self.prices, self._choice, self._users
+        new = [place for place in dict.fromkeys(added) if users[place] == 1]
+        again = [
+            e for place in new if prices.cost_us[choice[place]] > 0 for e in self._above(place)
+        ]
+        for place in dict.fromkeys(dropped):
+            if users[place] == 1:
+                for enode in self._above(place):
+                    owner = prices.owner[enode]
+                    if choice[owner] == enode and users.get(owner):
+                        new.append(owner)
+                        again += [e for e in prices.members[owner] if e in self.members]
+        for pair in [pair for place in new for pair in self._pending.get(place, ())]:
+            if self._steps > 0:
+                self._steps -= 1
+                self._exchange(pair)
+        self._try(again)
+
+    def _price(self, enode: int) -> float:
+        """Return what the graph would cost more with an e-node beside it."""
+        added: list[int] = []
+        total = self.prices.cost_us[enode] + self._count(self.prices.children[enode], added)
+        for child in added:
+            self._users[child] -= 1
+        return total
+
+    def _count(self, classes: Sequence[int], trail: list[int]) -> float:
+        """Count one more user of these classes, and so on below those that come in; return their cost."""
+        users, choice = self._users, self._choice
+        cost_us, children = self.prices.cost_us, self.prices.children
+        total, stack = 0.0, list(classes)
+        while stack:
+            place = stack.pop()
+            trail.append(place)
+            count = users.get(place, 0) + 1
+            users[place] = count
+            if count == 1:
+                enode = choice[place]
+                total += cost_us[enode]
+                stack += children[enode]
+        return total
+
+    def _count_down(self, classes: Sequence[int], trail: list[int]) -> float:
+        """Count one user less of these classes, and so on below those that go; return their cost."""
+        users, choice = self._users, self._choice
+        cost_us, children = self.prices.cost_us, self.prices.children
+        total, stack = 0.0, list(classes)
+        while stack:
+            place = stack.pop()
+            trail.append(place)
+            users[place] -= 1
+            if not users[place]:
+                enode = choice[place]
+                total += cost_us[enode]
+                stack += children[enode]
+        return total
+
+    def _leads_back(self, start: int) -> bool:
+        """Whether a class that is not needed is below itself: by others that are not needed, if it is."""
+        children, choice, users = self.prices.children, self._choice, self._users
+        seen: set[int] = set()
+        stack = list(children[choice[start]])
+        while stack:
+            place = stack.pop()
+            if place == start:
+                return True
+            if place not in seen and not users.get(place):
+                seen.add(place)
+                stack += children[choice[place]]
+        return False
+
+    def _is_cyclic(self, start: int) -> bool:
+        """Whether there is a cycle at a class or below it."""
+        children, choice = self.prices.children, self._choice
+        is_open: dict[int, bool] = {}
+        stack = [start]
+        while stack:
+            place = stack[-1]
+            if place in is_open:
+                stack.pop()
+                is_open[place] = False
+                continue
+            is_open[place] = True
+            for child in children[choice[place]]:
+                if child not in is_open:
+                    stack.append(child)
+                elif is_open[child]:
+                    return True
+        return False
+
+
+def moved(graph: CheapGraph, prices: GraphPrices) -> CheapGraph:
+    """Return the same graph after the universe has changed: classes and e-nodes may have become equal.
+
+    Of a class that was two, the e-node that stands lower in the graph stands for both.
+    """
+    arrays = prices.arrays
+    choice: dict[int, int] = {}
+    for enodes in (graph.chosen().values(), graph.choice.values()):
+        for enode in enodes:
+            now = int(arrays.became[enode])
+            choice.setdefault(int(arrays.owner[now]), now)
+    members = {int(arrays.became[enode]) for enode in graph.members}
+    return CheapGraph(prices, members, choice)
+
+
+def moves_of(universe: Universe, places: Ints) -> dict[int, Move]:
+    """Return what applications that are built do to a graph, by their places."""
+    compiled, applications = universe.world.rules, universe.applications
+    targets = applications.targets[places].tolist()
+    roots = universe.templates.roots(applications.instances[places]).tolist()
+    bound = 2 * compiled.leaf_columns
+    moves = {}
+    for place, enodes, (root0, root1) in zip(places.tolist(), targets, roots, strict=True):
+        pair = None
+        if root1 and root0 > bound and root1 > bound:
+            pair = enodes[root0 - bound - 1], enodes[root1 - bound - 1]
+        moves[place] = Move(tuple(filter(None, enodes)), pair)
+    return moves

@@ -1,0 +1,106 @@
+"""The e-nodes of a universe as arrays, by id: what many worlds at a time ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.loading import CHILD_COLUMNS
+
+Ints = NDArray[np.int32]
+
+#: Odd factors that mix the columns of an e-node into one number; any will do.
+_FACTORS = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93,
+     0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53], dtype=np.uint64
+)  # fmt: skip
+
+
+class NodeArrays:
+    """The e-nodes as they are in the tables; ids start at 1, so that 0 stands for none.
+
+    Attributes:
+        owner: by id, the class, canonical.
+        signature: by id.
+        children: by id, the child classes, canonical; 0 for none.
+        exists: by id, whether it is an e-node of the universe: of equal ones, one stays.
+        became: by id, the e-node that it is by now.
+        parent: by class, what it has become.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.owner: Ints = np.zeros(1, np.int32)
+        self.signature: Ints = np.zeros(1, np.int32)
+        self.children: Ints = np.zeros((1, CHILD_COLUMNS), np.int32)
+        self.exists = np.zeros(1, np.bool_)
+        self.became: Ints = np.zeros(1, np.int32)
+        self.parent: Ints = np.zeros(1, np.int32)
+        self._hashes = np.zeros(0, np.uint64)
+        self._by_hash: Ints = np.zeros(0, np.int32)
+        self.refresh()
+
+    @property
+    def size(self) -> int:
+        """One more than the highest id."""
+        return len(self.owner)
+
+    def refresh(self) -> None:
+        """Read the tables again."""
+        rows = self._database.columns("worlds/nodes")
+        parents = self._database.columns("worlds/parents")["parent"]
+        size = max(int(rows["id"].max(initial=0)) + 1, self.size)
+        ids = rows["id"]
+        before, existed, became = self, self.exists, _longer(self.became, size)
+        old_signature, old_children = before.signature, before.children
+        self.exists = np.zeros(size, np.bool_)
+        self.exists[ids] = True
+        self.owner = np.zeros(size, np.int32)
+        self.owner[ids] = rows["class"]
+        self.signature = np.zeros(size, np.int32)
+        self.signature[ids] = rows["signature"]
+        self.children = np.zeros((size, CHILD_COLUMNS), np.int32)
+        for column in range(CHILD_COLUMNS):
+            self.children[ids, column] = rows[f"c{column}"]
+        self.parent = np.concatenate([np.zeros(1, np.int32), parents.astype(np.int32)])
+        self._index(ids)
+        gone = np.flatnonzero(existed & ~self.exists[: len(existed)])
+        became[ids] = ids
+        if len(gone):
+            became[gone] = self.find(old_signature[gone], self.parent[old_children[gone]])
+            became = became[became]
+        self.became = became
+
+    def find(self, signatures: Ints, children: Ints) -> Ints:
+        """Return the e-nodes of some signatures and child classes (canonical); 0 where there is none."""
+        hashes = _hashed(signatures, children)
+        place = np.searchsorted(self._hashes, hashes)
+        place[place == len(self._hashes)] = 0
+        found = np.where(self._hashes[place] == hashes, self._by_hash[place], 0).astype(np.int32)
+        is_it = (self.signature[found] == signatures) & (self.children[found] == children).all(1)
+        return np.where(is_it, found, 0).astype(np.int32)
+
+    def _index(self, ids: Ints) -> None:
+        hashes = _hashed(self.signature[ids], self.children[ids])
+        order = np.argsort(hashes)
+        self._hashes, self._by_hash = hashes[order], ids[order].astype(np.int32)
+        if len(hashes) > 1 and (self._hashes[1:] == self._hashes[:-1]).any():
+            raise RelationalTensatError("two e-nodes of a universe are equal, or have one hash")
+
+
+def _hashed(signatures: Ints, children: Ints) -> NDArray[np.uint64]:
+    total = signatures.astype(np.uint64) * _FACTORS[0]
+    for column in range(CHILD_COLUMNS):
+        total ^= total >> np.uint64(29)
+        total += children[:, column].astype(np.uint64)
+        total *= _FACTORS[1 + column]
+    hashes: NDArray[np.uint64] = total ^ (total >> np.uint64(32))
+    return hashes
+
+
+def _longer(values: Ints, size: int) -> Ints:
+    longer = np.zeros(size, np.int32)
+    longer[: len(values)] = values
+    return longer

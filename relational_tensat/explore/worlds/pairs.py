@@ -1,0 +1,225 @@
+"""Pairs of matches of multi-pattern rules: those that some world has both of.
+
+All pairs of a universe are far more than those of any world, so that a pair is looked for only among the
+matches that are present, and is found when worlds first have both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relational_tensat.explore.compile.compiled import CompiledRules, JoinGroup
+from relational_tensat.explore.worlds.growing import Rows
+from relational_tensat.explore.worlds.masks import Bits, Masks
+from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
+from relational_tensat.explore.worlds.sources import SourceFinder
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPairs:
+    """Pairs of matches of two patterns that are new, and the rules whose sources they may be.
+
+    Attributes:
+        rules: the rules' ids.
+        signatures, sources, leaves: of both matches, one after the other, a row each; the first match's
+            columns are filled up with 0 where it has fewer than others (signatures and leaves).
+    """
+
+    rules: tuple[int, ...]
+    signatures: Ints
+    sources: Ints
+    leaves: Ints
+
+
+class HalfMatches:
+    """The matches of one pattern, each once.
+
+    Attributes:
+        signatures, sources, leaves: a row each; e-nodes and classes as they are by now.
+    """
+
+    def __init__(self, nodes: int, leaves: int) -> None:
+        self._signatures, self._sources, self._leaves = (
+            Rows(nodes),
+            Rows(nodes),
+            Rows(max(leaves, 1)),
+        )
+        self._known: set[bytes] = set()
+
+    @property
+    def signatures(self) -> Ints:
+        """Of the e-nodes in pre-order."""
+        return self._signatures.values
+
+    @property
+    def sources(self) -> Ints:
+        """The e-nodes in pre-order."""
+        return self._sources.values
+
+    @property
+    def leaves(self) -> Ints:
+        """The canonical classes at the leaves."""
+        return self._leaves.values
+
+    def add(self, signatures: Ints, sources: Ints, leaves: Ints) -> None:
+        """Add those that are not known."""
+        keys = [row.tobytes() for row in sources]
+        new = []
+        for row, key in enumerate(keys):
+            if key not in self._known:
+                self._known.add(key)
+                new.append(row)
+        self._signatures.add(signatures[new])
+        self._sources.add(sources[new])
+        self._leaves.add(leaves[new])
+
+    def follow(self, arrays: NodeArrays) -> None:
+        """Name e-nodes and classes as they are by now."""
+        self.sources[:] = arrays.became[self.sources]
+        self.leaves[:] = arrays.parent[self.leaves]
+
+
+class Pairs:
+    """Finds pairs of matches on shared leaves."""
+
+    def __init__(self, compiled: CompiledRules) -> None:
+        self._compiled = compiled
+        self._matches: dict[int, HalfMatches] = {}
+        for pattern in sorted(compiled.multi_patterns):
+            finder = SourceFinder(compiled.patterns[pattern - 1])
+            self._matches[pattern] = HalfMatches(finder.nodes, finder.leaves)
+        self._groups = [_Group(*key, tuple(rules)) for key, rules in _by_patterns(compiled).items()]
+
+    def add(self, pattern: int, signatures: Ints, sources: Ints, leaves: Ints) -> None:
+        """Add matches of a pattern."""
+        self._matches[pattern].add(signatures, sources, leaves)
+
+    def follow(self, arrays: NodeArrays) -> None:
+        """Name e-nodes and classes as they are by now."""
+        for matches in self._matches.values():
+            matches.follow(arrays)
+
+    def find(self, arrays: NodeArrays, masks: Masks) -> Iterator[FoundPairs]:
+        """Yield the pairs that some of the worlds have and that were not found before."""
+        present: dict[int, tuple[Places, Bits]] = {}
+        for pattern, matches in self._matches.items():
+            having = masks.have_all(matches.sources)
+            places = np.flatnonzero(having.any(1)).astype(np.int64)
+            present[pattern] = places, having[places]
+        for group in self._groups:
+            first, second = self._matches[group.first], self._matches[group.second]
+            one, other = group.new_pairs(
+                arrays, (first, second), (present[group.first], present[group.second])
+            )
+            if len(one):
+                yield FoundPairs(
+                    group.rules,
+                    np.hstack([
+                        _wide(first.signatures[one], self._compiled.node_columns),
+                        second.signatures[other],
+                    ]),
+                    np.hstack([first.sources[one], second.sources[other]]),
+                    np.hstack([
+                        _wide(first.leaves[one], self._compiled.leaf_columns),
+                        _wide(second.leaves[other], self._compiled.leaf_columns),
+                    ]),
+                )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Group:
+    """Rules of the same two patterns that share leaves in the same way.
+
+    Attributes:
+        first, second: the patterns.
+        is_symmetric: whether of two classes only the pair with the lower one first counts.
+        shared: which leaves of the two are the same variable.
+        found: the pairs so far, in order: first match · 2^32 + second match.
+    """
+
+    first: int
+    second: int
+    is_symmetric: bool
+    shared: tuple[tuple[int, int], ...]
+    rules: tuple[int, ...]
+    found: Places = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def new_pairs(
+        self,
+        arrays: NodeArrays,
+        matches: tuple[HalfMatches, HalfMatches],
+        present: tuple[tuple[Places, Bits], tuple[Places, Bits]],
+    ) -> tuple[Places, Places]:
+        """Return the two matches of each pair that is new and that some world has."""
+        (one, one_masks), (other, other_masks) = present
+        if not len(one) or not len(other):
+            return one[:0], other[:0]
+        left, right = self._joined(matches[0].leaves[one], matches[1].leaves[other])
+        together = (one_masks[left] & other_masks[right]).any(1)
+        one, other = one[left[together]], other[right[together]]
+        agree = self._agree(matches[0].leaves[one], matches[1].leaves[other])
+        one, other = one[agree], other[agree]
+        roots = arrays.owner[matches[0].sources[one, 0]], arrays.owner[matches[1].sources[other, 0]]
+        # A symmetric rule takes each pair once, the lower class first, as in an e-graph without worlds.
+        is_pair = roots[0] < roots[1] if self.is_symmetric else roots[0] != roots[1]
+        codes = np.sort((one[is_pair] << 32) + other[is_pair])
+        codes = codes[~_is_in(codes, self.found)]
+        self.found = np.sort(np.concatenate([self.found, codes]))
+        return codes >> 32, codes & 0xFFFFFFFF
+
+    def _joined(self, leaves: Ints, others: Ints) -> tuple[Places, Places]:
+        """Return the rows of the two that agree on the shared leaves, and perhaps some that do not."""
+        keys, other_keys = self._keys(leaves, 0), self._keys(others, 1)
+        order = np.argsort(other_keys, kind="stable")
+        ordered = other_keys[order]
+        low, high = np.searchsorted(ordered, keys), np.searchsorted(ordered, keys, "right")
+        counts = high - low
+        left = np.repeat(np.arange(len(keys)), counts)
+        starts = np.repeat(low - np.cumsum(counts) + counts, counts)
+        return left, order[starts + np.arange(len(left))]
+
+    def _keys(self, leaves: Ints, side: int) -> Places:
+        """Return one number for the shared leaves of each row: exact for two, as ids are below 2^31."""
+        keys = np.zeros(len(leaves), np.int64)
+        for pair in self.shared:
+            keys = keys * 2**31 + leaves[:, pair[side]]
+        return keys
+
+    def _agree(self, leaves: Ints, others: Ints) -> NDArray[np.bool_]:
+        """Whether the shared leaves of rows are the same."""
+        first = leaves[:, [pair[0] for pair in self.shared]]
+        second = others[:, [pair[1] for pair in self.shared]]
+        return np.asarray((first == second).all(axis=1))
+
+
+def _by_patterns(
+    compiled: CompiledRules,
+) -> dict[tuple[int, int, bool, tuple[tuple[int, int], ...]], list[int]]:
+    groups: dict[tuple[int, int, bool, tuple[tuple[int, int], ...]], list[int]] = {}
+    joins: list[JoinGroup] = compiled.joins
+    for join in joins:
+        for number in join.rules:
+            rule = compiled.rule(number)
+            first, second = rule.patterns
+            groups.setdefault((first, second, rule.rule.symmetric, join.shared), []).append(number)
+    return groups
+
+
+def _is_in(codes: Places, known: Places) -> NDArray[np.bool_]:
+    """Whether numbers are among others, both in order."""
+    if not len(known):
+        return np.zeros(len(codes), np.bool_)
+    places = np.searchsorted(known, codes).clip(max=len(known) - 1)
+    return np.asarray(known[places] == codes)
+
+
+def _wide(rows: Ints, columns: int) -> Ints:
+    wide = np.zeros((len(rows), columns), np.int32)
+    wide[:, : rows.shape[1]] = rows
+    return wide

@@ -1,0 +1,111 @@
+"""What an application builds: the templates of judged instances as arrays, by the instances' ids."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relational_tensat.egraph.database import Database
+from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.explore.worlds.growing import Rows
+from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
+
+
+class Templates:
+    """Instances and the e-nodes that they build.
+
+    Attributes:
+        steps: the most e-nodes that an instance builds.
+    """
+
+    def __init__(self, database: Database, signature_columns: int) -> None:
+        """Read the instances that are judged so far.
+
+        Args:
+            signature_columns: how many signatures an instance's row has.
+        """
+        self._database = database
+        self._columns = signature_columns
+        self._text = (
+            "-- instances that were judged since\n"
+            f"SELECT id, rule, {', '.join(f'g{i}' for i in range(signature_columns))}, root0, root1\n"
+            "FROM instance WHERE id > $last ORDER BY id"
+        )
+        #: By instance id: rule, signatures, positions of the roots among the bindings (0: invalid).
+        self._instances = Rows(signature_columns + 3)
+        self._instances.add(np.zeros((1, signature_columns + 3), np.int32))
+        #: By step, then by instance id: signature and positions of the operands; 0 for none.
+        self._steps: list[Ints] = []
+        self.refresh()
+
+    @property
+    def steps(self) -> int:
+        """The most e-nodes that an instance builds."""
+        return len(self._steps)
+
+    def refresh(self) -> list[tuple[int, ...]]:
+        """Read what was judged since; return those instances: id, rule, signatures, roots."""
+        last = self._instances.count - 1
+        rows = self._database.execute(self._text, {"last": last}, "instances")
+        if rows:
+            self._instances.add(np.array([row[1:] for row in rows], np.int32))
+            self._read_templates(last)
+        return rows
+
+    def signatures(self, instances: Ints) -> Ints:
+        """Return the signatures that instances match, a row each."""
+        return self._instances.values[instances, 1 : 1 + self._columns]
+
+    def roots(self, instances: Ints) -> Ints:
+        """Return the positions of the roots among the bindings, two columns; 0 for none."""
+        return self._instances.values[instances, -2:]
+
+    def sizes(self, instances: Ints) -> Ints:
+        """Return how many e-nodes instances build."""
+        total = np.zeros(len(instances), np.int32)
+        for step in self._steps:
+            total += step[instances, 0] > 0
+        return total
+
+    def look_up(self, arrays: NodeArrays, instances: Ints, bindings: Ints) -> tuple[Ints, Ints]:
+        """Return the e-nodes of targets as far as they exist, and the classes of the target roots.
+
+        Args:
+            instances: of applications of rules of equally many sources.
+            bindings: the canonical classes at the leaves of their sources, a row each.
+
+        Returns:
+            A row each: the e-nodes by step, 0 where there is none or it does not exist, and two root
+            classes, 0 where there is none.
+        """
+        count, bound = bindings.shape
+        values = np.zeros((count, 1 + bound + self.steps), np.int32)
+        values[:, 1 : 1 + bound] = bindings
+        targets = np.zeros((count, self.steps), np.int32)
+        for step, templates in enumerate(self._steps):
+            rows = np.flatnonzero(templates[instances, 0])
+            template = templates[instances[rows]]
+            children = np.take_along_axis(values[rows], template[:, 1:], axis=1)
+            found = arrays.find(template[:, 0], children)
+            found[((template[:, 1:] > 0) & (children == 0)).any(1)] = 0
+            targets[rows, step] = found
+            values[rows, 1 + bound + step] = arrays.owner[found]
+        return targets, np.take_along_axis(values, self.roots(instances), axis=1)
+
+    def _read_templates(self, last: int) -> None:
+        size = self._instances.count
+        self._steps = [_taller(step, size) for step in self._steps]
+        sources = ", ".join(f"s{i}" for i in range(CHILD_COLUMNS))
+        text = (
+            "-- what instances build that were judged since\n"
+            f"SELECT step, instance, signature, {sources} FROM template WHERE instance > $last"
+        )
+        for step, instance, *template in self._database.execute(text, {"last": last}, "templates"):
+            while len(self._steps) < step:
+                self._steps.append(np.zeros((size, 1 + CHILD_COLUMNS), np.int32))
+            self._steps[step - 1][instance] = template
+
+
+def _taller(rows: Ints, size: int) -> Ints:
+    taller = np.zeros((size, rows.shape[1]), np.int32)
+    taller[: len(rows)] = rows
+    return taller

@@ -1,0 +1,218 @@
+"""The universe of many worlds: one e-graph, and every application of a rule in it once.
+
+What several worlds ask for is found and built once. Equalities are the universe's: one that is found for a
+world holds in all of them. No e-node is filtered: what closes a cycle in one world need not in another, and
+extraction chooses no cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.exploration_options import ExplorationOptions
+from relational_tensat.explore.world import begin_world
+from relational_tensat.explore.worlds.applications import BUILT, WAITING, Applications
+from relational_tensat.explore.worlds.building import (
+    MOST_AT_ONCE,
+    build,
+    cyclic,
+    look_up_targets,
+)
+from relational_tensat.explore.worlds.masks import Masks
+from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
+from relational_tensat.explore.worlds.pairs import FoundPairs, Pairs
+from relational_tensat.explore.worlds.sources import SourceFinder
+from relational_tensat.explore.worlds.templates import Templates
+from relational_tensat.rules.model import Rule
+
+#: Most pairs of matches of multi-pattern rules that are recorded.
+MOST_PAIRS = 400_000
+
+
+class Universe:
+    """An e-graph, its e-nodes as arrays, and the applications that were found in it.
+
+    Attributes:
+        world: the e-graph with the rules.
+        arrays: the e-nodes, as they are by now.
+        applications: those that were found.
+        templates: what instances build.
+        limit: the most e-nodes that it may have.
+        is_full: whether that limit left something out.
+        version: raised whenever e-nodes or classes change.
+        unions, rejected: how many unions were asked for, and how many applications would have closed a
+            cycle.
+    """
+
+    def __init__(self, egraph: EGraph, rules: Sequence[Rule], options: ExplorationOptions) -> None:
+        egraph.is_universe = True
+        self.world = begin_world(egraph, rules, options)
+        self.limit = options.universe_limit
+        self.is_full = False
+        self.version = 0
+        self.unions = self.rejected = 0
+        compiled = self.world.rules
+        self.arrays = NodeArrays(egraph.database)
+        self.templates = Templates(egraph.database, 2 * compiled.node_columns)
+        self.applications = Applications(2 * compiled.node_columns, 2 * compiled.leaf_columns)
+        self._finders = [SourceFinder(pattern) for pattern in compiled.patterns]
+        self._pairs = Pairs(compiled)
+        self._is_multi = np.zeros(compiled.first + len(compiled.rules), np.bool_)
+        self._is_multi[sorted(compiled.multi_rules)] = True
+        self._instance_of: dict[tuple[int, ...], int] = {}
+        leaves = ", ".join(f"b[{i + 1}] AS v{i}" for i in range(compiled.leaf_columns))
+        columns = f"rule, instance, {leaves}"
+        self._applications_text = (
+            f"-- what single-pattern rules apply to\nSELECT {columns} FROM application"
+        )
+        self.find()
+
+    @property
+    def egraph(self) -> EGraph:
+        """The tables."""
+        return self.world.egraph
+
+    def find(self) -> None:
+        """Match all rules on what is new; applications of multi-pattern rules: see ``pair``."""
+        self._find_halves()
+        self._find_singles()
+
+    def pair(self, masks: Masks) -> None:
+        """Find the applications of multi-pattern rules that some worlds have all sources of."""
+        for found in self._pairs.find(self.arrays, masks):
+            if self.applications.count > MOST_PAIRS:
+                self.is_full = True
+                return
+            self._add_pairs(found)
+
+    def build(self, places: Ints, iteration: int) -> Ints:
+        """Build the applications that are not; return those that are built now.
+
+        Args:
+            places: of applications.
+        """
+        is_multi = self._is_multi[self.applications.rules[places]]
+        for group in (places[is_multi], places[~is_multi]):
+            for start in range(0, len(group), MOST_AT_ONCE):
+                self._build(group[start : start + MOST_AT_ONCE], iteration)
+        return np.asarray(places[self.applications.states[places] == BUILT])
+
+    def _build(self, places: Ints, iteration: int) -> None:
+        """Build applications of rules of equally many sources."""
+        places = self._without_built(places)
+        rejects = self.world.options.cycle_filter != "none"
+        if rejects and len(places) and self._is_multi[self.applications.rules[places[0]]]:
+            rejected = np.array(
+                cyclic(self.world, self.applications, places, self.arrays), np.int32
+            )
+            self.rejected += len(rejected)
+            self.applications.reject(rejected)
+            places = places[self.applications.states[places] == WAITING]
+        if not len(places):
+            return
+        report = build(self.world, self.applications, places, self.arrays, iteration, self.limit)
+        self.unions += report.unions
+        self.is_full |= not report.complete
+        self._follow()
+        self._without_built(places)
+
+    def _without_built(self, places: Ints) -> Ints:
+        """Note which applications are built, perhaps by others; return the rest that wait."""
+        places = places[self.applications.states[places] == WAITING]
+        if not len(places):
+            return places
+        targets, is_built = look_up_targets(
+            self.world, self.applications, self.templates, places, self.arrays
+        )
+        self.applications.set_built(places[is_built], targets[is_built])
+        return places[~is_built]
+
+    def _follow(self) -> None:
+        """Take over what building changed, and match all rules on it."""
+        self.arrays.refresh()
+        self.applications.follow(self.arrays)
+        self._pairs.follow(self.arrays)
+        self.version += 1
+        self.find()
+
+    def _find_halves(self) -> None:
+        """Find the matches of the sources of multi-pattern rules."""
+        world, compiled = self.world, self.world.rules
+        rules = compiled.multi_rules
+        if not rules:
+            return
+        count = world.matcher.find("multi", world.since(rules), rules)
+        self._note_matched(rules)
+        if not count:
+            return
+        columns = world.egraph.database.columns("worlds/matches")
+        nodes = np.stack([columns[f"g{i}"] for i in range(compiled.node_columns)], axis=1)
+        leaves = np.stack([columns[f"v{i}"] for i in range(compiled.leaf_columns)], axis=1)
+        for pattern in np.unique(columns["pattern"]).tolist():
+            rows = np.flatnonzero(columns["pattern"] == pattern)
+            finder = self._finders[pattern - 1]
+            signatures = nodes[rows][:, : finder.nodes]
+            bound = leaves[rows][:, : max(finder.leaves, 1)]
+            sources = finder.find(self.arrays, signatures, bound)
+            there = np.flatnonzero(sources[:, 0])
+            self._pairs.add(pattern, signatures[there], sources[there], bound[there])
+
+    def _find_singles(self) -> None:
+        """Find the applications of single-pattern rules."""
+        world, compiled = self.world, self.world.rules
+        rules = compiled.single_rules
+        count = world.matcher.single(world.since(rules), rules)
+        self._note_matched(rules)
+        self.templates.refresh()
+        if not count:
+            return
+        found = np.array(
+            world.egraph.database.execute(self._applications_text, name="applications"), np.int32
+        )
+        patterns = np.array([compiled.rule(rule).patterns[0] for rule in found[:, 0].tolist()])
+        for pattern in np.unique(patterns).tolist():
+            rows = found[patterns == pattern]
+            finder = self._finders[pattern - 1]
+            signatures = self.templates.signatures(rows[:, 1])[:, : finder.nodes]
+            sources = finder.find(self.arrays, signatures, rows[:, 2:])
+            there = np.flatnonzero(sources[:, 0])
+            added = self.applications.add(
+                rows[there, 1], rows[there, 0], sources[there], rows[there, 2:]
+            )
+            self._without_built(added)
+
+    def _add_pairs(self, found: FoundPairs) -> None:
+        """Add the applications that pairs of matches are, where rules apply to them."""
+        guarded, extreme = self.world.matcher.extreme_classes()
+        is_extreme = np.isin(found.leaves, np.array(sorted(extreme), np.int32)).any(1)
+        kinds, kind = np.unique(found.signatures, axis=0, return_inverse=True)
+        for rule in found.rules:
+            instances = self._instances(rule, kinds)[kind.reshape(-1)]
+            is_valid = self.templates.roots(instances)[:, 0] > 0
+            if rule in guarded:
+                is_valid &= ~is_extreme
+            rows = np.flatnonzero(is_valid)
+            added = self.applications.add(
+                instances[rows],
+                np.full(len(rows), rule, np.int32),
+                found.sources[rows],
+                found.leaves[rows],
+            )
+            self._without_built(added)
+
+    def _instances(self, rule: int, kinds: Ints) -> Ints:
+        """Return the instances that a multi-pattern rule on e-nodes of some signatures is."""
+        keys = [(rule, *kind) for kind in kinds.tolist()]
+        new = sorted({key for key in keys if key not in self._instance_of})
+        if new:
+            self.world.matcher.instances.judge(new)
+            for row in self.templates.refresh():
+                self._instance_of[tuple(row[1 : 2 + kinds.shape[1]])] = row[0]
+        return np.array([self._instance_of[key] for key in keys], np.int32)
+
+    def _note_matched(self, rules: frozenset[int]) -> None:
+        self.egraph.clock += 1
+        self.world.note_matched(rules, self.egraph.clock)

@@ -1,0 +1,66 @@
+-- The search tree
+-- What a tree search (`--search mcts`) found out about which rules to apply; only its runs have these tables. A world is
+-- grown by applications of the universe, each of which is found and built once, whichever world asks first.
+
+CREATE TABLE universe_application (
+    id INTEGER NOT NULL, rule INTEGER NOT NULL, instance INTEGER NOT NULL, state VARCHAR NOT NULL,
+    sources INTEGER[] NOT NULL, targets INTEGER[] NOT NULL
+);
+COMMENT ON TABLE universe_application IS
+'Every application of a rule that was found in the universe: a rule on e-nodes. Those of multi-pattern rules are looked for only where a world has both sources.';
+COMMENT ON COLUMN universe_application.id IS 'Key, from 1 on, in the order in which they were found.';
+COMMENT ON COLUMN universe_application.rule IS 'Joins rule.id.';
+COMMENT ON COLUMN universe_application.instance IS 'What the rule matched, a rule on e-nodes of given signatures; as union_log.instance.';
+COMMENT ON COLUMN universe_application.state IS
+'built; waiting (no world asked for it, or there was no room); rejected (it would have closed a cycle, or is one with another).';
+COMMENT ON COLUMN universe_application.sources IS
+'The e-nodes of its sources in pre-order, one source after the other; each joins enode.id. A world that has all of them may use it.';
+COMMENT ON COLUMN universe_application.targets IS 'The e-nodes that it brings into a world, operands first; each joins enode.id. Empty where it is not built.';
+
+CREATE TABLE tree_decision (
+    decision INTEGER NOT NULL, rule INTEGER NOT NULL, rollouts INTEGER NOT NULL, mean_ms DOUBLE NOT NULL,
+    cost_us DOUBLE NOT NULL, best_us DOUBLE NOT NULL, e_nodes BIGINT NOT NULL, universe BIGINT NOT NULL,
+    live INTEGER[] NOT NULL, seconds DOUBLE NOT NULL
+);
+COMMENT ON TABLE tree_decision IS 'The decisions: which rule was applied next to the real world, after the rollouts of a tree.';
+COMMENT ON COLUMN tree_decision.decision IS 'Key, from 1 on; joins iteration_log.iteration.';
+COMMENT ON COLUMN tree_decision.rule IS 'The rule of the best mean; joins rule.id.';
+COMMENT ON COLUMN tree_decision.rollouts IS 'Rollouts of the tree.';
+COMMENT ON COLUMN tree_decision.mean_ms IS 'Mean return of the rollouts through that rule, in ms.';
+COMMENT ON COLUMN tree_decision.cost_us IS 'Cost in µs of the real world''s cheapest graph by moves, after the decision; an extraction may find a cheaper one.';
+COMMENT ON COLUMN tree_decision.best_us IS 'The same of the cheapest world of any rollout so far.';
+COMMENT ON COLUMN tree_decision.e_nodes IS 'E-nodes of the real world after the decision.';
+COMMENT ON COLUMN tree_decision.universe IS 'E-nodes of all worlds so far, then.';
+COMMENT ON COLUMN tree_decision.live IS 'The rules that could change the real world before the decision; each joins rule.id.';
+COMMENT ON COLUMN tree_decision.seconds IS 'Wall-clock seconds since the search began, after the decision.';
+
+CREATE TABLE tree_node (
+    decision INTEGER NOT NULL, id INTEGER NOT NULL, parent INTEGER NOT NULL, rule INTEGER NOT NULL,
+    visits INTEGER NOT NULL, value_ms DOUBLE NOT NULL, reward_ms DOUBLE NOT NULL, cost_us DOUBLE NOT NULL,
+    e_nodes BIGINT NOT NULL, live INTEGER[] NOT NULL, state VARCHAR NOT NULL
+);
+COMMENT ON TABLE tree_node IS 'The nodes of the tree of each decision but its root, which is the real world: worlds, each by one rule from its parent.';
+COMMENT ON COLUMN tree_node.decision IS 'Joins tree_decision.decision.';
+COMMENT ON COLUMN tree_node.id IS 'Key within a decision, from 1 on.';
+COMMENT ON COLUMN tree_node.parent IS 'Joins tree_node.id of the same decision, 0: the root.';
+COMMENT ON COLUMN tree_node.rule IS 'The rule that was applied to all its matches in the parent''s world; joins rule.id.';
+COMMENT ON COLUMN tree_node.visits IS 'Rollouts through it.';
+COMMENT ON COLUMN tree_node.value_ms IS 'Sum of their returns in ms.';
+COMMENT ON COLUMN tree_node.reward_ms IS 'What its rule saved of the cost of the cheapest graph, in ms.';
+COMMENT ON COLUMN tree_node.cost_us IS 'Cost in µs of its cheapest graph by moves.';
+COMMENT ON COLUMN tree_node.e_nodes IS 'E-nodes of its world.';
+COMMENT ON COLUMN tree_node.live IS 'The rules that could change it; each joins rule.id.';
+COMMENT ON COLUMN tree_node.state IS
+'open; saturated (its rule changed nothing); full (its limit of e-nodes left something out: nothing follows).';
+
+CREATE TABLE tree_rollout (
+    decision INTEGER NOT NULL, node INTEGER NOT NULL, rules INTEGER[] NOT NULL, costs_us DOUBLE[] NOT NULL,
+    e_nodes BIGINT NOT NULL, return_ms DOUBLE NOT NULL
+);
+COMMENT ON TABLE tree_rollout IS 'The rollouts: each begins a node of the tree, and simulates on from there.';
+COMMENT ON COLUMN tree_rollout.decision IS 'Joins tree_decision.decision.';
+COMMENT ON COLUMN tree_rollout.node IS 'The node that it began; joins tree_node.id of the same decision.';
+COMMENT ON COLUMN tree_rollout.rules IS 'The rules that were applied, the node''s own first; each joins rule.id.';
+COMMENT ON COLUMN tree_rollout.costs_us IS 'Cost in µs of the cheapest graph by moves: of the parent''s world, then after each rule.';
+COMMENT ON COLUMN tree_rollout.e_nodes IS 'E-nodes of its world in the end.';
+COMMENT ON COLUMN tree_rollout.return_ms IS 'Its discounted rewards, in ms.';

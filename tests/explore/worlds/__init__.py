@@ -1,0 +1,1 @@
+"""Tests of worlds side by side."""

@@ -1,0 +1,51 @@
+"""Worlds side by side, grown by random rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from relational_tensat.egraph import EGraph
+from relational_tensat.egraph.published import create_worlds
+from relational_tensat.explore import ExplorationOptions
+from relational_tensat.explore.strategies.mcts.policies import drawn
+from relational_tensat.explore.worlds.firing import NO_RULE, Fired, Worlds
+from relational_tensat.explore.worlds.masks import Masks
+from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.worlds.universe import Universe
+from relational_tensat.rules.model import Rule
+from relational_tensat.tensor import Graph
+
+
+def universe_of(
+    graph: Graph, rules: Sequence[Rule], options: ExplorationOptions | None = None
+) -> Universe:
+    """Return a universe in which nothing is built."""
+    egraph = EGraph.create(graph)
+    create_worlds(egraph.database)
+    return Universe(egraph, rules, options or ExplorationOptions())
+
+
+def original(universe: Universe) -> Ints:
+    """Return the e-nodes of the original graph, operands first."""
+    rows = universe.egraph.database.run("worlds/original")
+    return np.array([enode for (enode,) in rows], np.int32)
+
+
+def worlds_of(universe: Universe, count: int, node_limit: int) -> Worlds:
+    """Return so many worlds of the original graph."""
+    return Worlds(universe, Masks([original(universe)] * count, universe.arrays.size), node_limit)
+
+
+def random_steps(worlds: Worlds, steps: int, seed: int) -> Iterator[tuple[Ints, Fired]]:
+    """Let random live rules fire in all worlds; yield the rules of each step and what fired."""
+    rng = np.random.default_rng(seed)
+    for step in range(1, steps + 1):
+        live = worlds.live_rules()
+        live[:, worlds.is_done] = False
+        rules = drawn(live, rng)
+        fired = worlds.fire(rules, step)
+        worlds.is_done |= fired.limited | (rules == NO_RULE)
+        worlds.look()
+        yield rules, fired

@@ -1,0 +1,61 @@
+"""The cheapest graph by moves, against extraction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relational_tensat.cost import load_profile
+from relational_tensat.explore.worlds.moves import CheapGraph, GraphPrices, moved, moves_of
+from relational_tensat.explore.worlds.node_costs import NodeCosts
+from relational_tensat.extract import extract
+from relational_tensat.extract.costing import signature_costs
+from relational_tensat.extract.greedy.dag import greedy_dag
+from relational_tensat.extract.problem import dag_cost_us
+from relational_tensat.extract.tables import extraction_problem
+from relational_tensat.models import MODELS
+from relational_tensat.rules.library import load_rules
+from tests.explore.worlds.side_by_side import original, random_steps, universe_of, worlds_of
+
+COST = load_profile("tensat_t4")
+WORLDS, STEPS = 6, 5
+
+
+@pytest.mark.parametrize("model", ["nasrnn", "bert"])
+def test_it_costs_what_it_chooses_and_no_less_than_the_optimum(model: str) -> None:
+    universe = universe_of(MODELS[model](), load_rules())
+    egraph = universe.egraph
+    members = original(universe)
+    worlds = worlds_of(universe, WORLDS, 600)
+    fired = [step.applications for _, step in random_steps(worlds, STEPS, seed=5)]
+    costs = NodeCosts(egraph.catalogue, lambda ids: signature_costs(egraph, COST, ids))
+    costs.refresh(universe.arrays)
+    prices = GraphPrices(universe.arrays, costs, egraph.root)
+    members = np.unique(universe.arrays.became[members])
+    choice = {int(universe.arrays.owner[enode]): int(enode) for enode in members[::-1]}
+    ratios = []
+    for world in range(WORLDS):
+        graph = CheapGraph(prices, members.tolist(), dict(choice))
+        before = graph.cost_us
+        for applications in (step[world] for step in fired):
+            graph.enter(moves_of(universe, applications).values())
+            assert graph.cost_us <= before
+            before = graph.cost_us
+        assert graph.members == set(worlds.masks.members(world).tolist())
+        chosen = graph.chosen()
+        assert graph.cost_us == pytest.approx(sum(costs.cost_us[e] for e in chosen.values()))
+        assert set(chosen.values()) <= graph.members
+        seen: set[int] = set()
+        for owner, enode in chosen.items():
+            assert set(prices.children[enode]) <= seen
+            seen.add(owner)
+        assert moved(graph, prices).cost_us == pytest.approx(graph.cost_us)
+        egraph.catalogue.flush(egraph.database)
+        egraph.connection.execute(
+            "UPDATE enode SET filtered = NOT list_contains($ids::INTEGER[], id)",
+            {"ids": sorted(graph.members)},
+        )
+        table = extraction_problem(egraph, COST)
+        assert graph.cost_us >= extract(table.problem).cost_us * (1 - 1e-9)
+        ratios.append(graph.cost_us / dag_cost_us(table.problem, greedy_dag(table.problem)))
+    assert np.median(ratios) <= 1.05

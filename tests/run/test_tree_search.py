@@ -1,0 +1,106 @@
+"""A run with ``--search mcts``: verified, explained, kept, and the same for the same seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from relational_tensat import Options, optimize
+from relational_tensat.base.resources import resource_dir
+from relational_tensat.cli.main import main
+from relational_tensat.formats import save_model
+from relational_tensat.run.pipeline import resume
+from relational_tensat.run.result import Result
+from tests.run.resume.models import RULES, layers
+
+LIMITS = {"node_limit": 120, "tree_budget": 16, "tree_steps": 4, "tree_threshold": 0.0}
+
+
+def options(path: Path | None = None, **changes: object) -> Options:
+    """Return the options of a small search."""
+    limits = {"rules": RULES, "search": "mcts", "time_limit_s": None, **LIMITS, **changes}
+    return Options.of(cost="tensat_t4", db=path, **limits)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    """Return the database of a run, and its result."""
+    path = tmp_path_factory.mktemp("search") / "run.duckdb"
+    model = path.with_name("layers.json")
+    save_model(layers(2, 4), model)
+    return path, optimize(model, options(path), output=path.with_name("out.json"))
+
+
+def test_its_result_is_verified_and_explained(
+    stored: tuple[Path, Result], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, result = stored
+    assert result.verification.ok
+    assert result.cost_after_us < result.cost_before_us
+    assert result.cost_after_us <= min(world.best_us for world in result.worlds) + 1e-6
+    assert {world.kind for world in result.worlds} <= {"decision", "rollout"}
+    assert all(world.e_nodes <= 120 for world in result.worlds)
+    assert main(["explain", str(path), "--check"]) == 0
+    assert "checked: every step is what its rule says" in capsys.readouterr().out
+
+
+def test_its_database_has_the_universe_the_worlds_and_the_tree(
+    stored: tuple[Path, Result],
+) -> None:
+    path, result = stored
+    with duckdb.connect(str(path), read_only=True) as connection:
+
+        def rows(query: str) -> list[tuple[object, ...]]:
+            return connection.execute(query).fetchall()
+
+        decided = rows(
+            "SELECT r.name FROM tree_decision AS d JOIN rule AS r ON r.id = d.rule ORDER BY d.decision"
+        )
+        assert decided == [(decision.rule,) for decision in result.decisions]
+        assert rows(
+            "SELECT min(len(rules)), min(len(costs_us) - len(rules)) FROM tree_rollout"
+        ) == [(1, 1)]
+        invariants = resource_dir("sql") / "invariants"
+        files = sorted((*invariants.glob("worlds/*.sql"), *invariants.glob("search_tree/*.sql")))
+        assert len(files) >= 8
+        for file in files:
+            assert rows(file.read_text(encoding="utf-8")) == [], file.stem
+
+
+def test_the_same_seed_draws_the_same(tmp_path: Path) -> None:
+    rollouts = []
+    for name, seed in (("one", 0), ("again", 0), ("other", 7)):
+        path = tmp_path / f"{name}.duckdb"
+        optimize(layers(2, 3), options(path, seed=seed, rules=()))
+        with duckdb.connect(str(path), read_only=True) as connection:
+            rollouts.append(connection.execute("FROM tree_rollout").fetchall())
+    first, second, third = rollouts
+    assert first == second
+    assert first != third
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tree_variant": "paper", "tree_policy": "uniform", "tree_at_once": 1},
+        {"tree_policy": "average"},
+        {"tree_policy": "near"},
+        {"tree_decisions": 1},
+        {"universe_limit": 60},
+    ],
+)
+def test_it_can_be_varied(changes: dict[str, object]) -> None:
+    result = optimize(layers(2, 3), options(**changes))
+    assert result.verification.ok
+    assert result.e_nodes <= 120 or "universe_limit" not in changes
+    assert result.cost_after_us <= result.cost_before_us
+    assert len(result.decisions) <= 1 or "tree_decisions" not in changes
+
+
+def test_once_it_has_ended_it_is_extracted_from_again(stored: tuple[Path, Result]) -> None:
+    path, result = stored
+    again = resume(path, output=path.with_name("again.json"))
+    assert again.cost_after_us == pytest.approx(result.cost_after_us)
+    assert again.stop_reason == result.stop_reason
