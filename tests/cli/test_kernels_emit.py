@@ -20,9 +20,9 @@ kernel ntrans: 1584 bytes of shared memory
 0   before             load        H_rows
 1   before             load        X_rows
 2   before             load        alpha_rows
-3   before   yes       reduce      norm_squares, norm_partials    H_rows
+3   before   yes       reduce      norm_squares, norm_squares_partials    H_rows
 4   before   yes       compute     norm                           norm_squares
-5   before   yes       reduce      size_squares, size_partials    H_rows, X_rows, alpha_rows, norm
+5   before   yes       reduce      size_squares, size_squares_partials    H_rows, X_rows, alpha_rows, norm
 6   before   yes       compute     size                           size_squares
 7   after    yes       save        Y                              H_rows, X_rows, alpha_rows, norm, size
 """
@@ -52,7 +52,7 @@ def test_a_plan(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kernels", "emit", saved, "--target", "cuda", "--json"]) == 0
     (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
     assert [row["waits"] for row in kernel["plan"]] == [False] * 3 + [True] * 5
-    assert {place["tensor"] for place in kernel["places"]} >= {"H_rows", "norm", "size_partials"}
+    assert {place["tensor"] for place in kernel["places"]} >= {"H_rows", "norm", "size_squares_partials"}
 
 
 @needs_nvrtc
