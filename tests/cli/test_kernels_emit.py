@@ -52,7 +52,11 @@ def test_a_plan(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kernels", "emit", saved, "--target", "cuda", "--json"]) == 0
     (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
     assert [row["waits"] for row in kernel["plan"]] == [False] * 3 + [True] * 5
-    assert {place["tensor"] for place in kernel["places"]} >= {"H_rows", "norm", "size_squares_partials"}
+    assert {place["tensor"] for place in kernel["places"]} >= {
+        "H_rows",
+        "norm",
+        "size_squares_partials",
+    }
 
 
 @needs_nvrtc
