@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,9 @@ HELP = "search fused kernels that compute a program, choose their sizes, and ver
 
 _NONE_FOUND = 5
 _SHOWN = 8
+_LEVEL_COLUMNS = (
+    "kernel", "jobs", "configurations", "candidates", "terms", "tensors", "hits",
+)  # fmt: skip
 
 
 def add_arguments(parser: Parser) -> None:
@@ -71,13 +75,11 @@ def _content(finding: Finding) -> dict[str, Any]:
 
     result, best = finding.result, finding.best
     return {
-        "found": len(result.found),
+        "routes": len(result.routes),
         "fitting": len(finding.candidates),
         "refused": finding.refused,
         "is_complete": result.is_complete,
-        "configurations": result.counts.configurations,
-        "candidates": result.counts.candidates,
-        "terms": result.counts.terms,
+        "levels": [asdict(level) for level in result.levels],
         "abstract_e_nodes": result.abstract_e_nodes,
         "abstract_e_classes": result.abstract_e_classes,
         "best": None if best is None else {"cost_us": best.cost_us, "graph": encoded(best.graph)},
@@ -91,13 +93,16 @@ def _show(finding: Finding, console: Console) -> None:
 
     result = finding.result
     console.print(
-        f"{result.counts.configurations} configurations, {result.counts.terms} terms of "
-        f"{result.counts.candidates} candidates; abstract e-graph: {result.abstract_e_nodes} e-nodes in "
-        f"{result.abstract_e_classes} e-classes"
+        f"abstract e-graph: {result.abstract_e_nodes} e-nodes in {result.abstract_e_classes} e-classes"
     )
-    ending = "" if result.is_complete else "; the search was ended before it was complete"
+    rows = table(*_LEVEL_COLUMNS, numbers=_LEVEL_COLUMNS)
+    for number, level in enumerate(result.levels, 1):
+        rows.add_row(str(number), *(str(value) for value in asdict(level).values()))
+    console.print(rows)
+    if not result.is_complete:
+        console.print("the search was ended before it was complete")
     console.print(
-        f"{len(result.found)} μGraphs found, {len(finding.candidates)} fit shared memory{ending}"
+        f"{len(result.routes)} ways found; {len(finding.candidates)} μGraphs fit shared memory"
     )
     if finding.candidates:
         rows = table("kernels", "modelled µs", numbers=("modelled µs",))

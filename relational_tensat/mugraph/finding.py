@@ -48,7 +48,7 @@ def find_kernels(
         InputError: the program is malformed, or has operators that no search knows.
     """
     result = search_kernels(program, options, watch)
-    candidates = [made for found in result.found if (made := sized(found)) is not None]
+    candidates = [made for route in result.routes for made in sized(route)]
     candidates.sort(key=lambda made: made.cost_us)
     seed = _FRESH_SEEDS + (options.seed if options else 0)
     verification = None

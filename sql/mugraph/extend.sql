@@ -4,53 +4,57 @@ INSERT INTO candidate
 WITH fresh AS (SELECT * FROM term WHERE size = $size)
 -- functions of one element
 SELECT
-    x.config, m.op, m.name, 0, x.id, 0, x.size + 1, x.dims, x.axes, x.uses, x.stage, m.class, x.parts
+    x.config, m.op, m.name, 0, x.id, 0, x.size + 1, x.dims, x.axes, x.uses, x.loads, x.stage, m.class, x.parts
 FROM fresh AS x
 JOIN abstract AS m ON m.a = x.class AND m.b = 0 AND m.op NOT IN ('sum', 'rms')
 WHERE x.size < $most
 UNION ALL
 -- sums and root mean squares over a variable of a tile
 SELECT
-    x.config, m.op, m.name, e.variable, x.id, 0, x.size + 1, xor(x.dims, e.variable), x.axes, x.uses, x.stage,
+    x.config, m.op, m.name, e.variable, x.id, 0, x.size + 1, xor(x.dims, e.variable), x.axes, x.uses, x.loads, x.stage,
     m.class, x.parts
 FROM fresh AS x
 JOIN extent AS e ON e.config = x.config AND x.dims & e.variable <> 0
 JOIN abstract AS m ON m.a = x.class AND m.op IN ('sum', 'rms') AND m.size = e.size
+SEMI JOIN summable AS s ON s.variable = e.variable AND s.op = m.op AND s.inputs = s.carriers & x.uses
 WHERE x.size < $most
 UNION ALL
 -- accumulators that sum
 SELECT
-    x.config, 'accumulate sum', '', 0, x.id, 0, x.size + 1, x.dims, x.axes, x.uses, 1, m.class, x.parts
+    x.config, 'accumulate sum', '', 0, x.id, 0, x.size + 1, x.dims, x.axes, x.uses, x.loads, 1, m.class, x.parts
 FROM fresh AS x
 JOIN config AS c ON c.id = x.config
 JOIN abstract AS m ON m.a = x.class AND m.op = 'sum' AND m.size = c.iterations
+SEMI JOIN summable AS s ON s.variable = c.loop AND s.op = 'sum' AND s.inputs = s.carriers & x.uses
 WHERE x.stage = 0 AND x.dims & c.loop = 0 AND x.size < $most
 UNION ALL
 -- accumulators that concatenate what is computed; what is loaded could be loaded whole
 SELECT
-    x.config, 'accumulate concat', '', c.loop, x.id, 0, x.size + 1, x.dims, x.axes, x.uses, 1, x.class, x.parts
+    x.config, 'accumulate concat', '', c.loop, x.id, 0, x.size + 1, x.dims, x.axes, x.uses, x.loads, 1, x.class, x.parts
 FROM fresh AS x
 JOIN config AS c ON c.id = x.config
 WHERE x.stage = 0 AND x.dims & c.loop <> 0 AND x.size BETWEEN 1 AND $most - 1
 UNION ALL
 -- accumulators of the root mean square
 SELECT
-    x.config, 'accumulate rms', m.name, c.loop, x.id, 0, x.size + 1, xor(x.dims, c.loop), x.axes, x.uses, 1,
+    x.config, 'accumulate rms', m.name, c.loop, x.id, 0, x.size + 1, xor(x.dims, c.loop), x.axes, x.uses, x.loads, 1,
     m.class, x.parts
 FROM fresh AS x
 JOIN config AS c ON c.id = x.config
 JOIN extent AS e ON e.config = x.config AND e.variable = c.loop
 JOIN abstract AS m ON m.a = x.class AND m.op = 'rms' AND m.size = e.size * c.iterations
+SEMI JOIN summable AS s ON s.variable = c.loop AND s.op = 'rms' AND s.inputs = s.carriers & x.uses
 WHERE x.stage = 0 AND x.dims & c.loop <> 0 AND x.size < $most
 UNION ALL
 -- functions of two elements: one has all variables of the other
 SELECT
-    pair.config, m.op, '', 0, pair.a, pair.b, len(pair.parts) + 1, pair.dims, pair.axes, pair.uses, pair.stage,
+    pair.config, m.op, '', 0, pair.a, pair.b, len(pair.parts) + 1, pair.dims, pair.axes, pair.uses, pair.loads, pair.stage,
     m.class, pair.parts
 FROM (
     SELECT
         x.config, x.id AS a, y.id AS b, x.class AS class_a, y.class AS class_b, x.id - y.id AS order_of,
-        x.dims | y.dims AS dims, x.axes | y.axes AS axes, x.uses | y.uses AS uses, least(x.stage, y.stage) AS stage,
+        x.dims | y.dims AS dims, x.axes | y.axes AS axes, x.uses | y.uses AS uses,
+        x.loads | y.loads AS loads, least(x.stage, y.stage) AS stage,
         list_distinct(list_concat(x.parts, y.parts)) AS parts
     FROM term AS x
     JOIN term AS y ON y.config = x.config
@@ -64,13 +68,15 @@ UNION ALL
 -- products summed over a variable that both have
 SELECT
     x.config, 'matmul', '', e.variable, x.id, y.id, len(list_distinct(list_concat(x.parts, y.parts))) + 1,
-    xor(x.dims | y.dims, e.variable), x.axes | y.axes, x.uses | y.uses, least(x.stage, y.stage), s.class,
+    xor(x.dims | y.dims, e.variable), x.axes | y.axes, x.uses | y.uses, x.loads | y.loads, least(x.stage, y.stage), s.class,
     list_distinct(list_concat(x.parts, y.parts))
 FROM term AS x
 JOIN term AS y ON y.config = x.config AND y.id < x.id
 JOIN extent AS e ON e.config = x.config AND x.dims & y.dims & e.variable <> 0
 JOIN abstract AS m ON m.a = x.class AND m.b = y.class AND m.op = 'mul'
 JOIN abstract AS s ON s.a = m.class AND s.op = 'sum' AND s.size = e.size
+SEMI JOIN summable AS i
+    ON i.variable = e.variable AND i.op = 'sum' AND i.inputs = i.carriers & (x.uses | y.uses)
 WHERE
     greatest(x.size, y.size) = $size AND (x.stage = y.stage OR 2 IN (x.stage, y.stage))
     AND len(list_distinct(list_concat(x.parts, y.parts))) < $most

@@ -1,7 +1,7 @@
 -- Of evaluated candidates, those whose value no term of their configuration has: equality is GROUP BY.
 INSERT INTO term
 SELECT
-    $first + row_number() OVER (ORDER BY e.id) - 1, e.config, e.size, e.dims, e.axes, e.uses, e.stage, e.class,
+    $first + row_number() OVER (ORDER BY e.id) - 1, e.config, e.size, e.dims, e.axes, e.uses, e.loads, e.stage, e.class,
     e.value, list_append(e.parts, $first + row_number() OVER (ORDER BY e.id) - 1)
 FROM evaluated AS e
 WHERE e.id IN (

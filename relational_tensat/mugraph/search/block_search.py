@@ -7,6 +7,7 @@ kept.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,19 +21,47 @@ from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.evaluation import run_step, tile_of
 from relational_tensat.mugraph.graph.labelled import Labelled
 from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockStep, Iterator, Operation
-from relational_tensat.mugraph.search.structure import Configuration, Variable
+from relational_tensat.mugraph.search.structure import Configuration, Structure
 from relational_tensat.tensor.field import Undefined
 from relational_tensat.tensor.types import Attrs
+
+_TABLES = (
+    "config", "extent", "summable", "term", "derivation", "candidate", "evaluated", "kernel_tensor",
+    "implementation", "reached",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor in device memory that blocks may load: at structural sizes, with its value and its class."""
+    """A tensor in device memory that blocks may load, at structural sizes.
+
+    Attributes:
+        uses: bits of the program's inputs that it depends on.
+    """
 
     name: str
     dims: Dims
     value: Labelled
     abstract_class: int
+    uses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A term that a kernel may store.
+
+    Attributes:
+        term, config: its number, and its configuration's.
+        abstract_class: of its abstract expression.
+        uses: bits of the program's inputs that it depends on.
+        loads: bits of the configuration's operands that it depends on.
+    """
+
+    term: int
+    config: int
+    abstract_class: int
+    uses: int
+    loads: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +107,27 @@ class BlockSearch:
         counts: how many there are of what.
     """
 
-    def __init__(self, database: Database, known: Sequence[Variable], arithmetic: Residues) -> None:
+    def __init__(self, database: Database, structure: Structure, arithmetic: Residues) -> None:
         """Begin with no terms.
 
         Args:
             database: of the abstract e-graph.
-            known: the variables of all operands.
+            structure: variables, and what may be summed over them.
             arithmetic: what values are.
         """
         self.configurations: list[tuple[Job, Configuration]] = []
         self.counts = SearchCounts()
         self._database = database
-        self._names = {variable.bit: variable.name for variable in known}
-        self._known = {variable.name: variable for variable in known}
+        self._names = {variable.bit: variable.name for variable in structure.variables}
+        self._known = {variable.name: variable for variable in structure.variables}
         self._arithmetic = arithmetic
         self._values: dict[int, Labelled] = {}
         self._loaded: dict[int, Operand] = {}
         self._next = 1
-        for table in ("config", "extent", "term", "derivation", "candidate", "evaluated"):
+        for table in _TABLES:
             database.execute(f"DROP TABLE IF EXISTS {table}", name="mugraph/tables")
         database.script("mugraph/tables")
+        database.append("summable", [dataclasses.astuple(rule) for rule in structure.summable])
 
     def add(self, job: Job) -> None:
         """Add a job's configurations, with the tiles that they load as terms."""
@@ -158,10 +188,9 @@ class BlockSearch:
         """Return the value of a term, for all blocks."""
         return self._values[term]
 
-    def outputs(self) -> list[tuple[int, int, int]]:
-        """Return the terms that a kernel may store: number, configuration, abstract class."""
-        rows = self._database.run("mugraph/outputs")
-        return [(int(term), int(config), int(klass)) for term, config, klass in rows]
+    def outputs(self) -> list[Output]:
+        """Return the terms that a kernel may store."""
+        return [Output(*map(int, row)) for row in self._database.run("mugraph/outputs")]
 
     def derivations(self, config: int) -> dict[int, list[Derivation]]:
         """Return all derivations of the terms of a configuration; tiles have none."""
@@ -174,6 +203,20 @@ class BlockSearch:
     def loaded(self, term: int) -> Operand | None:
         """Return the tensor that a term is a tile of; None for what is computed."""
         return self._loaded.get(term)
+
+    def note_tensors(self, tensors: Sequence[tuple[int, Mapping[int, int]]]) -> None:
+        """Note which tensors in device memory can be made: class, and configurations with terms."""
+        self._database.append("kernel_tensor", [(n, klass) for n, (klass, _) in enumerate(tensors)])
+        ways = [
+            (n, config, term)
+            for n, (_, terms) in enumerate(tensors)
+            for config, term in terms.items()
+        ]
+        self._database.append("implementation", ways)
+
+    def tensor_pairs(self) -> list[tuple[int, int]]:
+        """Return which of the noted tensors one configuration can make together."""
+        return [(int(one), int(other)) for one, other in self._database.run("mugraph/pairs")]
 
     def _tiles(self, job: Job, number: int, configuration: Configuration) -> list[tuple[Any, ...]]:
         """Return the rows of the tiles that a configuration loads."""
@@ -190,7 +233,7 @@ class BlockSearch:
             axes = sum(variable.bit for variable in mine if variable in configuration.grid)
             stage = 0 if configuration.loop in mine else 2
             rows.append(
-                (term, number, 0, dims, axes, 1 << place, stage, operand.abstract_class,
+                (term, number, 0, dims, axes, operand.uses, 1 << place, stage, operand.abstract_class,
                  fingerprint(value), [])
             )  # fmt: skip
         return rows

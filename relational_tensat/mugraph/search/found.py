@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
 from relational_tensat.mugraph.graph.mugraph import (
     BlockGraph,
     BlockStep,
-    Iterator,
     Kernel,
     KernelStep,
     MuGraph,
     Saver,
 )
+from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
 from relational_tensat.mugraph.graph.well_formed import block_tensors, saved_dims
+from relational_tensat.mugraph.search.structure import part_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +48,26 @@ class FoundGraph:
     outputs: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A way to compute a program by kernels, each of which may be any of several that store the same.
+
+    Attributes:
+        alternatives: for each kernel, in order, what it can be.
+    """
+
+    program: MuGraph
+    alternatives: tuple[tuple[FoundKernel, ...], ...]
+    outputs: tuple[str, ...]
+
+    def graphs(self) -> Iterator[FoundGraph]:
+        """Yield every choice."""
+        for kernels in itertools.product(*self.alternatives):
+            yield FoundGraph(self.program, kernels, self.outputs)
+
+
 #: How often each axis of a kernel's grid splits its variable, and how many iterations its loop has.
 Splits = tuple[tuple[int, ...], int]
-
-
-def part_variable(variable: str) -> str:
-    """Return the variable that counts the partial results of blocks that a variable is split among."""
-    return f"{variable}'"
 
 
 def build(found: FoundGraph, splits: Sequence[Splits]) -> MuGraph:
@@ -93,17 +108,19 @@ def _sized(
     return Kernel(name, BlockGraph(grid, loop, iterators, kernel.steps, savers))
 
 
-def _iterator(kernel: FoundKernel, tensor: str, tile: str, device: Mapping[str, Dims]) -> Iterator:
+def _iterator(
+    kernel: FoundKernel, tensor: str, tile: str, device: Mapping[str, Dims]
+) -> TileIterator:
     mine = variables(device[tensor])
     imap = tuple(variable if variable in mine else "" for variable in kernel.grid)
-    return Iterator(tensor, tile, imap, kernel.loop if kernel.loop in mine else "")
+    return TileIterator(tensor, tile, imap, kernel.loop if kernel.loop in mine else "")
 
 
 def _saver(
     kernel: FoundKernel, tile: str, output: str, dims: Dims, grid: Sequence[int], order: list[str]
 ) -> Saver:
     mine = variables(dims)
-    omap = tuple(v if v in mine else part_variable(v) for v in kernel.grid)
+    omap = tuple(v if v in mine else part_of(v) for v in kernel.grid)
     bare = Saver(tile, output, (), omap)
     sizes = saved_dims(bare, dims, grid)
     parts = [v for v in sizes if v not in order]

@@ -1,32 +1,31 @@
-"""The search: all kernels that compute a program, at structural sizes."""
+"""The search: all kernels that compute a program, at structural sizes, level by level of kernels."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.abstract.saturated import AbstractEGraph, saturated
 from relational_tensat.mugraph.field.residues import Residues
-from relational_tensat.mugraph.graph.dims import Dim, variables
-from relational_tensat.mugraph.graph.evaluation import GRID, assemble, evaluate
+from relational_tensat.mugraph.graph.dims import variables
+from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.labelled import Labelled
-from relational_tensat.mugraph.graph.mugraph import MuGraph, Saver
+from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.search.block_search import (
     BlockSearch,
     Job,
     Operand,
-    SearchCounts,
     fingerprint,
 )
 from relational_tensat.mugraph.search.deriving import cheapest_kernel
-from relational_tensat.mugraph.search.found import FoundGraph, part_variable
+from relational_tensat.mugraph.search.found import FoundKernel, Route
+from relational_tensat.mugraph.search.kernel_outputs import KernelOutputs, KernelTensor
+from relational_tensat.mugraph.search.reachability import needed_sets
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.search.structure import (
-    configurations,
-    resized,
-    structural_variables,
-)
+from relational_tensat.mugraph.search.structure import configurations, structure_of
 from relational_tensat.tensor.field import Undefined
 
 #: Draws of inputs until no denominator is 0.
@@ -34,18 +33,30 @@ _DRAWS = 10
 
 
 @dataclass(frozen=True, slots=True)
+class LevelCounts:
+    """How large the search for the kernels of one level was."""
+
+    jobs: int
+    configurations: int
+    candidates: int
+    terms: int
+    kernel_tensors: int
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     """What a search found.
 
     Attributes:
-        found: the graphs, each with kernels that compute the program at structural sizes.
-        counts: how large the search was.
+        routes: ways of computing the program, by one kernel, by two, ….
+        levels: how large the search was, level by level of kernels.
         abstract_e_nodes, abstract_e_classes: of the abstract e-graph.
-        is_complete: whether it was ended by no limit but that of operators.
+        is_complete: whether it was ended by no limit but those of operators and kernels.
     """
 
-    found: tuple[FoundGraph, ...]
-    counts: SearchCounts
+    routes: tuple[Route, ...]
+    levels: tuple[LevelCounts, ...]
     abstract_e_nodes: int
     abstract_e_classes: int
     is_complete: bool
@@ -71,75 +82,153 @@ def search_kernels(
     return _Search(program, options, watch).run()
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is available to the next kernel, and how it came about.
+
+    Attributes:
+        operands: what it may load.
+        before: ways to it; each has, for each kernel before, what it can be.
+    """
+
+    operands: tuple[Operand, ...]
+    before: tuple[tuple[tuple[FoundKernel, ...], ...], ...] = ((),)
+
+
 class _Search:
     def __init__(self, program: MuGraph, options: SearchOptions, watch: Watch) -> None:
+        if len(program.outputs) != 1:
+            raise InputError(f"{program.name} has {len(program.outputs)} outputs, expected one")
         self._program = program
         self._options = options
         self._watch = watch
-        self._variables = structural_variables(program)
-        self._small = resized(program, {v.name: v.size for v in self._variables})
-        self._sizes = {dim.variable: dim.size for dims in program.inputs.values() for dim in dims}
+        self._structure = structure_of(program)
+        self._sizes = {d.variable: d.size for dims in program.inputs.values() for d in dims}
+        self._sizes |= {
+            v.name: v.size for v in self._structure.variables if v.name not in self._sizes
+        }
         self._arithmetic = Residues(options.seed)
+        self._routes: list[Route] = []
+        self._levels: list[LevelCounts] = []
+        self._is_complete = True
 
     def run(self) -> SearchResult:
-        abstract = saturated(self._small)
-        operands, target = self._operands(abstract)
-        search = BlockSearch(abstract.database, self._variables, self._arithmetic)
-        known = {variable.name: variable for variable in self._variables}
-        dims = [operand.dims for operand in operands]
-        search.add(Job(operands, tuple(configurations(dims, known))))
-        is_complete = self._grow(search)
-        found = [
-            self._graph(search, term, config)
-            for term, config, _ in search.outputs()
-            if fingerprint(stored(search, term, config)) == target
-        ]
-        counts = (abstract.e_nodes, abstract.e_classes)
-        return SearchResult(tuple(found), search.counts, *counts, is_complete)
+        """Search level after level of kernels."""
+        abstract = saturated(self._structure.program)
+        self._database = abstract.database
+        (self._root,) = abstract.outputs
+        operands, self._target = self._draw(abstract)
+        self._given = operands
+        works = [_Work(operands)]
+        for level in range(1, self._options.max_kernels + 1):
+            if works:
+                works = self._level(works, level)
+        self._database.close()
+        return SearchResult(
+            tuple(self._routes), tuple(self._levels), abstract.e_nodes, abstract.e_classes,
+            self._is_complete,
+        )  # fmt: skip
 
-    def _operands(self, abstract: AbstractEGraph) -> tuple[tuple[Operand, ...], int]:
+    def _draw(self, abstract: AbstractEGraph) -> tuple[tuple[Operand, ...], int]:
         """Return random inputs and the fingerprint of what the program computes of them."""
-        (output,) = self._small.outputs
+        small = self._structure.program
+        (output,) = small.outputs
         for draw in range(_DRAWS):
+            seed = self._options.seed + 97 * draw
             values = {
-                name: self._arithmetic.draw(
-                    [d.size for d in dims], self._options.seed + 97 * draw + place
-                )
-                for place, (name, dims) in enumerate(self._small.inputs.items())
+                name: self._arithmetic.draw([d.size for d in kind], seed + place)
+                for place, (name, kind) in enumerate(small.inputs.items())
             }
             try:
-                result = evaluate(self._small, values, self._arithmetic)[output]
+                result = evaluate(small, values, self._arithmetic)[output]
             except Undefined:
                 continue
             operands = tuple(
-                Operand(name, dims, Labelled(variables(dims), values[name]), abstract.classes[name])
-                for name, dims in self._small.inputs.items()
-            )
-            dims = kernel_tensors(self._small)[output]
-            return operands, fingerprint(Labelled(variables(dims), result))
-        raise Undefined
+                Operand(
+                    name, kind, Labelled(variables(kind), values[name]), abstract.classes[name],
+                    1 << place,
+                )
+                for place, (name, kind) in enumerate(small.inputs.items())
+            )  # fmt: skip
+            return operands, fingerprint(Labelled(variables(kernel_tensors(small)[output]), result))
+        raise InputError(f"{self._program.name}: a denominator is 0 whatever the inputs are")
 
-    def _grow(self, search: BlockSearch) -> bool:
-        """Grow terms to the largest size; return whether nothing ended it before."""
+    def _level(self, works: Sequence[_Work], level: int) -> list[_Work]:
+        """Search the next kernel of all works; return the works of the level after it."""
+        search = BlockSearch(self._database, self._structure, self._arithmetic)
+        jobs = [self._job(work) for work in works]
+        before_of = {id(job): work.before for job, work in zip(jobs, works, strict=True)}
+        for job in jobs:
+            search.add(job)
+        self._grow(search)
+        outputs = KernelOutputs(search, level)
+        hits = outputs.with_value(self._target)
+        for job in jobs:
+            mine = [(c, term) for c, term in hits if search.configurations[c][0] is job]
+            if mine:
+                last = tuple(self._kernel(search, c, [t], self._program.outputs) for c, t in mine)
+                self._routes += [
+                    Route(self._program, (*before, last), self._program.outputs)
+                    for before in before_of[id(job)]
+                ]
+        count = search.counts
+        self._levels.append(
+            LevelCounts(
+                len(jobs), count.configurations, count.candidates, count.terms,
+                len(outputs.tensors), len(hits),
+            )
+        )  # fmt: skip
+        if level == self._options.max_kernels or self._watch.is_over:
+            return []
+        return list(self._next_works(search, outputs, before_of))
+
+    def _job(self, work: _Work) -> Job:
+        dims = [operand.dims for operand in work.operands]
+        concatenate = self._options.concatenate
+        found = configurations(dims, self._structure.known, concatenate=concatenate)
+        return Job(work.operands, tuple(found))
+
+    def _kernel(
+        self, search: BlockSearch, config: int, terms: Sequence[int], names: Sequence[str]
+    ) -> FoundKernel:
+        return cheapest_kernel(search, config, terms, names, self._sizes)
+
+    def _grow(self, search: BlockSearch) -> None:
+        """Grow terms to the largest size, if the time lasts."""
         for size in range(self._options.max_operators + 1):
             if self._watch.is_over:
-                return False
+                self._is_complete = False
+                return
             search.grow(size, self._options.max_operators)
-        return True
 
-    def _graph(self, search: BlockSearch, term: int, config: int) -> FoundGraph:
-        outputs = self._program.outputs
-        kernel = cheapest_kernel(search, config, [term], outputs, self._sizes)
-        return FoundGraph(self._program, (kernel,), outputs)
+    def _next_works(
+        self,
+        search: BlockSearch,
+        outputs: KernelOutputs,
+        before_of: Mapping[int, tuple[tuple[tuple[FoundKernel, ...], ...], ...]],
+    ) -> Iterator[_Work]:
+        """Yield what the next kernel can load: what one kernel stores, and inputs that it takes with it."""
+        useful = [tensor for tensor in outputs.tensors if tensor.abstract_class != self._root]
+        pairs = [pair for pair in outputs.pairs() if all(tensor in useful for tensor in pair)]
+        for chosen, given in needed_sets(
+            self._database, [*((t,) for t in useful), *pairs], self._given, self._root
+        ):
+            before = tuple(self._ways(search, chosen, before_of))
+            yield _Work((*(tensor.operand for tensor in chosen), *given), before)
 
-
-def stored(search: BlockSearch, term: int, config: int) -> Labelled:
-    """Return the tensor in device memory that a term is when all blocks have stored it."""
-    _, configuration = search.configurations[config]
-    value = search.value(term)
-    labels = [label for label in value.labels if label not in GRID]
-    omap = tuple(v.name if v.name in labels else part_variable(v.name) for v in configuration.grid)
-    names = dict.fromkeys([*labels, *omap])
-    dims = tuple(Dim(name, 0) for name in names)  # assembling needs no sizes
-    grid = [variable.factor for variable in configuration.grid]
-    return assemble(value, Saver("", "", dims, omap), grid)
+    def _ways(
+        self,
+        search: BlockSearch,
+        chosen: Sequence[KernelTensor],
+        before_of: Mapping[int, tuple[tuple[tuple[FoundKernel, ...], ...], ...]],
+    ) -> Iterator[tuple[tuple[FoundKernel, ...], ...]]:
+        """Yield the ways to some tensors: kernels before, and what stores these, job by job."""
+        names = [tensor.operand.name for tensor in chosen]
+        made: dict[int, list[FoundKernel]] = {}
+        for config in sorted(set.intersection(*(set(tensor.terms) for tensor in chosen))):
+            job, _ = search.configurations[config]
+            terms = [tensor.terms[config] for tensor in chosen]
+            made.setdefault(id(job), []).append(self._kernel(search, config, terms, names))
+        for job_id, kernels in made.items():
+            for before in before_of[job_id]:
+                yield (*before, tuple(kernels))

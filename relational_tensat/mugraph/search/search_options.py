@@ -14,10 +14,14 @@ class SearchOptions(OptionGroup):
     Attributes:
         max_operators: of a block: what it computes between loads and stores, each once.
         max_kernels: of a μGraph.
+        concatenate: without, a loop traverses what is summed; the grid splits the rest.
         time_limit_s: wall seconds; None for no limit. The best so far is returned then.
     """
 
     max_operators: int = option(7, "operators in a block at most", metavar="N", minimum=1)
-    max_kernels: int = option(1, "kernels at most", metavar="N", minimum=1)
+    max_kernels: int = option(2, "kernels at most", metavar="N", minimum=1)
     time_limit_s: float | None = option(None, "seconds of search", metavar="S")
+    concatenate: bool = option(
+        False, "loops over variables that are not summed, too, whose results are concatenated"
+    )
     seed: int = option(0, "of the random tests", metavar="N")

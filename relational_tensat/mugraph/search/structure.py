@@ -8,9 +8,11 @@ element by chance.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import or_
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
@@ -19,6 +21,7 @@ from relational_tensat.mugraph.graph.operators import names
 
 _PRIMES = (2, 3)
 _FREE_SIZE, _FREE_FACTOR = 4, 2
+_MOST_VARIABLES = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +64,116 @@ class Configuration:
         return self.loop.factor if self.loop else 1
 
 
-def structural_variables(program: MuGraph) -> tuple[Variable, ...]:
-    """Return the index variables of a program with structural sizes.
+def part_of(variable: str) -> str:
+    """Return the variable that counts the partial results of blocks that a variable is split among."""
+    return f"{variable}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Summable:
+    """Products of which inputs may be summed over a variable.
+
+    Attributes:
+        variable: its bit.
+        op: ``sum`` or ``rms``.
+        carriers: bits of the inputs that have the variable.
+        inputs: bits of those of them that take part.
+    """
+
+    variable: int
+    op: str
+    carriers: int
+    inputs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A program at structural sizes.
+
+    Attributes:
+        program: with these sizes.
+        variables: its index variables, and those that count partial results.
+        summable: what may be summed over them.
+    """
+
+    program: MuGraph
+    variables: tuple[Variable, ...]
+    summable: tuple[Summable, ...]
+
+    @property
+    def known(self) -> dict[str, Variable]:
+        """The variables by name."""
+        return {variable.name: variable for variable in self.variables}
+
+
+def structure_of(program: MuGraph) -> Structure:
+    """Return the structure of a program.
 
     Raises:
         InputError: it has operators that are no relabelling, or too many variables.
     """
+    given = _variables(program)
+    parts = []
+    for place, variable in enumerate(v for v in given if v.is_summed):
+        bit = 1 << (len(given) + place)
+        parts.append(Variable(part_of(variable.name), bit, variable.factor, variable.factor, True))
+    small = resized(program, {v.name: v.size for v in given})
+    return Structure(small, (*given, *parts), tuple(_summable(small, (*given, *parts))))
+
+
+def _variables(program: MuGraph) -> tuple[Variable, ...]:
     summed: dict[str, None] = {}
     for step in program.steps:
         if not isinstance(step, Operation) or step.op in ("split", "merge", "rename", "repeat"):
             raise InputError(f"{program.name}: expected operators on index variables as they are")
         summed.update(dict.fromkeys(names(step.attrs, "over") if "over" in step.attrs else ()))
     found = dict.fromkeys(v for dims in program.inputs.values() for v in variables(dims))
-    if len(found) > 40:
-        raise InputError(f"{program.name}: {len(found)} index variables, expected 40 at most")
+    if len(found) > _MOST_VARIABLES:
+        raise InputError(
+            f"{program.name}: {len(found)} index variables, expected {_MOST_VARIABLES} at most"
+        )
     primes = dict(zip(summed, itertools.cycle(_PRIMES), strict=False))
     return tuple(
         Variable(name, 1 << place, primes[name] ** 3, primes[name], True)
         if name in summed
         else Variable(name, 1 << place, _FREE_SIZE, _FREE_FACTOR, False)
         for place, name in enumerate(found)
+    )
+
+
+def _summable(program: MuGraph, known: Sequence[Variable]) -> Iterator[Summable]:
+    """Yield what may be summed: what the program sums, and unions of it.
+
+    Moving a factor out of a sum, or a sum into one, leaves the inputs that have the variable as they are;
+    adding two sums unites them. So no graph that equals the program by the laws of sums needs another sum:
+    one over d of Q alone, say, where the program sums the products of Q and K, is none of its parts.
+    """
+    bits = {name: 1 << place for place, name in enumerate(program.inputs)}
+    uses = dict(bits)
+    sums: dict[tuple[str, str], set[int]] = {}
+    for step in program.steps:
+        assert isinstance(step, Operation)
+        uses[step.output] = functools.reduce(or_, (uses[name] for name in step.operands))
+        for variable in names(step.attrs, "over") if "over" in step.attrs else ():
+            carriers = _carriers(program, bits, variable)
+            op = "rms" if step.op == "rms" else "sum"
+            sums.setdefault((variable, op), set()).add(uses[step.output] & carriers)
+    for (variable, op), inputs in sums.items():
+        closed = {functools.reduce(or_, some) for some in _subsets(sorted(inputs))}
+        for known_variable in known:
+            if known_variable.name in (variable, part_of(variable)):
+                carriers = _carriers(program, bits, variable)
+                for mask in sorted(closed):
+                    yield Summable(known_variable.bit, op, carriers, mask)
+
+
+def _carriers(program: MuGraph, bits: Mapping[str, int], variable: str) -> int:
+    return sum(bits[name] for name, dims in program.inputs.items() if variable in variables(dims))
+
+
+def _subsets(items: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    return itertools.chain.from_iterable(
+        itertools.combinations(items, size) for size in range(1, len(items) + 1)
     )
 
 
@@ -92,18 +185,20 @@ def resized(program: MuGraph, sizes: Mapping[str, int]) -> MuGraph:
 
 
 def configurations(
-    inputs: Sequence[Dims], known: Mapping[str, Variable]
+    inputs: Sequence[Dims], known: Mapping[str, Variable], *, concatenate: bool
 ) -> Iterator[Configuration]:
     """Yield the configurations of blocks with these inputs.
 
     Args:
         inputs: their dims.
         known: the variables by name.
+        concatenate: whether loops traverse variables that are not summed, too.
     """
     present = [known[name] for name in dict.fromkeys(v for d in inputs for v in variables(d))]
+    loops = [None, *(v for v in present if v.is_summed or concatenate)]
     for axes in range(len(AXES) + 1):
         for grid in itertools.combinations(present, axes):
-            for loop in (None, *present):
+            for loop in loops:
                 configuration = Configuration(grid, loop)
                 if all(v.tile(configuration.splits(v)) for v in present):
                     yield configuration

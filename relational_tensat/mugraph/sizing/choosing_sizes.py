@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Accumulate, Kernel, MuGraph
-from relational_tensat.mugraph.graph.well_formed import block_tensors
-from relational_tensat.mugraph.search.found import FoundGraph, FoundKernel, Splits, build
+from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
+from relational_tensat.mugraph.search.found import FoundGraph, FoundKernel, Route, Splits, build
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
 from relational_tensat.mugraph.sizing.waves import Floats, Sizes, kernel_us
 
 #: No axis of a grid, and no loop, is longer.
 _LONGEST = 1024
-#: A graph has at most so many combinations of partial results that are tried.
-_MOST_PARTS = 64
+#: So many combinations of sizes of partial results are followed to the next kernel, the cheapest ones.
+_MOST_FOLLOWED = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,77 +31,98 @@ class Sized:
 
 
 def sized(
-    found: FoundGraph, device: Multiprocessors | None = None, element_bytes: int = 2
-) -> Sized | None:
-    """Return a found graph at the sizes that the model likes best; None where none fits shared memory.
+    route: Route, device: Multiprocessors | None = None, element_bytes: int = 2
+) -> list[Sized]:
+    """Return the μGraphs of a route at the sizes that the model likes best, cheapest first.
 
     Args:
-        found: what a search found.
+        route: what a search found.
         device: what it shall run on; an A100 by default.
         element_bytes: of an element.
+
+    Returns:
+        One for each alternative of the last kernel that fits shared memory, with the best before it.
     """
-    return _Sizing(found, device or a100(), element_bytes).best()
+    return _Sizing(route, device or a100(), element_bytes).best()
+
+
+@dataclass(frozen=True, slots=True)
+class _Partial:
+    """The first kernels of a graph, with sizes of all variables, partial results' among them."""
+
+    cost_us: float
+    sizes: Mapping[str, int]
+    kernels: tuple[FoundKernel, ...]
+    splits: tuple[Splits, ...]
 
 
 class _Sizing:
-    def __init__(self, found: FoundGraph, device: Multiprocessors, element_bytes: int) -> None:
-        self._found = found
+    def __init__(self, route: Route, device: Multiprocessors, element_bytes: int) -> None:
+        self._route = route
         self._device = device
         self._bytes = element_bytes
-        units = [((1,) * len(kernel.grid), 1) for kernel in found.kernels]
-        self._unit = build(found, units)
+        inputs = route.program.inputs
+        self._given = {d.variable: d.size for dims in inputs.values() for d in dims}
 
-    def best(self) -> Sized | None:
-        """Return the best; partial results of one kernel are sizes of the next."""
-        chosen = self._chosen(0, dict(self._program_sizes()), [])
-        if chosen is None:
+    def best(self) -> list[Sized]:
+        """Return the best of each alternative; partial results of one kernel are sizes of the next."""
+        partials = [_Partial(0.0, self._given, (), ())]
+        *first, last = self._route.alternatives
+        for alternatives in first:
+            grown = [g for kernel in alternatives for p in partials for g in self._grown(p, kernel)]
+            partials = _cheapest_by_sizes(grown)
+        found = [self._finished(partials, kernel) for kernel in last]
+        return sorted((made for made in found if made), key=lambda made: made.cost_us)
+
+    def _finished(self, partials: Sequence[_Partial], kernel: FoundKernel) -> Sized | None:
+        grown = [g for partial in partials for g in self._grown(partial, kernel)]
+        if not grown:
             return None
-        splits, cost = chosen
-        return Sized(build(self._found, splits), cost)
+        best = min(grown, key=lambda g: g.cost_us)
+        found = FoundGraph(self._route.program, best.kernels, self._route.outputs)
+        return Sized(build(found, best.splits), best.cost_us)
 
-    def _program_sizes(self) -> Mapping[str, int]:
-        return {d.variable: d.size for dims in self._found.program.inputs.values() for d in dims}
-
-    def _chosen(
-        self, place: int, sizes: dict[str, int], before: list[Splits]
-    ) -> tuple[list[Splits], float] | None:
-        """Return the best splits of a kernel and those after it, and their cost."""
-        if place == len(self._found.kernels):
-            return before, 0.0
-        kernel = self._found.kernels[place]
-        step = self._unit.kernels[place]
-        splits, costs = self._costs(kernel, step, sizes)
-        parts = self._parts(step)
-        best: tuple[list[Splits], float] | None = None
-        tried: set[tuple[int, ...]] = set()
+    def _grown(self, partial: _Partial, kernel: FoundKernel) -> list[_Partial]:
+        """Return the kernels with one more, at the best splits for each size of partial results."""
+        names = [*kernel.grid, *([kernel.loop] if kernel.loop else [])]
+        if any(name not in partial.sizes for name in names):
+            return []
+        step, device = self._unsized((*partial.kernels, kernel))
+        rows, costs = self._costs(names, kernel, step, device, partial.sizes)
+        omaps = (enumerate(saver.omap) for saver in step.block.savers)
+        parts = {v: axis for omap in omaps for axis, v in omap if v not in self._given}
+        best: dict[tuple[int, ...], _Partial] = {}
         for number in np.argsort(costs, kind="stable"):
-            cost = float(costs[number])
-            made = tuple(splits[number][0][axis] for axis in parts)
-            if not math.isfinite(cost) or len(tried) >= _MOST_PARTS:
+            if not math.isfinite(costs[number]):
                 break
-            if made in tried or (best is not None and cost >= best[1]):
-                continue
-            tried.add(made)
-            omap = step.block.savers[0].omap
-            grown = sizes | {omap[axis]: size for axis, size in zip(parts, made, strict=True)}
-            rest = self._chosen(place + 1, grown, [*before, splits[number]])
-            if rest is not None and (best is None or cost + rest[1] < best[1]):
-                best = rest[0], cost + rest[1]
-        return best
+            row = rows[number]
+            made = tuple(row[axis] for axis in parts.values())
+            if made not in best:
+                axes = len(kernel.grid)
+                splits = (row[:axes], row[axes] if kernel.loop else 1)
+                best[made] = _Partial(
+                    partial.cost_us + float(costs[number]),
+                    {**partial.sizes, **{v: row[axis] for v, axis in parts.items()}},
+                    (*partial.kernels, kernel),
+                    (*partial.splits, splits),
+                )
+        return list(best.values())
 
-    def _parts(self, kernel: Kernel) -> tuple[int, ...]:
-        """Return the axes of the grid that give partial results."""
-        known = self._program_sizes()
-        axes = {
-            a for s in kernel.block.savers for a, name in enumerate(s.omap) if name not in known
-        }
-        return tuple(sorted(axes))
+    def _unsized(self, kernels: tuple[FoundKernel, ...]) -> tuple[Kernel, Mapping[str, Dims]]:
+        """Return the last of some kernels at any sizes, and the dims of the tensors it may load."""
+        units = [((1,) * len(kernel.grid), 1) for kernel in kernels]
+        graph = build(FoundGraph(self._route.program, kernels, ()), units)
+        return graph.kernels[-1], kernel_tensors(graph)
 
     def _costs(
-        self, kernel: FoundKernel, step: Kernel, sizes: Mapping[str, int]
-    ) -> tuple[list[Splits], Floats]:
-        """Return all splits of a kernel, and what each costs."""
-        names = [*kernel.grid, *([kernel.loop] if kernel.loop else [])]
+        self,
+        names: Sequence[str],
+        kernel: FoundKernel,
+        step: Kernel,
+        device: Mapping[str, Dims],
+        sizes: Mapping[str, int],
+    ) -> tuple[list[tuple[int, ...]], Floats]:
+        """Return all splits of a kernel, of the grid's axes and then the loop, and what each costs."""
         choices = [_parts_of(sizes[name]) for name in names]
         rows = [row for row in itertools.product(*choices) if _divides(names, row, sizes)]
         table = np.array(rows, np.float64).reshape(len(rows), len(names))
@@ -114,20 +135,22 @@ class _Sizing:
         blocks = np.prod(table[:, :axes], axis=1)
         after = tile | ({kernel.loop: tile[kernel.loop] * loop} if _concatenates(step) else {})
         shapes = Sizes(extents, tile, after, blocks, loop)
-        tensors = block_tensors(step, self._device_dims())
-        costs = kernel_us(step.block, tensors, shapes, self._device, self._bytes)
-        return [(tuple(row[:axes]), row[axes] if kernel.loop else 1) for row in rows], costs
+        return rows, kernel_us(
+            step.block, block_tensors(step, device), shapes, self._device, self._bytes
+        )
 
-    def _device_dims(self) -> Mapping[str, Dims]:
-        dims = dict(self._unit.inputs)
-        for kernel in self._unit.kernels:
-            dims |= {saver.output: saver.dims for saver in kernel.block.savers}
-        return dims
+
+def _cheapest_by_sizes(partials: Iterable[_Partial]) -> list[_Partial]:
+    """Return the cheapest for each sizes of partial results, and of these the cheapest."""
+    best: dict[tuple[tuple[str, int], ...], _Partial] = {}
+    for partial in sorted(partials, key=lambda p: p.cost_us):
+        best.setdefault(tuple(sorted(partial.sizes.items())), partial)
+    return list(best.values())[:_MOST_FOLLOWED]
 
 
 def _parts_of(size: int) -> list[int]:
-    """Return into how many parts something may be split: powers of two, and all of it."""
-    powers = [1 << n for n in range(_LONGEST.bit_length()) if size % (1 << n) == 0]
+    """Return into how many parts something may be split: powers of two, and all of it; not one part."""
+    powers = [1 << n for n in range(1, _LONGEST.bit_length()) if size % (1 << n) == 0]
     return powers if size in powers or size > _LONGEST else [*powers, size]
 
 

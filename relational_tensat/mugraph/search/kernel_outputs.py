@@ -1,0 +1,95 @@
+"""What kernels can store: terms of all blocks together, equal ones as one tensor in device memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from relational_tensat.mugraph.graph.dims import Dim
+from relational_tensat.mugraph.graph.evaluation import GRID, assemble
+from relational_tensat.mugraph.graph.labelled import Labelled
+from relational_tensat.mugraph.graph.mugraph import Saver
+from relational_tensat.mugraph.search.block_search import BlockSearch, Operand, Output, fingerprint
+from relational_tensat.mugraph.search.structure import part_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelTensor:
+    """A tensor in device memory.
+
+    Attributes:
+        operand: as the next kernel may load it.
+        value: its fingerprint.
+        terms: the configurations that can make it, each with its term.
+    """
+
+    operand: Operand
+    value: int
+    terms: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def abstract_class(self) -> int:
+        """The class of its abstract expression."""
+        return self.operand.abstract_class
+
+
+class KernelOutputs:
+    """All tensors that the configurations of a search can store.
+
+    Attributes:
+        tensors: each value once, in the order in which they were found.
+    """
+
+    def __init__(self, search: BlockSearch, level: int) -> None:
+        """Collect them.
+
+        Args:
+            search: the terms.
+            level: of the kernels, from 1 on; it becomes a part of the tensors' names.
+        """
+        self._search = search
+        self._level = level
+        found: dict[tuple[int, int], KernelTensor] = {}
+        for output in search.outputs():
+            job, _ = search.configurations[output.config]
+            if output.loads != (1 << len(job.operands)) - 1 and level > 1:
+                continue  # another job has what it needs, and no more
+            value = stored(search, output.term, output.config)
+            key = fingerprint(value), output.abstract_class
+            if key not in found:
+                found[key] = self._tensor(len(found), value, key[0], output)
+            found[key].terms.setdefault(output.config, output.term)
+        self.tensors = tuple(found.values())
+        search.note_tensors([(t.abstract_class, t.terms) for t in self.tensors])
+
+    def with_value(self, value: int) -> list[tuple[int, int]]:
+        """Return the configurations that store a value, each with its term."""
+        pairs = {
+            config: term
+            for tensor in self.tensors
+            if tensor.value == value
+            for config, term in tensor.terms.items()
+        }
+        return sorted(pairs.items())
+
+    def pairs(self) -> Iterator[tuple[KernelTensor, KernelTensor]]:
+        """Yield pairs of tensors that one kernel can store."""
+        for one, other in self._search.tensor_pairs():
+            yield self.tensors[one], self.tensors[other]
+
+    def _tensor(self, number: int, value: Labelled, key: int, output: Output) -> KernelTensor:
+        dims = tuple(Dim(label, value.size(label)) for label in value.labels)
+        name = f"part{number}" if self._level == 1 else f"part{self._level}.{number}"
+        operand = Operand(name, dims, value, output.abstract_class, output.uses)
+        return KernelTensor(operand, key)
+
+
+def stored(search: BlockSearch, term: int, config: int) -> Labelled:
+    """Return the tensor in device memory that a term is when all blocks have stored it."""
+    _, configuration = search.configurations[config]
+    value = search.value(term)
+    labels = [label for label in value.labels if label not in GRID]
+    omap = tuple(v.name if v.name in labels else part_of(v.name) for v in configuration.grid)
+    dims = tuple(Dim(name, 0) for name in dict.fromkeys([*labels, *omap]))  # needs no sizes
+    grid = [variable.factor for variable in configuration.grid]
+    return assemble(value, Saver("", "", dims, omap), grid)

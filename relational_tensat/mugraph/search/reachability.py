@@ -1,0 +1,76 @@
+"""Which tensors in device memory are worth another kernel: those that the program can be computed of."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from relational_tensat.egraph.database import Database
+from relational_tensat.mugraph.search.block_search import Operand
+from relational_tensat.mugraph.search.kernel_outputs import KernelTensor
+
+#: A kernel loads at most so many of the program's inputs beside what the kernel before it stored.
+_MOST_GIVEN = 2
+
+
+def needed_sets(
+    database: Database,
+    made: Sequence[tuple[KernelTensor, ...]],
+    given: Sequence[Operand],
+    root: int,
+) -> Iterator[tuple[tuple[KernelTensor, ...], tuple[Operand, ...]]]:
+    """Yield sets of tensors of which the program can be computed, and of no part of them.
+
+    Args:
+        database: of the abstract e-graph.
+        made: what a kernel can store, alone or together.
+        given: the program's inputs.
+        root: the class of the program's output.
+    """
+    inputs = {operand.abstract_class: operand for operand in given}
+    every = sum(operand.uses for operand in given)
+    choices = [
+        frozenset(some)
+        for size in range(_MOST_GIVEN + 1)
+        for some in itertools.combinations(sorted(inputs), size)
+    ]
+    classes = {own: frozenset(tensor.abstract_class for tensor in own) for own in made}
+    reach = reaching(database, {own | some for own in classes.values() for some in choices}, root)
+    done: set[tuple[frozenset[str], frozenset[int]]] = set()
+    for own in sorted(made, key=len):
+        for some in choices:
+            names = frozenset(tensor.operand.name for tensor in own)
+            used = [*(t.operand.uses for t in own), *(inputs[klass].uses for klass in some)]
+            if classes[own] | some not in reach or _union(used) != every:
+                continue
+            if any(less <= names and fewer <= some for less, fewer in done):
+                continue
+            done.add((names, some))
+            yield own, tuple(inputs[klass] for klass in sorted(some))
+
+
+def reaching(database: Database, sets: Iterable[frozenset[int]], root: int) -> set[frozenset[int]]:
+    """Return those sets of abstract classes from which a class can be derived.
+
+    Args:
+        database: of the abstract e-graph.
+        sets: of classes.
+        root: the class.
+    """
+    numbered = sorted(set(sets), key=sorted)
+    database.execute("DELETE FROM reached", name="mugraph/reached")
+    rows = [(number, klass) for number, classes in enumerate(numbered) for klass in sorted(classes)]
+    database.append("reached", rows)
+    while database.change("mugraph/reach"):
+        pass
+    found = database.execute(
+        "SELECT tensors FROM reached WHERE class = $root", {"root": root}, "mugraph/reached_root"
+    )
+    return {numbered[int(number)] for (number,) in found}
+
+
+def _union(masks: Iterable[int]) -> int:
+    result = 0
+    for mask in masks:
+        result |= mask
+    return result
