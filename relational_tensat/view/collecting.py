@@ -7,15 +7,20 @@ import duckdb
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.explanation import explain, read_meta
 from relational_tensat.explain.numeric import NumericCheck, check_numerically
+from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.why_not.funnel import Funnels
+from relational_tensat.view.asking import examples
+from relational_tensat.view.classes import Classes
 from relational_tensat.view.film import film
 from relational_tensat.view.forms import Forms
 from relational_tensat.view.frames import Frames
-from relational_tensat.view.page_data import PAGE_VERSION, PageData, Summary
+from relational_tensat.view.page_data import PAGE_VERSION, Film, PageData, Sample, Summary, Unused
 from relational_tensat.view.searching import search
+from relational_tensat.view.unused import unused
 
 
 def collect(connection: duckdb.DuckDBPyConnection, *, check: bool = False) -> PageData:
-    """Return what the page of a run shows.
+    """Return all that a page shows which has no database behind it.
 
     Args:
         connection: to the run's database; nothing in it is changed.
@@ -25,19 +30,40 @@ def collect(connection: duckdb.DuckDBPyConnection, *, check: bool = False) -> Pa
         InputError: it is no database of a run, or of another version, or nothing was extracted.
         NoSolutionError: no explanation of the result was found within the limits.
     """
-    meta = read_meta(connection)
+    read_meta(connection)
     explanation = explain(connection)
     stored = explanation.stored
-    costs = dict(connection.execute("SELECT signature, cost_us FROM cost").fetchall())
-    forms = Forms(stored, [costs])
+    forms = Forms.of(stored)
+    checks = _checks(check_numerically(explanation)) if check else ()
+    story = film(explanation, forms, checks)
+    funnels = Funnels(stored)
+    egraph = Classes(stored, forms, funnels.swaps).sample()
+    course = search(connection, story.steps, story.start_us)
+    return _page(stored, forms, story, egraph, unused(funnels, course.rules))
+
+
+def collect_served(stored: StoredEGraph, forms: Forms) -> PageData:
+    """Return what a page shows at once which can ask for classes and rules.
+
+    Raises:
+        InputError, NoSolutionError: as ``collect``.
+    """
+    read_meta(stored.connection)
+    explanation = explain(stored.connection)
+    return _page(stored, forms, film(explanation, forms), Sample(()), ())
+
+
+def _page(
+    stored: StoredEGraph, forms: Forms, story: Film, egraph: Sample, rules: tuple[Unused, ...]
+) -> PageData:
+    connection = stored.connection
     frames = Frames(stored, forms)
     original, before_us = frames.original()
     result, after_us = frames.result()
-    checks = _checks(check_numerically(explanation)) if check else ()
-    story = film(explanation, forms, checks)
     ((e_nodes, e_classes, iterations, bound_us, optimal),) = connection.execute(
         sql("view/summary")
     ).fetchall()
+    meta = read_meta(connection)
     summary = Summary(
         model=meta.get("model", ""),
         cost_sources=(meta.get("cost_source", ""),),
@@ -61,6 +87,9 @@ def collect(connection: duckdb.DuckDBPyConnection, *, check: bool = False) -> Pa
         result=result,
         film=story,
         search=search(connection, story.steps, story.start_us),
+        egraph=egraph,
+        unused=rules,
+        examples=examples(connection),
     )
 
 

@@ -25,14 +25,33 @@ class Forms:
         self._stored = stored
         self._costs_us = costs_us
         self._indices: dict[int, int] = {}
+        self._signatures: list[int] = []  # by index
+
+    @classmethod
+    def of(cls, stored: StoredEGraph) -> Forms:
+        """Return the forms of a run, with the costs that it extracted by."""
+        rows = stored.connection.execute("SELECT signature, cost_us FROM cost").fetchall()
+        return cls(stored, [dict(rows)])
+
+    @property
+    def count(self) -> int:
+        """How many have been named so far."""
+        return len(self._signatures)
 
     def index(self, signature: int) -> int:
         """Return the index of a signature."""
-        return self._indices.setdefault(signature, len(self._indices))
+        index = self._indices.setdefault(signature, len(self._signatures))
+        if index == len(self._signatures):
+            self._signatures.append(signature)
+        return index
+
+    def op(self, index: int) -> str:
+        """Return the operator of a form."""
+        return self._stored.signatures[self._signatures[index]].symbol.op
 
     def all(self) -> tuple[Form, ...]:
         """Return the forms that have been named so far, by index."""
-        return tuple(self._form(signature) for signature in self._indices)
+        return tuple(self._form(signature) for signature in self._signatures)
 
     def _form(self, signature: int) -> Form:
         kind = self._stored.signatures[signature]

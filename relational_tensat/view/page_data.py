@@ -255,6 +255,141 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
+class Birth:
+    """The application that made an e-node: the class that its rule matched, and its operands."""
+
+    root: int
+    operands: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ENode:
+    """An e-node.
+
+    Attributes:
+        children: classes.
+        iteration, rule: when it was made and by what; 0 and "" for the original graph.
+        filtered: the cycle filter took it out.
+        forced_us: what the result would cost with it; None where the result has no use for its class, or
+            that would be cyclic, or was not computed.
+    """
+
+    id: int
+    form: int
+    children: tuple[int, ...]
+    iteration: int
+    rule: str
+    filtered: bool
+    chosen: bool
+    birth: Birth | None
+    forced_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """A union and its reason: a rule, or congruence. Classes as they were called then."""
+
+    iteration: int
+    rule: str
+    a: int
+    b: int
+
+
+@dataclass(frozen=True, slots=True)
+class EClass:
+    """A class of equal values.
+
+    Attributes:
+        is_needed: the result computes it.
+        unions: the first that made it what it is.
+        users: classes that have an e-node which takes it; the first.
+    """
+
+    id: int
+    type: str
+    names: tuple[str, ...]
+    is_constant: bool
+    is_needed: bool
+    enodes: tuple[ENode, ...]
+    unions: tuple[Union, ...]
+    users: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A class that was found, in a line: which operators it has, and how many e-nodes."""
+
+    id: int
+    names: tuple[str, ...]
+    type: str
+    is_needed: bool
+    ops: tuple[str, ...]
+    e_nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Classes that a page holds; the others are in the database alone."""
+
+    classes: tuple[EClass, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query returned: the first rows, and whether there are more."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A query that teaches the schema, and its answer."""
+
+    title: str
+    query: str
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a rule applied, and what became of it; see ``explain.why_not.outcome.Outcome``."""
+
+    places: tuple[str, ...]
+    status: str
+    made_by: str
+    iteration: int
+    cost_us: float | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """A requirement of a rule, how many candidates it left, and what there was instead."""
+
+    requirement: str
+    left: int
+    instead: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """Why a rule did not change the result.
+
+    Attributes:
+        conclusion: in a sentence.
+        steps: of the search for its pattern, in order.
+        places: the first of those where it applied.
+    """
+
+    rule: str
+    conclusion: str
+    steps: tuple[Narrowing, ...]
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PageData:
     """All that a page shows of a run.
 
@@ -269,6 +404,9 @@ class PageData:
     result: Frame
     film: Film
     search: Search
+    egraph: Sample
+    unused: tuple[Unused, ...]
+    examples: tuple[Example, ...]
 
 
 def to_json(data: object) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from pathlib import Path
+from functools import cache
 from shutil import which
 from typing import Any
 
 import duckdb
 import pytest
 
+from relational_tensat.cli.database import RunDatabase
 from relational_tensat.view import collect, write_page
+from relational_tensat.view.serving import Server
 from tests.view.runs import HOSTILE, stored_run
 
 CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
@@ -44,17 +47,18 @@ class Tab:
             self.troubles.append(url)
 
 
-def report(name: str, folder: Path) -> str:
-    """Return the address of the page of a run."""
-    path = folder / f"{name}.html"
+@cache
+def report(name: str) -> str:
+    """Return the address of the page of a run, which is written once."""
+    path = stored_run(name).with_suffix(".html")
     with duckdb.connect(str(stored_run(name)), read_only=True) as connection:
         write_page(collect(connection), path)
     return path.as_uri()
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_change_is_drawn(browser: Any, tmp_path: Path, width: int) -> None:
-    tab = Tab(browser, report("shared_matmuls", tmp_path), width)
+def test_the_change_is_drawn(browser: Any, width: int) -> None:
+    tab = Tab(browser, report("shared_matmuls"), width)
     page = tab.page
     if width < 700:
         page.get_by_role("button", name="both").click()
@@ -69,8 +73,8 @@ def test_the_change_is_drawn(browser: Any, tmp_path: Path, width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_film_runs_forth_and_back(browser: Any, tmp_path: Path, width: int) -> None:
-    tab = Tab(browser, report("shared_matmuls", tmp_path) + "#step=1", width)
+def test_the_film_runs_forth_and_back(browser: Any, width: int) -> None:
+    tab = Tab(browser, report("shared_matmuls") + "#step=1", width)
     page = tab.page
     first = page.locator(".about h2").inner_text()
     page.keyboard.press("ArrowRight")
@@ -85,8 +89,8 @@ def test_the_film_runs_forth_and_back(browser: Any, tmp_path: Path, width: int) 
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_search_is_plotted(browser: Any, tmp_path: Path, width: int) -> None:
-    tab = Tab(browser, report("shared_matmuls", tmp_path), width)
+def test_the_search_is_plotted(browser: Any, width: int) -> None:
+    tab = Tab(browser, report("shared_matmuls"), width)
     page = tab.page
     page.get_by_role("link", name="The search").click()
     page.get_by_role("button", name="matches").click()
@@ -96,11 +100,80 @@ def test_the_search_is_plotted(browser: Any, tmp_path: Path, width: int) -> None
     assert tab.troubles == []
 
 
-def test_hostile_names_do_not_run(browser: Any, tmp_path: Path) -> None:
-    tab = Tab(browser, report("hostile", tmp_path))
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_class_is_found_and_its_neighbourhood_grows(browser: Any, width: int) -> None:
+    tab = Tab(browser, report("shared_matmuls"), width)
+    page = tab.page
+    page.get_by_role("link", name="The e-graph").click()
+    page.get_by_role("searchbox").fill("matmul merge")
+    page.locator(".hits a").first.click()
+    number = page.evaluate("location.hash.split('=')[1]")
+    page.wait_for_selector(f".eclass[data-class='{number}'] .class.centre")
+    assert page.locator(".enodes tbody tr").count() >= 1
+    before = page.locator(".neighbourhood .class").count()
+    page.locator(".neighbourhood .class:not(.centre) rect").first.click()
+    page.wait_for_function(f"document.querySelectorAll('.neighbourhood .class').length > {before}")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.troubles == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_examples_are_answered_and_plotted(browser: Any, width: int) -> None:
+    tab = Tab(browser, report("shared_matmuls"), width)
+    page = tab.page
+    page.wait_for_selector(".panel .node")
+    page.keyboard.press("5")
+    page.get_by_role("button", name="How the e-graph grew").click()
+    assert "iteration_log" in page.locator("textarea").input_value()
+    page.get_by_label("as a plot").check()
+    page.wait_for_selector("figure svg rect")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.troubles == []
+
+
+def test_a_rule_says_why_it_was_not_used(browser: Any) -> None:
+    tab = Tab(browser, report("shared_matmuls") + "#search")
+    page = tab.page
+    page.get_by_label("find a rule").fill("conv")
+    page.locator(".rules button.plain").first.click()
+    assert "never matched" in page.locator(".opened").inner_text()
+    assert tab.troubles == []
+
+
+def test_the_served_page_asks_its_database(browser: Any) -> None:
+    database = RunDatabase(stored_run("shared_matmuls"))
+    with Server(database.connection) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        tab = Tab(browser, server.address)
+        page = tab.page
+        page.get_by_role("link", name="The e-graph").click()
+        page.wait_for_selector(".class.centre")
+        page.get_by_role("link", name="Ask").click()
+        page.locator("textarea").fill("SELECT count(*) AS amount FROM enode")
+        page.get_by_role("button", name="run").click()
+        page.wait_for_selector("th:has-text('amount')")
+        page.locator("textarea").fill("DELETE FROM enode")
+        page.get_by_role("button", name="run").click()
+        assert "read-only" in page.get_by_role("alert").inner_text()
+        server.shutdown()
+        thread.join()
+    database.close()
+    foreign = [text for text in tab.troubles if not text.startswith(server.address.rstrip("/"))]
+    assert all("400" in text for text in foreign)
+
+
+def test_hostile_names_do_not_run(browser: Any) -> None:
+    tab = Tab(browser, report("hostile"))
     page = tab.page
     page.locator(".before .node").nth(1).click()
     assert HOSTILE[3] in page.locator(".details").inner_text()
     assert page.title().endswith("relational_tensat")
+    page.get_by_role("link", name="The e-graph").click()
+    page.locator(".hits a").nth(1).click()
+    page.wait_for_selector(".class.centre")
+    page.get_by_role("link", name="Ask").click()
+    page.get_by_role("button", name="The classes with most forms").click()
     assert page.locator("img, main script").count() == 0
+    assert page.title().endswith("relational_tensat")
     assert tab.troubles == []

@@ -12,6 +12,7 @@ import duckdb
 from relational_tensat.base.errors import unknown
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.swapping import Swaps
 from relational_tensat.explain.why_not.checks import judge
 from relational_tensat.explain.why_not.outcome import STATUSES, Outcome, Outcomes
 from relational_tensat.explain.why_not.source import Step
@@ -110,42 +111,53 @@ def why_not(
         InputError: the database was not written by a run.
         UsageError: there is no such rule, or no such tensor.
     """
-    stored = StoredEGraph(connection)
-    at = stored.class_of(tensor) if tensor else 0
-    run_rules = _run_rules(stored)
-    known_rules = list(run_rules.values()) if rules is None else list(rules)
-    candidates = _rules_of_name(name, known_rules)
-    if not candidates and rules is None:
-        known_rules += load_rules()
+    return Funnels(StoredEGraph(connection)).why_not(name, tensor, rules)
+
+
+class Funnels:
+    """Reports how far rules got in one run; what all of them need is read once.
+
+    Attributes:
+        swaps: what the result would cost if other e-nodes were chosen.
+    """
+
+    def __init__(self, stored: StoredEGraph) -> None:
+        self._stored = stored
+        self.swaps = Swaps(stored)
+        rows = stored.connection.execute("SELECT text, name, file, line FROM rule").fetchall()
+        self._run_rules = {str(row[1]): written_rule(*row) for row in rows}
+
+    def why_not(
+        self, name: str, tensor: str = "", rules: Sequence[Rule] | None = None
+    ) -> list[WhyNot]:
+        """As the function ``why_not``."""
+        at = self._stored.class_of(tensor) if tensor else 0
+        known_rules = list(self._run_rules.values()) if rules is None else list(rules)
         candidates = _rules_of_name(name, known_rules)
-    if not candidates:
-        raise unknown("rule", name, [rule.name for rule in known_rules])
-    return [_explain(stored, rule, tensor, at, run_rules.get(rule.name)) for rule in candidates]
+        if not candidates and rules is None:
+            known_rules += load_rules()
+            candidates = _rules_of_name(name, known_rules)
+        if not candidates:
+            raise unknown("rule", name, [rule.name for rule in known_rules])
+        return [self._explain(rule, tensor, at) for rule in candidates]
+
+    def _explain(self, rule: Rule, tensor: str, at: int) -> WhyNot:
+        stored, run_rule = self._stored, self._run_rules.get(rule.name)
+        outcomes = Outcomes(stored, rule, self.swaps)
+        rows = stored.connection.execute(sql("explain/run_of_rule"), {"rule": rule.name}).fetchall()
+        return WhyNot(
+            rule=rule,
+            in_run=run_rule is not None
+            and replace(run_rule, file=rule.file, line=rule.line) == rule,
+            tensor=tensor,
+            work=tuple(Work(*row) for row in rows),
+            traces=tuple(_traces(stored, rule, at, outcomes)),
+            result_us=outcomes.chosen_us,
+        )
 
 
 def _rules_of_name(name: str, rules: Sequence[Rule]) -> list[Rule]:
     return [rule for rule in rules if name in (rule.name, rule.name.partition("[")[0])]
-
-
-def _run_rules(stored: StoredEGraph) -> dict[str, Rule]:
-    """Return the run's rules, as its database has them."""
-    rows = stored.connection.execute("SELECT text, name, file, line FROM rule").fetchall()
-    return {str(row[1]): written_rule(*row) for row in rows}
-
-
-def _explain(
-    stored: StoredEGraph, rule: Rule, tensor: str, at: int, run_rule: Rule | None
-) -> WhyNot:
-    outcomes = Outcomes(stored, rule)
-    rows = stored.connection.execute(sql("explain/run_of_rule"), {"rule": rule.name}).fetchall()
-    return WhyNot(
-        rule=rule,
-        in_run=run_rule is not None and replace(run_rule, file=rule.file, line=rule.line) == rule,
-        tensor=tensor,
-        work=tuple(Work(*row) for row in rows),
-        traces=tuple(_traces(stored, rule, at, outcomes)),
-        result_us=outcomes.chosen_us,
-    )
 
 
 def _traces(stored: StoredEGraph, rule: Rule, at: int, outcomes: Outcomes) -> Iterator[Trace]:

@@ -46,10 +46,10 @@ class Outcome:
 class Outcomes:
     """Describes what became of a rule's matches in a finished run."""
 
-    def __init__(self, stored: StoredEGraph, rule: Rule) -> None:
+    def __init__(self, stored: StoredEGraph, rule: Rule, swaps: Swaps) -> None:
         self._stored = stored
         self._rule = rule
-        self._swaps = Swaps(stored)
+        self._swaps = swaps
         ((iteration,),) = stored.connection.execute(
             sql("explain/last_matched"), {"sources": len(rule.sources)}
         ).fetchall()

@@ -4,12 +4,21 @@ import type { PageData } from "./data";
 import { count, percent, time } from "./format";
 import { type Route, readRoute } from "./route";
 import { Change } from "./views/Change";
+import type { Source } from "./source";
+import { Ask } from "./views/Ask";
+import { EGraph } from "./views/EGraph";
 import { Search } from "./views/Search";
 import { Steps } from "./views/Steps";
 
-const VIEWS = { change: "The change", steps: "The steps", search: "The search" } as const;
+const VIEWS = {
+  change: "The change",
+  steps: "The steps",
+  search: "The search",
+  egraph: "The e-graph",
+  ask: "Ask",
+} as const;
 
-export function App({ data }: { data: PageData }) {
+export function App({ data, source }: { data: PageData; source: Source }) {
   const route = useRoute();
   const isNarrow = useNarrow();
   useKeys();
@@ -19,7 +28,11 @@ export function App({ data }: { data: PageData }) {
       <main>
         {route.view === "change" ? <Change data={data} isNarrow={isNarrow} /> : null}
         {route.view === "steps" ? <Steps data={data} number={route.step} /> : null}
-        {route.view === "search" ? <Search data={data} /> : null}
+        {route.view === "search" ? <Search data={data} source={source} /> : null}
+        {route.view === "egraph" ? (
+          <EGraph data={data} source={source} eclass={route.eclass} />
+        ) : null}
+        {route.view === "ask" ? <Ask data={data} source={source} /> : null}
       </main>
     </>
   );
@@ -56,8 +69,29 @@ function Head({ data, route }: { data: PageData; route: Route }) {
             <kbd>{n + 1}</kbd> {title}
           </a>
         ))}
+        <Theme />
       </nav>
     </header>
+  );
+}
+
+/** Light, dark, or as the system has it. */
+function Theme() {
+  const themes = ["", "light", "dark"];
+  const [theme, setTheme] = useState("");
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme;
+  }, [theme]);
+  return (
+    <button
+      type="button"
+      class="theme"
+      onClick={() => {
+        setTheme(themes[(themes.indexOf(theme) + 1) % themes.length] ?? "");
+      }}
+    >
+      {theme === "" ? "light or dark: as the system" : theme}
+    </button>
   );
 }
 

@@ -146,6 +146,90 @@ export interface Search {
   time: TimeShare[];
 }
 
+export interface Birth {
+  root: number;
+  operands: number[];
+}
+
+export interface ENode {
+  id: number;
+  form: number;
+  children: number[];
+  iteration: number;
+  rule: string;
+  filtered: boolean;
+  chosen: boolean;
+  birth: Birth | null;
+  forced_us: number | null;
+}
+
+export interface Union {
+  iteration: number;
+  rule: string;
+  a: number;
+  b: number;
+}
+
+export interface EClass {
+  id: number;
+  type: string;
+  names: string[];
+  is_constant: boolean;
+  is_needed: boolean;
+  enodes: ENode[];
+  unions: Union[];
+  users: number[];
+}
+
+export interface Hit {
+  id: number;
+  names: string[];
+  type: string;
+  is_needed: boolean;
+  ops: string[];
+  e_nodes: number;
+}
+
+export interface Sample {
+  classes: EClass[];
+}
+
+export type Cell = string | number | boolean | null | Cell[] | { [key: string]: Cell };
+
+export interface Answer {
+  columns: string[];
+  rows: Cell[][];
+  is_cut: boolean;
+}
+
+export interface Example {
+  title: string;
+  query: string;
+  answer: Answer;
+}
+
+export interface Place {
+  places: string[];
+  status: string;
+  made_by: string;
+  iteration: number;
+  cost_us: number | null;
+  detail: string;
+}
+
+export interface Narrowing {
+  requirement: string;
+  left: number;
+  instead: string[];
+}
+
+export interface Unused {
+  rule: string;
+  conclusion: string;
+  steps: Narrowing[];
+  places: Place[];
+}
+
 export interface PageData {
   version: number;
   summary: Summary;
@@ -154,6 +238,9 @@ export interface PageData {
   result: Frame;
   film: Film;
   search: Search;
+  egraph: Sample;
+  unused: Unused[];
+  examples: Example[];
 }
 
 /** Read the data that the page carries. */

@@ -1,7 +1,7 @@
 /** Rows as a table; numbers stand at the right. */
 import { count } from "./format";
 
-export type Cell = string | number | boolean | null;
+type Cell = string | number | boolean | null;
 
 export function Table({ columns, rows }: { columns: string[]; rows: Cell[][] }) {
   const isNumber = columns.map((_, n) => rows.some((row) => typeof row[n] === "number"));

@@ -30,6 +30,7 @@ export interface Layout {
 const MOST_FOR_SIMPLEX = 600;
 
 export function layOut(boxes: Box[], edges: { from: string; to: string }[]): Layout {
+  if (boxes.length === 0) return { width: 0, height: 0, places: new Map(), edges: [] };
   const graph = new dagre.graphlib.Graph();
   graph.setGraph({
     rankdir: "TB",

@@ -2,8 +2,10 @@
 import { useMemo, useState } from "preact/hooks";
 import type { PageData, RuleWork, Search as SearchData } from "../data";
 import { count, plural, seconds, time } from "../format";
+import type { Source } from "../source";
 import { Bars, Heat, Line, Lines } from "../plots";
 import { Table } from "../table";
+import { WhyUnused } from "./WhyUnused";
 
 const COST = { key: "cost", name: "cheapest graph of the extraction", colour: "var(--new-line)" };
 const BOUND = {
@@ -15,7 +17,7 @@ const BOUND = {
 /** Rules that the heat-map shows; the table has all. */
 const MOST_RULES = 30;
 
-export function Search({ data }: { data: PageData }) {
+export function Search({ data, source }: { data: PageData; source: Source }) {
   const { search } = data;
   return (
     <article>
@@ -24,7 +26,7 @@ export function Search({ data }: { data: PageData }) {
         <Growth search={search} />
       </div>
       {search.worlds.length > 0 ? <Worlds search={search} /> : null}
-      <Rules search={search} />
+      <Rules search={search} source={source} />
       <Times search={search} />
     </article>
   );
@@ -186,7 +188,9 @@ const ORDERS: Record<Order, string> = {
   seconds: "seconds",
 };
 
-function Rules({ search }: { search: SearchData }) {
+function Rules({ search, source }: { search: SearchData; source: Source }) {
+  const [words, setWords] = useState("");
+  const [open, setOpen] = useState("");
   const [order, setOrder] = useState<Order>("saved_us");
   const [all, setAll] = useState(false);
   const rules = useMemo(
@@ -194,7 +198,10 @@ function Rules({ search }: { search: SearchData }) {
     [search, order],
   );
   const active = rules.filter((rule) => rule.matches > 0 || rule.steps.length > 0);
-  const shown = all ? rules : active;
+  const wanted = words.toLowerCase();
+  const shown = (all || wanted ? rules : active).filter(
+    (rule) => rule.name.includes(wanted) || rule.law.toLowerCase().includes(wanted),
+  );
   const busiest = useMemo(
     () =>
       [...search.rules]
@@ -207,11 +214,21 @@ function Rules({ search }: { search: SearchData }) {
     <section>
       <h2>Rules</h2>
       <p class="hint">
-        {count(active.length)} of {plural(search.rules.length, "rule")} matched something.{" "}
+        {count(active.length)} of {plural(search.rules.length, "rule")} matched something. Click one
+        to see its law, and why it was not used.{" "}
         <button type="button" aria-pressed={all} onClick={() => setAll(!all)}>
           {all ? "only those" : "show all"}
         </button>
       </p>
+      <input
+        type="search"
+        aria-label="find a rule"
+        placeholder="find a rule"
+        value={words}
+        onInput={(event) => {
+          setWords(event.currentTarget.value);
+        }}
+      />
       <div class="scroll">
         <table class="rules">
           <thead>
@@ -230,7 +247,15 @@ function Rules({ search }: { search: SearchData }) {
           </thead>
           <tbody>
             {shown.map((rule) => (
-              <Rule key={rule.name} rule={rule} />
+              <Rule
+                key={rule.name}
+                rule={rule}
+                source={source}
+                isOpen={rule.name === open}
+                onOpen={() => {
+                  setOpen(rule.name === open ? "" : rule.name);
+                }}
+              />
             ))}
           </tbody>
         </table>
@@ -252,11 +277,42 @@ function Rules({ search }: { search: SearchData }) {
   );
 }
 
-function Rule({ rule }: { rule: RuleWork }) {
+interface RuleProps {
+  rule: RuleWork;
+  isOpen: boolean;
+  onOpen: () => void;
+  source: Source;
+}
+
+function Rule({ rule, isOpen, onOpen, source }: RuleProps) {
+  return (
+    <>
+      <Figures rule={rule} isOpen={isOpen} onOpen={onOpen} />
+      {isOpen ? (
+        <tr class="opened">
+          <td colSpan={8}>
+            <p class="law">{rule.law}</p>
+            {rule.steps.length === 0 ? (
+              <WhyUnused rule={rule.name} matches={rule.matches} source={source} />
+            ) : (
+              <p>It made {plural(rule.steps.length, "step")} of the film.</p>
+            )}
+          </td>
+        </tr>
+      ) : null}
+    </>
+  );
+}
+
+function Figures({ rule, isOpen, onOpen }: Omit<RuleProps, "source">) {
   const first = rule.steps.slice(0, 6);
   return (
     <tr>
-      <td title={rule.law}>{rule.name}</td>
+      <td>
+        <button type="button" class="plain" aria-expanded={isOpen} onClick={onOpen}>
+          {rule.name}
+        </button>
+      </td>
       <td class="number">{rule.steps.length > 0 ? signed(rule.saved_us) : ""}</td>
       <td class="number">{count(rule.matches)}</td>
       <td class="number">{count(rule.unions)}</td>

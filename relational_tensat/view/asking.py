@@ -1,0 +1,90 @@
+"""Queries of one's own, and examples that teach the schema."""
+
+from __future__ import annotations
+
+import duckdb
+
+from relational_tensat.base.errors import UsageError, first_line
+from relational_tensat.view.page_data import Answer, Example
+
+#: Rows of an answer that are sent; a page's examples have fewer.
+MOST_ROWS = 2_000
+_EXAMPLE_ROWS = 40
+
+#: Title and query of each example; they run on any finished run.
+EXAMPLES = (
+    (
+        "Which rules made the e-nodes, and which of them are in the result",
+        "SELECT e.rule, count(*) AS e_nodes, count(x.enode) AS in_the_result\n"
+        "FROM enode_text AS e LEFT JOIN chosen AS x ON x.enode = e.id\n"
+        "GROUP BY e.rule ORDER BY e_nodes DESC",
+    ),
+    (
+        "The dearest operators of the result",
+        "SELECT e.op, e.type, c.cost_us, e.rule\n"
+        "FROM chosen AS x\n"
+        "JOIN enode AS n ON n.id = x.enode\n"
+        "JOIN enode_text AS e ON e.id = n.id\n"
+        "JOIN eclass AS k ON k.id = n.class\n"
+        "JOIN cost AS c ON c.signature = n.signature\n"
+        "WHERE NOT k.weight_only ORDER BY c.cost_us DESC",
+    ),
+    (
+        "How the e-graph grew",
+        "SELECT iteration, e_nodes, e_classes, matches, unions, filtered, round(seconds, 4) AS seconds\n"
+        "FROM iteration_log ORDER BY iteration",
+    ),
+    (
+        "The classes with most forms, and what the model calls them",
+        "SELECT e.class, count(*) AS forms, list(DISTINCT e.op) AS operators,\n"
+        "    (SELECT list(v.name) FROM original_value AS v JOIN eclass AS c ON c.id = v.enode\n"
+        "     WHERE c.parent = e.class) AS names\n"
+        "FROM enode_text AS e WHERE NOT e.filtered GROUP BY e.class ORDER BY forms DESC, e.class",
+    ),
+    (
+        "Which rules united the most classes, in which iteration",
+        "SELECT u.iteration, r.name AS rule, count(*) AS unions\n"
+        "FROM union_log AS u JOIN rule AS r ON r.id = u.rule\n"
+        "GROUP BY ALL ORDER BY unions DESC",
+    ),
+    (
+        "Rules that matched and brought nothing into the result",
+        "SELECT r.name AS rule, sum(m.matches)::BIGINT AS matches\n"
+        "FROM match_log AS m JOIN rule AS r ON r.id = m.rule\n"
+        "WHERE r.id NOT IN (SELECT e.rule FROM chosen AS x JOIN enode AS e ON e.id = x.enode)\n"
+        "GROUP BY r.name ORDER BY matches DESC",
+    ),
+    (
+        "Where the time went",
+        "SELECT phase, statement, runs, round(seconds, 5) AS seconds FROM time_spent ORDER BY seconds DESC",
+    ),
+    (
+        "All tables, and what they are for",
+        "SELECT table_name AS name, comment, estimated_size AS rows FROM duckdb_tables()\n"
+        "WHERE NOT internal ORDER BY table_name",
+    ),
+)
+
+
+def ask(connection: duckdb.DuckDBPyConnection, query: str, most: int = MOST_ROWS) -> Answer:
+    """Return the first rows of a query's answer.
+
+    Raises:
+        UsageError: the query is wrong, or would change something.
+    """
+    try:
+        result = connection.execute(query)
+        if result is None or result.description is None:
+            raise UsageError(f"the query is empty: {query!r}")
+        columns = tuple(str(column[0]) for column in result.description)
+        rows = result.fetchmany(most + 1)
+    except duckdb.Error as error:
+        raise UsageError(first_line(error)) from error
+    return Answer(columns, tuple(rows[:most]), len(rows) > most)
+
+
+def examples(connection: duckdb.DuckDBPyConnection) -> tuple[Example, ...]:
+    """Return the examples with what they return for this run."""
+    return tuple(
+        Example(title, query, ask(connection, query, _EXAMPLE_ROWS)) for title, query in EXAMPLES
+    )

@@ -1,0 +1,188 @@
+"""The served view: a page whose e-graph stays in the database, asked for as it is looked at.
+
+It listens on this machine only, under a path with a token that nobody else knows, changes nothing, and
+answers one question at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import duckdb
+
+from relational_tensat.base.errors import RelationalTensatError, UsageError
+from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.why_not.funnel import Funnels
+from relational_tensat.view.asking import ask
+from relational_tensat.view.classes import Classes
+from relational_tensat.view.collecting import collect_served
+from relational_tensat.view.document import page_html
+from relational_tensat.view.forms import Forms
+from relational_tensat.view.page_data import to_json
+from relational_tensat.view.unused import why_unused
+
+HOST = "127.0.0.1"
+_TOKEN_BYTES = 24
+#: A query that takes longer is stopped.
+_LONGEST_QUERY_S = 30.0
+#: Of larger e-graphs, what the result would cost with another e-node is not told: all would be read for it.
+_MOST_FOR_SWAPS = 50_000
+_JSON = "application/json; charset=utf-8"
+_HTML = "text/html; charset=utf-8"
+
+
+class RunView:
+    """Answers a page's questions about a run.
+
+    Args:
+        connection: to the run's database, read-only.
+        prefix: of the paths that are answered.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, prefix: str) -> None:
+        self._connection = connection
+        self._prefix = prefix
+        self._lock = threading.Lock()
+        stored = StoredEGraph(connection)
+        self._forms = Forms.of(stored)
+        self._stored = stored
+        self._answers: Mapping[str, Callable[[str], object]] = {
+            "class": self._class,
+            "find": lambda words: self._classes.find(words.split()),
+            "ask": self._ask,
+            "unused": lambda rule: why_unused(self._funnels, rule),
+        }
+
+    @cached_property
+    def page(self) -> str:
+        """The page itself."""
+        with self._lock:
+            return page_html(collect_served(self._stored, self._forms), self._prefix)
+
+    @cached_property
+    def _classes(self) -> Classes:
+        """Reads classes; what the result costs with another e-node is told where the e-graph is small."""
+        ((e_nodes,),) = self._connection.execute("SELECT count(*) FROM enode").fetchall()
+        swaps = self._funnels.swaps if e_nodes <= _MOST_FOR_SWAPS else None
+        return Classes(self._stored, self._forms, swaps)
+
+    @cached_property
+    def _funnels(self) -> Funnels:
+        return Funnels(self._stored)  # reads the whole e-graph, so only once somebody asks
+
+    def answer(self, name: str, question: str) -> str:
+        """Return the answer to a question as JSON.
+
+        Raises:
+            UsageError: there is no such question, or its text is wrong.
+        """
+        if name not in self._answers:
+            raise UsageError(f"no such question: {name!r}")
+        with self._lock:
+            return to_json(self._answers[name](question))
+
+    def _class(self, text: str) -> object:
+        if not text.isdecimal():
+            raise UsageError(f"{text!r}: expected the id of an e-class")
+        known = self._forms.count
+        found = self._classes.read([self._canonical(int(text))])
+        new = list(enumerate(self._forms.all()))[known:]
+        return {"eclass": found[0] if found else None, "forms": new}
+
+    def _canonical(self, number: int) -> int:
+        row = self._connection.execute(
+            "SELECT parent FROM eclass WHERE id = ?", [number]
+        ).fetchone()
+        return number if row is None else int(row[0])
+
+    def _ask(self, query: str) -> object:
+        timer = threading.Timer(_LONGEST_QUERY_S, self._connection.interrupt)
+        timer.start()
+        try:
+            return ask(self._connection, query)
+        finally:
+            timer.cancel()
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one run on this machine.
+
+    Attributes:
+        address: what a browser opens.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, port: int = 0) -> None:
+        """Take a port.
+
+        Args:
+            port: 0 for any that is free.
+
+        Raises:
+            UsageError: the port is taken, or not one.
+        """
+        self.prefix = f"/{secrets.token_urlsafe(_TOKEN_BYTES)}"
+        self.view = RunView(connection, self.prefix)
+        try:
+            super().__init__((HOST, port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise UsageError(f"port {port}: cannot be listened on: {error}") from error
+        self.address = f"http://{HOST}:{self.server_port}{self.prefix}/"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        """Answer the page, or one of its questions."""
+        parts = urlsplit(self.path)
+        prefix, _, name = parts.path[1:].partition("/")
+        if not self._is_allowed(prefix):
+            self._send(HTTPStatus.NOT_FOUND, _JSON, json.dumps({"error": "not found"}))
+            return
+        question = parse_qs(parts.query).get("q", [""])[0]
+        try:
+            if name == "":
+                self._send(HTTPStatus.OK, _HTML, self.server.view.page)
+            else:
+                answer = self.server.view.answer(name.removeprefix("api/"), question)
+                self._send(HTTPStatus.OK, _JSON, answer)
+        except RelationalTensatError as error:
+            self._send(HTTPStatus.BAD_REQUEST, _JSON, json.dumps({"error": str(error)}))
+
+    def _is_allowed(self, prefix: str) -> bool:
+        """Whether a request has the token, and names this machine, as no other site's page could."""
+        host = self.headers.get("Host", "").rpartition(":")[0]
+        token = self.server.prefix.removeprefix("/")
+        return host in (HOST, "localhost") and secrets.compare_digest(
+            prefix.encode(), token.encode()
+        )
+
+    def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
+        body = text.encode("utf-8", "replace")
+        self.send_response(status)
+        headers: dict[str, Any] = {
+            "Content-Type": kind,
+            "Content-Length": len(body),
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "X-Frame-Options": "DENY",
+            "Cross-Origin-Resource-Policy": "same-origin",
+        }
+        for name, value in headers.items():
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the address has the token in it."""

@@ -1,0 +1,114 @@
+"""The served view: who has the token is answered, and nothing can be changed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from relational_tensat.base.errors import UsageError
+from relational_tensat.cli.database import RunDatabase
+from relational_tensat.cli.main import main
+from relational_tensat.view.serving import HOST, Server
+from tests.view.runs import stored_run
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    database = RunDatabase(stored_run("shared_matmuls"))
+    with Server(database.connection) as started:
+        thread = threading.Thread(target=started.serve_forever, args=(0.02,))
+        thread.start()
+        yield started
+        started.shutdown()
+        thread.join()
+    database.close()
+
+
+def get(server: Server, path: str, host: str = HOST) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(HOST, server.server_port, timeout=30)
+    connection.request("GET", path, headers={"Host": f"{host}:{server.server_port}"})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def ask(server: Server, name: str, question: str) -> tuple[int, Any]:
+    from urllib.parse import quote
+
+    status, text = get(server, f"{server.prefix}/api/{name}?q={quote(question)}")
+    return status, json.loads(text)
+
+
+def test_only_who_has_the_token_and_names_this_machine_is_answered(server: Server) -> None:
+    assert get(server, f"{server.prefix}/")[0] == 200
+    for path in ("/", "/api/class?q=1", f"{server.prefix[:-1]}/", "/x/", "//"):
+        assert get(server, path)[0] == 404
+    assert get(server, f"{server.prefix}/", host="evil.example")[0] == 404
+    assert len(server.prefix) > 30
+
+
+def test_the_page_may_ask_its_server_and_nobody_else(server: Server) -> None:
+    _, page = get(server, f"{server.prefix}/")
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert "connect-src 'self';" in policy
+    assert "default-src 'none'" in policy
+    assert f'data-server="{server.prefix}"' in page
+
+
+def test_classes_are_found_and_read(server: Server) -> None:
+    _, hits = ask(server, "find", "concat")
+    assert hits
+    status, answer = ask(server, "class", str(hits[0]["id"]))
+    assert status == 200
+    assert answer["eclass"]["id"] == hits[0]["id"]
+    assert ask(server, "class", "999999")[1]["eclass"] is None
+    assert ask(server, "class", "x")[0] == 400
+    assert ask(server, "nothing", "x")[0] == 400
+
+
+def test_forms_are_sent_once(server: Server) -> None:
+    number = str(ask(server, "find", "concat")[1][0]["id"])
+    ask(server, "class", number)
+    assert ask(server, "class", number)[1]["forms"] == []
+
+
+def test_queries_are_answered_and_change_nothing(server: Server) -> None:
+    status, answer = ask(server, "ask", "SELECT 1 AS one, [2, NULL] AS more")
+    assert (status, answer) == (
+        200,
+        {"columns": ["one", "more"], "rows": [[1, [2, None]]], "is_cut": False},
+    )
+    assert ask(server, "ask", "SELECT range FROM range(9999)")[1]["is_cut"] is True
+    for query in (
+        "DELETE FROM enode", "ATTACH 'x.db'", "COPY enode TO '/tmp/x.csv'",
+        "SELECT * FROM '/etc/passwd'", "SET enable_external_access = true", "SELECT", "", ";",
+    ):  # fmt: skip
+        status, answer = ask(server, "ask", query)
+        assert status == 400, query
+        assert "\n" not in answer["error"]
+
+
+def test_why_a_rule_was_not_used(server: Server) -> None:
+    status, answer = ask(server, "unused", "activation-into-product[tanh]")
+    assert status == 200
+    assert answer["conclusion"]
+    status, answer = ask(server, "unused", "activation-into-produkt[tanh]")
+    assert status == 400
+    assert "did you mean" in answer["error"]
+
+
+def test_a_port_that_is_taken_is_one_line(server: Server) -> None:
+    with pytest.raises(UsageError, match=f"port {server.server_port}: cannot be listened on"):
+        Server(server.view._connection, server.server_port)
+
+
+def test_serving_writes_no_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["view", str(stored_run("shared_matmuls")), "--serve", "-o", "x.html"]) == 2
+    assert "--serve writes no page" in capsys.readouterr().err
