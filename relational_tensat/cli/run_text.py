@@ -14,6 +14,7 @@ from relational_tensat.cli.run_extractions import (
     print_worlds,
     reduced_line,
 )
+from relational_tensat.cli.run_race import print_race
 from relational_tensat.cli.run_time_spent import SOMETIMES, print_time_spent
 from relational_tensat.run.result import Result, WholeRun
 
@@ -51,6 +52,8 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
     console.print(cost_line(result))
     if any((result.costs.measured, result.costs.cached, result.costs.recorded)):
         console.print(counts_line(result))
+    if result.race is not None:
+        print_race(result.race, console)
     if result.whole is not None:
         console.print(whole_line(result.whole, result.cost_profile))
     _print_operators(result, console)
@@ -195,7 +198,7 @@ def _print_search(result: Result, console: Console) -> None:
 def _confidence(result: Result) -> str:
     """Return how good the extracted graph is known to be; "optimal" only where it was proven."""
     if result.keeps_original:
-        slower = result.whole is not None and result.whole.keeps_original
+        slower = any(run is not None and run.keeps_original for run in (result.whole, result.race))
         reason = "slower whole" if slower else "not known to be right"
         return f"the original, as what is cheaper by the sums is {reason}; {_proven(result)}"
     return _proven(result)

@@ -31,3 +31,10 @@ class CostOptions(OptionGroup):
         "it is faster beyond the noise",
         former=("whole",),
     )
+    budget_s: float | None = option(
+        None,
+        "seconds of racing the cheapest graphs that differ against the original, whole, by onnxruntime's "
+        "defaults: the fastest is written, unless it is slower than the original",
+        metavar="S",
+        default_text="60 with --cost cpu, else 0",
+    )

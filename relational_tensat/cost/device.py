@@ -140,6 +140,18 @@ class Device(Protocol):
         Operators whose kernel is free under the kind's protocol are never asked for.
         """
 
+    def heat(
+        self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int
+    ) -> Sequence[float] | Unmeasurable:
+        """Run graphs whole, each loaded anew, in turn: one heat of a race (``cost.race``).
+
+        Args:
+            seed: of the order in which they are loaded and run.
+
+        Returns:
+            Per graph, how many times as fast as the first it is; or why they are not raced here.
+        """
+
     def time_whole(
         self, graphs: tuple[Graph, Graph], inputs: Mapping[str, Array], seconds: float
     ) -> WholeTiming | Unmeasurable:

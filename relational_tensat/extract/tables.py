@@ -12,6 +12,7 @@ from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.extract.costing import fill_costs
+from relational_tensat.extract.families import ORIGINAL
 from relational_tensat.extract.greedy.in_sql import InTables
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem
 from relational_tensat.tensor.graph import Graph
@@ -99,6 +100,27 @@ def chosen_graph(egraph: EGraph) -> Graph:
         database.run("egraph/value_names"),
         database.run("egraph/output_classes"),
     )
+
+
+def chosen_choice(egraph: EGraph, table: TableProblem) -> NDArray[np.int32] | None:
+    """Return what the table ``chosen`` has as a choice; None if an e-node of it is not in the problem."""
+    ids = np.array([row[0] for row in egraph.database.run("extract/chosen_ids")], np.int32)
+    nodes = np.searchsorted(table.enodes, ids)
+    if not np.array_equal(table.enodes[np.minimum(nodes, len(table.enodes) - 1)], ids):
+        return None
+    choice = np.full(table.problem.n_classes, UNUSED, np.int32)
+    choice[table.problem.node_class[nodes]] = nodes
+    return choice
+
+
+def families_of(egraph: EGraph, table: TableProblem) -> tuple[NDArray[np.int32], list[str]]:
+    """Return the family of rules that made each e-node, a number or ``ORIGINAL``; and the families."""
+    made_by = {
+        int(enode): str(rule) for enode, rule in egraph.database.run("extract/rules_of_enodes")
+    }
+    names = sorted({name for name in made_by.values() if name})
+    numbers = {name: number for number, name in enumerate(names)} | {"": ORIGINAL}
+    return np.array([numbers[made_by[int(enode)]] for enode in table.enodes], np.int32), names
 
 
 def rules_of_chosen(egraph: EGraph) -> dict[str, int]:

@@ -31,11 +31,22 @@ def time_on_device(
         real_inputs: inputs by name; the others are drawn.
     """
     try:
-        inputs = {**unmasked(draw_inputs(original, seed, 0, real_inputs)), **real_inputs}
+        inputs = inputs_to_time(original, real_inputs, seed)
         graphs = with_drawn_weights(original, seed), with_drawn_weights(optimized, seed)
     except InputError as error:
         return Unmeasurable(str(error))
     return device.time_whole(graphs, inputs, WHOLE_S)
+
+
+def inputs_to_time(
+    original: Graph, real_inputs: Mapping[str, Array], seed: int
+) -> dict[str, Array]:
+    """Return a value for each input: the real one, or one that is drawn.
+
+    Raises:
+        InputError: none can be drawn.
+    """
+    return {**unmasked(draw_inputs(original, seed, 0, real_inputs)), **real_inputs}
 
 
 def with_drawn_weights(graph: Graph, seed: int) -> Graph:

@@ -20,6 +20,7 @@ from relational_tensat.run.progress import Progress, Silent
 from relational_tensat.run.result import ExtractionSummary, Result
 from relational_tensat.run.stages.choosing import choose
 from relational_tensat.run.stages.loading import load, share
+from relational_tensat.run.stages.racing import run_race
 from relational_tensat.run.stages.returning import time, write
 from relational_tensat.run.stages.searching import explore, extract
 from relational_tensat.run.stages.verifying import verify
@@ -34,6 +35,7 @@ STAGES: tuple[Stage, ...] = (
     explore,  # the e-graph grows by the rules
     extract,  # the cheapest graph comes out
     choose,  # between that and the original, by their costs
+    run_race,  # where graphs are timed here: the fastest of the cheapest that differ, or the original
     verify,  # the chosen graph computes what the original computes
     time,  # where costs are measured here: the chosen graph is no slower end to end
     write,  # the result goes into its file
@@ -174,6 +176,7 @@ def _result(state: RunState) -> Result:
         untrusted_rules=state.untrusted,
         costs=cost.counts,
         whole=state.whole,
+        race=state.race,
         unchanged=state.is_unchanged,
         rejections=state.rejections,
         change=state.change,

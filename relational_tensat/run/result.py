@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from relational_tensat.extract import Extraction
     from relational_tensat.extract.anytime import ExtractionEntry
     from relational_tensat.run.file_change import FileChange
+    from relational_tensat.run.race_report import RaceReport
     from relational_tensat.verify import Verification
 
 
@@ -118,6 +119,8 @@ class Result:
         cost_before_us, cost_after_us: of one inference; after is never more than before.
         whole: original and extracted graph run whole, where costs are measured here and a graph other
             than the original was extracted; None where they were not run.
+        race: how the cheapest graphs that differ were against the original, whole; None where they were
+            not raced.
         bound_us: no graph in the e-graph costs less; 0 where the extractor gives no bound.
         gap: ``(cost_after - bound) / cost_after``.
         optimal: the solver proved that no graph in the e-graph is cheaper than this one; never where the
@@ -186,6 +189,7 @@ class Result:
     resumed_after: int | None = None
     time_spent: TimeSpent = field(default_factory=TimeSpent)
     whole: WholeRun | None = None
+    race: RaceReport | None = None
     unchanged: bool = False
     exhaustive: bool = False
     rejections: tuple[Rejection, ...] = ()
@@ -200,7 +204,7 @@ class Result:
     def keeps_original(self) -> bool:
         """Whether the original is returned although what was extracted is cheaper, as it is slower
         whole or was rejected."""
-        is_slower = self.whole is not None and self.whole.keeps_original
+        is_slower = any(run is not None and run.keeps_original for run in (self.whole, self.race))
         return is_slower or (self.unchanged and bool(self.rejections))
 
     @property
@@ -252,6 +256,7 @@ class Result:
             "cost_before_us": self.cost_before_us,
             "cost_after_us": self.cost_after_us,
             "costs": asdict(self.costs),
+            "race": None if self.race is None else self.race.to_json(),
             "whole": None if self.whole is None else self.whole.to_json(),
             "e_nodes": self.e_nodes,
             "e_classes": self.e_classes,

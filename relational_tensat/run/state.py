@@ -23,6 +23,7 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.run.options import Options
 from relational_tensat.run.phases import Phases
 from relational_tensat.run.progress import Progress
+from relational_tensat.run.race_report import RaceReport
 from relational_tensat.run.recording import Recording
 from relational_tensat.run.result import Rejection, WholeRun
 from relational_tensat.tensor import Array, Graph
@@ -75,6 +76,8 @@ class RunState:
         time_spent: where the seconds of exploration and extraction went.
 
         chosen: (choose) the original or the extracted graph.
+        race: (race) how the cheapest graphs that differ were against the original, whole; ``raced`` the
+            graph that won.
         sized: (verify) the chosen graph at each of the dynamic model's sizes, and the file that it is.
         folded, verification: (verify) the chosen graph as it is written, and how it compares.
         candidate: the ONNX file that was compared, of ``folded``; what is written is this file.
@@ -123,6 +126,8 @@ class RunState:
     time_spent: TimeSpent = _LATER
 
     chosen: Graph = _LATER
+    race: RaceReport | None = None
+    raced: Graph | None = None
     sized: SizedResult | None = None
     folded: Graph = _LATER
     verification: Verification = _LATER
@@ -196,7 +201,7 @@ class RunState:
 
         That is so where it is slower end to end, or was rejected.
         """
-        is_slower = self.whole is not None and self.whole.keeps_original
+        is_slower = any(run is not None and run.keeps_original for run in (self.whole, self.race))
         return is_slower or (self.is_unchanged and bool(self.rejections))
 
     def noting(self, *notes: str) -> RunState:

@@ -26,7 +26,7 @@ _ROUNDS = 40
 #: Graphs of which the fewest rounds would take longer are not timed by ``time_whole``.
 _MOST_S = 30.0
 #: Weights travel through a protobuf file of 2 GiB at most.
-_MOST_BYTES = 1 << 30
+MOST_WEIGHT_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ def time_whole(
     runs: list[Repeated] = []
     for graph in graphs:
         weights = weight_bytes(graph)
-        if weights > _MOST_BYTES:
-            return Unmeasurable(f"{weights:,} bytes of weights, more than {_MOST_BYTES:,}")
+        if weights > MOST_WEIGHT_BYTES:
+            return Unmeasurable(f"{weights:,} bytes of weights, more than {MOST_WEIGHT_BYTES:,}")
         try:
             runs.append(repeated(prepare(graph, feeds, optimizations)))
         except errors as error:

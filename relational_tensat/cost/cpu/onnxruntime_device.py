@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 
-from relational_tensat.base.errors import first_line
+from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.cost.cpu.composition import nodes_of, total
-from relational_tensat.cost.cpu.graph_timing import time_whole
+from relational_tensat.cost.cpu.graph_timing import MOST_WEIGHT_BYTES, time_whole
+from relational_tensat.cost.cpu.heats import run_heat
 from relational_tensat.cost.cpu.prepared import (
     MOST_BYTES,
     Prepared,
@@ -22,6 +23,7 @@ from relational_tensat.cost.cpu.session import refusals
 from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, Sample, Unmeasurable
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.tensor import DTYPE_BYTES, Array, Graph, tensors_of
+from relational_tensat.tensor.inference import weight_bytes
 
 KIND = "cpu"
 _NAME_SUFFIX = {"off": "", "all": ", graph optimizations on"}
@@ -118,6 +120,18 @@ class OnnxRuntimeDevice:
                 return result
             samples.append(result)
         return total(samples)
+
+    def heat(
+        self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int
+    ) -> list[float] | Unmeasurable:
+        """Run graphs in onnxruntime by its defaults, whatever single operators are measured with."""
+        if any(weight_bytes(graph) > MOST_WEIGHT_BYTES for graph in graphs):
+            return Unmeasurable(f"more than {MOST_WEIGHT_BYTES:,} bytes of weights")
+        errors: tuple[type[Exception], ...] = (InputError, *self._refusals)
+        try:
+            return run_heat(graphs, inputs, seed)
+        except errors as error:
+            return Unmeasurable(f"onnxruntime cannot run {graphs[0].name}: {first_line(error)}")
 
     def time_whole(
         self, graphs: tuple[Graph, Graph], inputs: Mapping[str, Array], seconds: float

@@ -25,7 +25,8 @@ def time(state: RunState) -> RunState:
     been verified. Ctrl-C ends it: then the extracted graph is returned untimed.
     """
     device = state.cost.device
-    if device is None or not state.options.costs.end_to_end or state.is_unchanged:
+    is_known = state.is_unchanged or state.chosen is state.raced
+    if device is None or not state.options.costs.end_to_end or is_known:
         return state
     timing = _timed(state)
     if isinstance(timing, Unmeasurable):

@@ -1,0 +1,33 @@
+"""Printing a race of whole graphs."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from relational_tensat.cli.console import table
+from relational_tensat.run.race_report import RaceReport
+
+
+def print_race(race: RaceReport, console: Console) -> None:
+    """Print who took part, who won, and how much there was to gain."""
+    kept = ": the original is kept" if race.keeps_original else ""
+    console.print(f"raced whole: {race.outcome}{kept}")
+    if len(race.contenders) > 1:
+        rows = table(
+            "raced whole", "modelled", "as fast as the original", "99 %", "heats",
+            numbers=("modelled", "as fast as the original", "heats"),
+        )  # fmt: skip
+        for each in race.contenders:
+            standing = each.standing
+            modelled = race.original_us / each.cost_us if each.cost_us else 1.0
+            rows.add_row(
+                each.name,
+                f"{modelled:.3f}x",
+                f"{standing.speedup:.3f}x",
+                f"{standing.low:.3f} to {standing.high:.3f}",
+                str(standing.heats),
+            )
+        console.print(rows)
+    console.print(
+        f"{race.fixed_share:.0%} of the original's cost is in kernels that no rule can change"
+    )

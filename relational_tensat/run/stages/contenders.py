@@ -1,0 +1,126 @@
+"""The graphs that race: the cheapest of the e-graph that differ in the rules that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from relational_tensat.extract import Extraction, extract
+from relational_tensat.extract.families import FamilyChoice, cheapest_by_family
+from relational_tensat.extract.index import nodes_by_class
+from relational_tensat.extract.problem import (
+    ExtractionProblem,
+    Ints,
+    dag_cost_us,
+    relative_gap,
+)
+from relational_tensat.extract.tables import (
+    TableProblem,
+    chosen_choice,
+    chosen_graph,
+    families_of,
+    rules_of_chosen,
+)
+from relational_tensat.extract.tables import choose as write_choice
+from relational_tensat.run.state import RunState
+from relational_tensat.run.target.as_written import as_written
+from relational_tensat.tensor import Graph
+
+#: Each is extracted within so many seconds.
+_EXTRACTION_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A graph of the e-graph, and the choice that it is of.
+
+    Attributes:
+        without: the names of the families that it does without.
+    """
+
+    graph: Graph
+    found: FamilyChoice
+    without: tuple[str, ...]
+
+
+def candidates(
+    state: RunState, table: TableProblem, most: int, is_over: Callable[[], bool]
+) -> list[Candidate]:
+    """Return the cheapest graphs that differ, the chosen one first.
+
+    Args:
+        most: so many at most.
+        is_over: whether to look for no more.
+    """
+    first = chosen_choice(state.egraph, table)
+    if first is None:
+        return []
+    found: list[Candidate] = []
+    try:
+        for candidate in _cheapest(state, table, first):
+            found.append(candidate)
+            if len(found) == most or is_over():
+                break
+    finally:
+        write_choice(state.egraph, table, first)
+    return found
+
+
+def _cheapest(state: RunState, table: TableProblem, first: Ints) -> Iterator[Candidate]:
+    """Give graphs without end, no two of them alike; the table ``chosen`` has the last of them."""
+    family, names = families_of(state.egraph, table)
+    options = replace(state.options.extraction, time_limit_s=_EXTRACTION_S)
+
+    def solve(problem: ExtractionProblem) -> Extraction:
+        return extract(problem, options, state.options.process)
+
+    seen: set[tuple[tuple[str, tuple[str, ...], str], ...]] = set()
+    for found in cheapest_by_family(table.problem, family, first, solve):
+        write_choice(state.egraph, table, found.choice)
+        graph = as_written(chosen_graph(state.egraph), state.original)
+        without = tuple(names[number] for number in sorted(found.without))
+        key = tuple((node.op, node.inputs, repr(node.attrs)) for node in graph.nodes)
+        if key not in seen:
+            seen.add(key)
+            yield Candidate(graph, found, without)
+
+
+def with_candidate(state: RunState, table: TableProblem, candidate: Candidate) -> RunState:
+    """Return the state with another graph of the e-graph chosen."""
+    write_choice(state.egraph, table, candidate.found.choice)
+    extraction, cost_us = state.extraction, candidate.found.cost_us
+    if candidate.found.without:
+        gap = relative_gap(cost_us, extraction.bound_us)
+        extraction = replace(
+            extraction, choice=candidate.found.choice, cost_us=cost_us, gap=gap, optimal=False
+        )
+    return replace(
+        state,
+        chosen=candidate.graph,
+        extracted=candidate.graph,
+        extraction=extraction,
+        rules_used=rules_of_chosen(state.egraph),
+    )
+
+
+def fixed_share(table: TableProblem) -> float:
+    """Return the share of the original's cost in kernels that every graph of the e-graph has.
+
+    Those are the only e-nodes of classes that all e-nodes of such a class need, from the root on.
+    """
+    problem = table.problem
+    if not problem.has_original:
+        return 0.0
+    members = nodes_by_class(problem)
+    stack, needed, fixed_us = [problem.root], set[int](), 0.0
+    while stack:
+        owner = stack.pop()
+        if owner in needed:
+            continue
+        needed.add(owner)
+        children = [set(problem.children(node).tolist()) for node in members[owner]]
+        stack += set.intersection(*children)
+        if len(members[owner]) == 1:
+            fixed_us += float(problem.cost_us[members[owner][0]])
+    total_us = dag_cost_us(problem, problem.original)
+    return fixed_us / total_us if total_us else 0.0

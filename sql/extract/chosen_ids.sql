@@ -1,0 +1,2 @@
+-- The chosen e-nodes.
+SELECT enode FROM chosen ORDER BY enode

@@ -1,0 +1,26 @@
+"""A heat runs in onnxruntime whatever order sessions are made in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relational_tensat.cost.cpu.heats import run_heat
+from relational_tensat.tensor import Graph, Node, build_graph
+from tests.graphs import f32
+
+_ROWS = 256
+
+
+def chain(length: int) -> Graph:
+    """Return so many exponentials, which onnxruntime does not fuse."""
+    nodes = [Node("exp" if i % 2 else "neg", (f"v{i}",), (f"v{i + 1}",)) for i in range(length)]
+    return build_graph("chain", {"v0": f32(_ROWS, _ROWS)}, {}, nodes, [f"v{length}"])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_all_graphs_are_run_and_the_first_is_the_measure(seed: int) -> None:
+    feeds = {"v0": np.ones((_ROWS, _ROWS), np.float32)}
+    first, *others = run_heat([chain(20), chain(2), chain(20)], feeds, seed)
+    assert first == 1.0
+    assert len(others) == 2 and min(others) > 0

@@ -1,0 +1,129 @@
+"""Which graph is returned is decided by how fast graphs are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from relational_tensat import Options, optimize
+from relational_tensat.cli.main import main
+from relational_tensat.formats import load_model, save_model
+from relational_tensat.run.result import Result
+from relational_tensat.tensor import Graph
+from tests.cost.fakes import FakeDevice, plug_in
+from tests.graphs import shared_matmuls
+
+#: One product less, and an activation less: it is part of the product.
+MERGED, FUSED = "sum-of-products-sharing-left", "activation-into-product"
+#: The second of the graph's two activations does nothing.
+IDLE = "drop-second-application"
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
+    return plug_in(monkeypatch, FakeDevice(time_us=lambda configuration: 2.0))
+
+
+def by_counts(speeds: dict[tuple[int, int], float]) -> Callable[[Graph], float]:
+    """Return how fast a graph is, by its products and activations; 1 where nothing is said."""
+
+    def speed(graph: Graph) -> float:
+        counts = graph.count_ops()
+        return speeds.get((counts["matmul"], counts.get("relu", 0)), 1.0)
+
+    return speed
+
+
+def run(tmp_path: Path, **options: object) -> Result:
+    chosen = Options.of(
+        cost="cpu",
+        cost_cache=tmp_path / "costs.duckdb",
+        only=(MERGED, FUSED, IDLE),
+        allow_unsound=True,  # not looked up
+        verify_runs=1,
+        **options,
+    )
+    return optimize(shared_matmuls(with_data=True), chosen, output=tmp_path / "out.json")
+
+
+def written(tmp_path: Path) -> tuple[int, int]:
+    counts = load_model(tmp_path / "out.json").count_ops()
+    return counts["matmul"], counts.get("relu", 0)
+
+
+def test_the_cheapest_graph_wins_where_it_is_the_fastest(
+    device: FakeDevice, tmp_path: Path
+) -> None:
+    device.speed = by_counts({(1, 0): 1.5, (1, 1): 1.2})
+    result = run(tmp_path)
+    assert result.race is not None
+    assert written(tmp_path) == (1, 0)
+    names = [contender.name for contender in result.race.contenders]
+    costs = [contender.cost_us for contender in result.race.contenders]
+    assert names == ["the cheapest", f"without {FUSED}", f"without {MERGED}"]
+    assert costs == [2.0, 4.0, 8.0]
+    assert result.race.final.speedup == pytest.approx(1.5)
+    assert result.race.fixed_share == 0  # every operator can be had in another way
+    assert result.optimal and not result.keeps_original
+    assert device.timed == []  # it is known already how fast it is
+
+
+def test_a_dearer_graph_wins_where_it_is_faster(device: FakeDevice, tmp_path: Path) -> None:
+    device.speed = by_counts({(1, 0): 0.9, (1, 1): 1.2})
+    result = run(tmp_path)
+    assert result.race is not None
+    assert written(tmp_path) == (1, 1)
+    assert result.race.contenders[result.race.winner].without == (FUSED,)
+    assert (result.cost_before_us, result.cost_after_us, result.bound_us) == (10.0, 4.0, 2.0)
+    assert not result.optimal and result.gap == pytest.approx(1 / 2)
+    assert set(result.rules_used) == {MERGED}
+    assert result.verification.ok and result.verification.runs > 0
+
+
+def test_the_original_is_kept_where_all_are_slower(device: FakeDevice, tmp_path: Path) -> None:
+    device.speed = by_counts({(1, 0): 0.9, (1, 1): 0.95, (2, 1): 0.9})
+    result = run(tmp_path)
+    assert result.unchanged and result.keeps_original and not result.optimal
+    assert written(tmp_path) == (2, 2)
+    (note,) = [text for text in result.notes if "raced" in text]
+    assert note == (
+        f"raced whole, without {FUSED} is not faster: 0.950x [0.950, 0.950]; "
+        "the original against itself: 1.000x [1.000, 1.000]: the original is kept"
+    )
+
+
+def test_what_cannot_be_raced_is_compared_as_a_pair(device: FakeDevice, tmp_path: Path) -> None:
+    result = run(tmp_path)
+    assert result.race is None and result.whole is not None
+    assert "not raced: nothing is raced here" in result.notes
+    assert len(device.timed) == 1
+
+
+def test_without_seconds_for_it_nothing_is_raced(device: FakeDevice, tmp_path: Path) -> None:
+    device.speed = by_counts({})
+    result = run(tmp_path, budget_s=0.0)
+    assert result.race is None and len(device.timed) == 1
+    assert run(tmp_path, end_to_end=False).race is None
+
+
+def test_the_report_has_who_took_part_and_who_won(
+    device: FakeDevice, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    device.speed = by_counts({(1, 0): 0.9, (1, 1): 1.2})
+    save_model(shared_matmuls(with_data=True), tmp_path / "model.json")
+    arguments = [
+        "run",
+        str(tmp_path / "model.json"),
+        "-o",
+        str(tmp_path / "out.json"),
+        "--cost",
+        "cpu",
+    ]
+    rules = ["--only", MERGED, "--only", FUSED, "--only", IDLE, "--allow-unsound"]
+    assert main([*arguments, "--cost-cache", str(tmp_path / "costs.duckdb"), *rules]) == 0
+    text = capsys.readouterr().out
+    assert f"raced whole: without {FUSED} is faster: 1.200x [1.200, 1.200]" in text
+    assert "modelled" in text and "2.500x" in text
+    assert "0% of the original's cost is in kernels that no rule can change" in text
