@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,15 @@ def verification_json(verification: Verification) -> dict[str, Any]:
         "error": verification.error,
         "full_tests": verification.full_tests,
         "float64_error": verification.float64_error,
+        "float16_error": finite(verification.float16_error),
+        "large_error": finite(verification.large_error),
+        "is_stable": verification.is_stable,
     }
+
+
+def finite(number: float | None) -> float | None:
+    """Return a number as JSON can have it: None for an infinite one."""
+    return None if number is None or math.isinf(number) else number
 
 
 def verification_lines(verification: Verification) -> list[str]:
@@ -76,4 +85,12 @@ def verification_lines(verification: Verification) -> list[str]:
         lines.append(f"finite fields, its own sizes: {verification.full_tests} random tests passed")
     if verification.float64_error is not None:
         lines.append(f"float64, its own sizes: relative error {verification.float64_error:.1e}")
+    if verification.float16_error is not None:
+        lines.append(f"float16, its own sizes: relative error {verification.float16_error:.1e}")
+    if verification.large_error is not None:
+        if verification.is_stable:
+            large = f"finite, relative error {verification.large_error:.1e}"
+        else:
+            large = "exponentials overflow"
+        lines.append(f"float16, logits up to 600 and more: {large}")
     return lines or ["refused: nothing could be tested"]

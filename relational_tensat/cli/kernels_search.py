@@ -109,6 +109,8 @@ def _show(finding: Finding, console: Console) -> None:
         for candidate in finding.candidates[:_SHOWN]:
             rows.add_row(_schedule(candidate.graph), f"{candidate.cost_us:.2f}")
         console.print(rows)
+    for reason in dict.fromkeys(finding.reasons):
+        console.print(f"refused: {reason}")
     if finding.best is not None:
         console.print(mugraph_text(finding.best.graph))
     for line in verification_lines(finding.verification) if finding.verification else ():

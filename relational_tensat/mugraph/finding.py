@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from relational_tensat.base.errors import VerificationError
 from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.search.kernel_search import SearchResult, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized, sized
+from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import Verification, verify_mugraph
 
 #: Seeds of verification begin here: no search uses them.
@@ -22,9 +24,10 @@ class Finding:
     Attributes:
         result: of the search.
         candidates: graphs with sizes that fit a block, cheapest first; those before ``best`` were refused.
-        best: the cheapest that passed verification; None where there is none.
+        best: the cheapest that passed verification, its exponentials made stable; None where there is none.
         verification: of ``best``; of the last refused one where there is none.
-        refused: how many did not pass.
+        refused: how many did not pass, or could not be made stable.
+        reasons: why they could not.
     """
 
     result: SearchResult
@@ -32,6 +35,7 @@ class Finding:
     best: Sized | None
     verification: Verification | None
     refused: int
+    reasons: tuple[str, ...] = ()
 
 
 def find_kernels(
@@ -47,13 +51,21 @@ def find_kernels(
     Raises:
         InputError: the program is malformed, or has operators that no search knows.
     """
+    options = options or SearchOptions()
     result = search_kernels(program, options, watch)
     candidates = [made for route in result.routes for made in sized(route)]
     candidates.sort(key=lambda made: made.cost_us)
-    seed = _FRESH_SEEDS + (options.seed if options else 0)
+    seed = _FRESH_SEEDS + options.seed
     verification = None
+    reasons: list[str] = []
     for refused, candidate in enumerate(candidates):
-        verification = verify_mugraph(program, candidate.graph, seed)
-        if verification.passed:
-            return Finding(result, tuple(candidates), candidate, verification, refused)
-    return Finding(result, tuple(candidates), None, verification, len(candidates))
+        try:
+            graph = candidate.graph if options.raw_exp else stabilized(candidate.graph)
+        except VerificationError as error:
+            reasons.append(str(error))
+            continue
+        verification = verify_mugraph(program, graph, seed)
+        if verification.passed and (verification.is_stable or options.raw_exp):
+            best = Sized(graph, candidate.cost_us)
+            return Finding(result, tuple(candidates), best, verification, refused, tuple(reasons))
+    return Finding(result, tuple(candidates), None, verification, len(candidates), tuple(reasons))

@@ -139,6 +139,8 @@ def _accumulate(
             return summed(arithmetic, x, [LOOP])
         case "sum":
             return Labelled(x.labels, arithmetic.scale(x.data, float(loop)))
+        case "max":
+            return _largest(x, [LOOP] if is_varying else [], arithmetic)
         case "concat":
             (variable,) = step.along
             varying = x if is_varying else x.repeated(LOOP, loop)
@@ -150,11 +152,16 @@ def _accumulate(
 
 def _running_max(step: RunningMax, x: Labelled, arithmetic: Arithmetic) -> Labelled:
     """Return the largest elements up to each iteration."""
-    kept = tuple(label for label in x.labels if label not in step.over)
-    largest = Labelled(kept, arithmetic.largest(x.data, x.axes(step.over)))
-    if LOOP not in kept:
+    largest = _largest(x, step.over, arithmetic)
+    if LOOP not in largest.labels:
         return largest
-    return Labelled(kept, np.maximum.accumulate(largest.data, axis=largest.axis(LOOP)))
+    running = np.maximum.accumulate(largest.data, axis=largest.axis(LOOP))
+    return Labelled(largest.labels, running)
+
+
+def _largest(x: Labelled, over: Sequence[str], arithmetic: Arithmetic) -> Labelled:
+    kept = tuple(label for label in x.labels if label not in over)
+    return Labelled(kept, arithmetic.largest(x.data, x.axes(over)))
 
 
 def _rescaled(x: Labelled, running: Labelled, arithmetic: Arithmetic) -> Labelled:

@@ -90,7 +90,12 @@ def _step_lines(step: BlockStep, dims: Mapping[str, Dims]) -> Iterable[str]:
             largest = f"running max of {step.operand} over {' '.join(step.over)}"
             return [f"{_tensor(step.output, dims[step.output])} = {largest}"]
         case Accumulate():
-            how = {"sum": "sum", "concat": "concatenation", "rms": "root mean square"}[step.kind]
+            how = {
+                "sum": "sum",
+                "concat": "concatenation",
+                "max": "max",
+                "rms": "root mean square",
+            }[step.kind]
             along = f" along {' '.join(step.along)}" if step.along else ""
             rescale = f", rescaled by {step.rescale}" if step.rescale else ""
             accumulated = f"{how} over the loop of {step.operand}{along}{rescale}"

@@ -175,7 +175,7 @@ def _accumulated(where: str, step: Accumulate, operand: Dims, loop: int) -> Dims
     if missing:
         raise InputError(f"{where}: {step.output}: {step.operand} has no dim {min(missing)!r}")
     match step.kind, step.along:
-        case "sum", ():
+        case (("sum" | "max"), ()):
             return operand
         case "concat", (variable,):
             return tuple(

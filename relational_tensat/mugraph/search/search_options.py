@@ -15,6 +15,7 @@ class SearchOptions(OptionGroup):
         max_operators: of a block: what it computes between loads and stores, each once.
         max_kernels: of a μGraph.
         concatenate: without, a loop traverses what is summed; the grid splits the rest.
+        raw_exp: else a μGraph whose exponentials cannot be made stable is refused.
         time_limit_s: wall seconds; None for no limit. The best so far is returned then.
     """
 
@@ -23,5 +24,9 @@ class SearchOptions(OptionGroup):
     time_limit_s: float | None = option(None, "seconds of search", metavar="S")
     concatenate: bool = option(
         False, "loops over variables that are not summed, too, whose results are concatenated"
+    )
+    raw_exp: bool = option(
+        False,
+        "exponentials as they are, which overflow, where no maximum may be subtracted or even so",
     )
     seed: int = option(0, "of the random tests", metavar="N")

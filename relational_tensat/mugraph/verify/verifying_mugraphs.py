@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
+from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.field.residues import LARGE
-from relational_tensat.mugraph.graph.dims import count
-from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.dims import count, size_of
+from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
+from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.verify.floats import relative_error
 from relational_tensat.mugraph.verify.lax import bound
 from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
 from relational_tensat.mugraph.verify.shrinking_sizes import shrunk
+from relational_tensat.mugraph.verify.stability import has_exponentials, stabilized
 
 #: The odds that a wrong graph passes, where the theorem gives odds.
 ERROR = 1e-6
@@ -22,6 +24,8 @@ _TESTS_WITHOUT_BOUND = 20
 #: Larger graphs are tested at small sizes only: elements of the largest tensor.
 _MOST_ELEMENTS = 1 << 26
 _FLOAT64_TOLERANCE = 1e-9
+#: Of results in float16 whose logits are large: few weights are not 0, and these are rounded.
+_LARGE_TOLERANCE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Verification:
             theorem says nothing.
         full_tests: random tests at the graph's own sizes; 0 where it is too large.
         float64_error: relative, at its own sizes; None where it was not run.
+        float16_error: the same in float16; infinite where something overflowed.
+        large_error: the same with logits as large as 600; None where there are no exponentials.
     """
 
     difference: Difference | None
@@ -42,6 +48,13 @@ class Verification:
     error: float | None = None
     full_tests: int = 0
     float64_error: float | None = None
+    float16_error: float | None = None
+    large_error: float | None = None
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether exponentials of large logits are finite and right, or there are none."""
+        return self.large_error is None or self.large_error <= _LARGE_TOLERANCE
 
     @property
     def passed(self) -> bool:
@@ -76,10 +89,37 @@ def verify_mugraph(program: MuGraph, graph: MuGraph, seed: int = 0) -> Verificat
     difference = first_difference(program, graph, seed + small_tests, TESTS)
     if difference is not None:
         return Verification(difference, small_tests, error, TESTS)
-    distance = relative_error(program, graph, seed)
-    return Verification(
-        None, small_tests, error, TESTS, distance if math.isfinite(distance) else math.inf
-    )
+    reference = _reference(program)
+    distance = relative_error(reference, graph, seed)
+    float16 = relative_error(reference, graph, seed, "float16")
+    large = None
+    if has_exponentials(program):
+        scale = _scale_of_large_logits(program)
+        large = relative_error(reference, graph, seed, "float16", scale)
+    return Verification(None, small_tests, error, TESTS, distance, float16, large)
+
+
+def _reference(program: MuGraph) -> MuGraph:
+    """Return a program that does not overflow in float64, if it can be made stable."""
+    try:
+        return stabilized(program)
+    except VerificationError:
+        return program
+
+
+def _scale_of_large_logits(program: MuGraph) -> float:
+    """Return the size of normal inputs whose products over the shortest summed dim are about 150.
+
+    The largest of some thousands is then about 600, where exp overflows even float32.
+    """
+    sums = [
+        size_of(program.inputs[step.operands[0]], names(step.attrs, "over")[0])
+        for step in program.steps
+        if isinstance(step, Operation)
+        and step.op == "matmul"
+        and step.operands[0] in program.inputs
+    ]
+    return float((150 / min(sums, default=1) ** 0.5) ** 0.5)
 
 
 def is_small_enough(graph: MuGraph) -> bool:

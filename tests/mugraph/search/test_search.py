@@ -90,7 +90,7 @@ def test_flash_attention_is_found() -> None:
 
 
 def test_flash_decoding_is_found() -> None:
-    """Two kernels: partial products and partial sums of blocks of keys, then the quotient of both's sums."""
+    """Two kernels: partial products and partial sums of blocks of keys, then the quotient of their sums."""
     weights = "exp(matmul(Q, K))"
     found = {}
     for route in of_two("attention").routes:
