@@ -12,6 +12,9 @@ from relational_tensat.base.files import check_file
 #: The suffixes of the model formats.
 SUFFIXES = (".json", ".onnx")
 
+#: The suffixes of pages that are written.
+PAGE_SUFFIXES = (".html", ".htm")
+
 #: Every DuckDB file has it after an 8-byte checksum.
 _DUCKDB_MAGIC = b"DUCK"
 
@@ -96,6 +99,22 @@ def check_database(db: Path | None, *, force: bool = False) -> None:
         raise UsageError(
             f"{db}: is the database of another run; --force replaces it, run --resume {db} continues it"
         )
+
+
+def check_page(page: Path | None) -> None:
+    """Check that a page may be written at ``page``.
+
+    Raises:
+        UsageError: the folder does not exist, or it is one itself, or its suffix is not one of a page.
+    """
+    if page is None:
+        return
+    if page.suffix.lower() not in PAGE_SUFFIXES:
+        raise UsageError(f"{page}: expected the name of a page, with {' or '.join(PAGE_SUFFIXES)}")
+    if not page.parent.is_dir():
+        raise UsageError(f"{page}: the folder {str(page.parent)!r} does not exist")
+    if page.is_dir():
+        raise UsageError(f"{page}: is a folder, expected a file name")
 
 
 def default_output(model: str | Path, *, force: bool = False) -> Path | DefaultOutput:

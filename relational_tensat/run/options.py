@@ -60,6 +60,9 @@ class OutputOptions(OptionGroup):
         False,
         "replace what is there: with --db another run's database, without -o the file NAME.opt.SUFFIX",
     )
+    view: Path | None = option(
+        None, "write the page that shows the run here", metavar="FILE", default_text="nowhere"
+    )
     opset: int | None = option(
         None,
         "write ONNX in this version of its default operator set",

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from relational_tensat.base.paths import DefaultOutput, check_database
+from relational_tensat.base.paths import DefaultOutput, check_database, check_page
 from relational_tensat.cost import CostModel, graph_cost_us
 from relational_tensat.extract import relative_gap
 from relational_tensat.run import resume as resuming
@@ -23,6 +23,7 @@ from relational_tensat.run.stages.loading import load, share
 from relational_tensat.run.stages.racing import run_race
 from relational_tensat.run.stages.returning import time, write
 from relational_tensat.run.stages.searching import explore, extract
+from relational_tensat.run.stages.showing import kept_tables, show
 from relational_tensat.run.stages.verifying import verify
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
@@ -39,6 +40,7 @@ STAGES: tuple[Stage, ...] = (
     verify,  # the chosen graph computes what the original computes
     time,  # where costs are measured here: the chosen graph is no slower end to end
     write,  # the result goes into its file
+    show,  # with the option view: the page of it all
 )
 
 
@@ -77,6 +79,7 @@ def optimize(
     """
     options = options or Options()
     check_database(options.output.db, force=options.output.force)
+    check_page(options.output.view)
     state = RunState.begin(options, model, output, cost_model, progress or Silent())
     return carry_out(state, STAGES)
 
@@ -180,4 +183,5 @@ def _result(state: RunState) -> Result:
         unchanged=state.is_unchanged,
         rejections=state.rejections,
         change=state.change,
+        tables=kept_tables(state),
     )

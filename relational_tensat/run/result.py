@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.base.notebook import html_fields
 from relational_tensat.cost import CostCounts
 from relational_tensat.cost.end_to_end import WholeTiming
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from relational_tensat.run.file_change import FileChange
     from relational_tensat.run.race_report import RaceReport
     from relational_tensat.verify import Verification
+    from relational_tensat.view.run_page import RunPage
+    from relational_tensat.view.run_tables import RunTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,8 @@ class Result:
         rejections: why graphs that were extracted are not returned.
         change: the ONNX files' nodes, bytes and versions, before and after; None where the original is
             copied, or one of them is no ONNX.
+        tables: the run's tables, for ``view``: in the file of the option ``db``, or in memory; None where
+            those in memory were too large to be kept.
         output: the file written; None if none was requested.
         notes: what the reader should know beside the figures, one sentence each.
         blocks: what was explored once and reused; None if nothing was.
@@ -194,6 +199,7 @@ class Result:
     exhaustive: bool = False
     rejections: tuple[Rejection, ...] = ()
     change: FileChange | None = None
+    tables: RunTables | None = None
 
     @property
     def saturated(self) -> bool:
@@ -216,6 +222,24 @@ class Result:
     def ops_after(self) -> dict[str, int]:
         """Operators of the optimized graph that run at inference, by name."""
         return count_inference_ops(self.graph)
+
+    def view(self, *, check: bool = False) -> RunPage:
+        """Return the page that shows the run: a notebook shows it, ``save`` writes it into a file.
+
+        Args:
+            check: compute every tensor that a step replaces both ways.
+
+        Raises:
+            UsageError: the run's tables were not kept.
+            InputError: its file is gone.
+            NoSolutionError: no explanation of the result was found within the limits.
+        """
+        if self.tables is None:
+            raise UsageError(
+                f"the tables of {self.e_nodes:,} e-nodes were not kept in memory: "
+                "run with the option db, or view"
+            )
+        return self.tables.page(check=check)
 
     def __repr__(self) -> str:
         proof = "optimal" if self.optimal else f"gap {self.gap:.2%}"

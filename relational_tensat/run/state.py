@@ -28,6 +28,7 @@ from relational_tensat.run.recording import Recording
 from relational_tensat.run.result import Rejection, WholeRun
 from relational_tensat.tensor import Array, Graph
 from relational_tensat.verify import Verification
+from relational_tensat.view.run_tables import RunTables
 
 if TYPE_CHECKING:
     from relational_tensat.formats.dynamic.sized_model import DynamicModel
@@ -65,6 +66,7 @@ class RunState:
 
         original: (share) the model with one weight in place of equal ones.
         egraph, extractor: what is explored and extracted from.
+        tables: of the e-graph, also when it is closed.
         start: where another process left the exploration; ``resumed_after`` which iteration of it.
 
         exploration, blocks: (explore) how it went, and what was explored once and reused.
@@ -110,6 +112,7 @@ class RunState:
 
     original: Graph = _LATER
     egraph: EGraph = _LATER
+    tables: RunTables | None = None
     extractor: AnytimeExtractor = _LATER
     start: Checkpoint | None = None
     resumed_after: int | None = None
@@ -209,14 +212,19 @@ class RunState:
         return replace(self, notes=(*self.notes, *filter(None, notes)))
 
     def with_egraph(self, egraph: EGraph) -> RunState:
-        """Return the same state with an e-graph, which is closed with ``resources``.
+        """Return the same state with an e-graph; if it is in a file, it is closed with ``resources``.
 
         From now on there is a best graph so far, so Ctrl-C is remembered, and ends what looks for a
         better one; exploration has a way of its own to take it.
         """
-        self.resources.enter_context(closing(egraph))
+        path = self.options.output.db
+        if path is None:
+            tables = RunTables(memory=egraph.connection)  # open as long as somebody has it
+        else:
+            tables = RunTables(path)
+            self.resources.enter_context(closing(egraph))
         self.attention.enter_context(self.watch.watching())
-        return replace(self, egraph=egraph).with_fresh_extractor()
+        return replace(self, egraph=egraph, tables=tables).with_fresh_extractor()
 
     def with_candidate(self) -> RunState:
         """Return the same state with a place, beside the target, for the ONNX file that is compared.

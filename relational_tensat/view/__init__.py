@@ -1,11 +1,33 @@
 """A run as a page: the model before and after, every step between, the search, and the e-graph behind it.
 
-``write_page`` makes the self-contained page of a run's database. What a page shows is plain data
-(``page_data.py``), collected from the tables; its drawing is TypeScript in ``page/``, built into
-``bundle/`` by ``npm run build``, which is committed, so that only who changes the drawing needs node.
+``collect`` reads what the page of a run's database shows, ``write_page`` makes the page of that. What a
+page shows is plain data (``page_data.py``), collected from the tables; its drawing is TypeScript in
+``page/``, built into ``bundle/`` by ``npm run build``, which is committed, so that only who changes the
+drawing needs node.
+
+The names below are imported when they are first used: most runs have no page.
 """
 
-from relational_tensat.view.collecting import collect
-from relational_tensat.view.document import page_html, write_page
+from __future__ import annotations
 
-__all__ = ["collect", "page_html", "write_page"]
+from typing import TYPE_CHECKING
+
+from relational_tensat.base.lazy import names_on_first_use
+
+if TYPE_CHECKING:
+    from relational_tensat.view.collecting import collect
+    from relational_tensat.view.document import page_html, write_page
+    from relational_tensat.view.run_page import RunPage
+    from relational_tensat.view.run_tables import RunTables
+
+__all__ = ["RunPage", "RunTables", "collect", "page_html", "write_page"]
+
+__getattr__ = names_on_first_use(
+    __name__,
+    {
+        "collecting": ("collect",),
+        "document": ("page_html", "write_page"),
+        "run_page": ("RunPage",),
+        "run_tables": ("RunTables",),
+    },
+)

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from relational_tensat.cli.database import RunDatabase
-from relational_tensat.view import collect, write_page
+from relational_tensat.view import RunPage, collect, write_page
 from relational_tensat.view.serving import Server
 from tests.view.runs import HOSTILE, stored_run
 
@@ -78,8 +78,8 @@ def test_the_film_runs_forth_and_back(browser: Any, width: int) -> None:
     page = tab.page
     first = page.locator(".about h2").inner_text()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("location.hash === '#step=2'")
-    assert page.locator(".about h2").inner_text().startswith("2. ")
+    page.locator(".about h2", has_text="2. ").wait_for()
+    assert page.url.endswith("#step=2")
     page.get_by_label("step before").click()
     assert page.locator(".about h2").inner_text() == first
     assert page.locator(".panel").count() == 2
@@ -112,7 +112,7 @@ def test_a_class_is_found_and_its_neighbourhood_grows(browser: Any, width: int) 
     assert page.locator(".enodes tbody tr").count() >= 1
     before = page.locator(".neighbourhood .class").count()
     page.locator(".neighbourhood .class:not(.centre) rect").first.click()
-    page.wait_for_function(f"document.querySelectorAll('.neighbourhood .class').length > {before}")
+    page.locator(".neighbourhood .class").nth(before).wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert tab.troubles == []
 
@@ -161,6 +161,20 @@ def test_the_served_page_asks_its_database(browser: Any) -> None:
     database.close()
     foreign = [text for text in tab.troubles if not text.startswith(server.address.rstrip("/"))]
     assert all("400" in text for text in foreign)
+
+
+def test_a_notebooks_frame_can_be_walked_through(browser: Any) -> None:
+    with duckdb.connect(str(stored_run("shared_matmuls")), read_only=True) as connection:
+        shown = RunPage(collect(connection))._repr_html_()
+    page = browser.new_page()
+    page.set_content(f"<title>notebook</title>{shown}")
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("link", name="The steps").click()
+    frame.get_by_label("next step").click()
+    frame.locator(".about h2", has_text="2. ").wait_for()
+    frame.get_by_role("link", name="The e-graph").click()
+    frame.locator(".class.centre").wait_for()
+    assert page.title() == "notebook"
 
 
 def test_hostile_names_do_not_run(browser: Any) -> None:

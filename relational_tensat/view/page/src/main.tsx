@@ -11,5 +11,14 @@ if (root !== null) {
   const source = server === "" ? carried(data) : served(data, server);
   root.replaceChildren();
   render(<App data={data} source={source} />, root);
+  document.addEventListener("click", followWithin);
   performance.mark("drawn");
+}
+
+/** Follow a link within the page by its name alone: in a notebook's frame, the page has no address. */
+function followWithin(event: MouseEvent): void {
+  const name = (event.target as Element).closest("a")?.getAttribute("href") ?? "";
+  if (!name.startsWith("#") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  location.hash = name;
 }
