@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relational_tensat.base.clock import now_s
 from relational_tensat.cli.kernels_frame import (
     add_program,
     read_program,
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from relational_tensat.mugraph.finding import Finding
+    from relational_tensat.mugraph.search.block_search import SearchCounts
 
 HELP = "search fused kernels that compute a program, choose their sizes, and verify the cheapest"
 
 _NONE_FOUND = 5
 _SHOWN = 8
+_SHOWN_EVERY_S = 5.0
 _LEVEL_COLUMNS = (
     "kernel", "jobs", "configurations", "candidates", "terms", "tensors", "hits",
 )  # fmt: skip
@@ -55,7 +58,7 @@ def execute(args: argparse.Namespace) -> int:
     program = read_program(args)
     watch = Watch()
     with watch.watching():
-        finding = find_kernels(program, options, watch)
+        finding = find_kernels(program, options, watch, None if args.json else _Progress())
     report(
         lambda: _content(finding),
         lambda console: _show(finding, console),
@@ -68,6 +71,21 @@ def execute(args: argparse.Namespace) -> int:
         if not args.json:
             sys.stdout.write(f"written to {args.output}\n")
     return 0
+
+
+class _Progress:
+    """A line on standard error now and then: level, size, terms."""
+
+    def __init__(self) -> None:
+        self._shown_s = now_s()
+
+    def __call__(self, level: int, size: int, counts: SearchCounts) -> None:
+        if now_s() - self._shown_s > _SHOWN_EVERY_S:
+            self._shown_s = now_s()
+            sys.stderr.write(
+                f"kernel {level}: {size - 1} operators done, {counts.terms} terms of "
+                f"{counts.candidates} candidates\n"
+            )
 
 
 def _content(finding: Finding) -> dict[str, Any]:

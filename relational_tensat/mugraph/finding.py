@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.search.kernel_search import SearchResult, search_kernels
+from relational_tensat.mugraph.search.kernel_search import Progress, SearchResult, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized, sized
 from relational_tensat.mugraph.verify.stability import stabilized
@@ -39,7 +39,10 @@ class Finding:
 
 
 def find_kernels(
-    program: MuGraph, options: SearchOptions | None = None, watch: Watch | None = None
+    program: MuGraph,
+    options: SearchOptions | None = None,
+    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Finding:
     """Search kernels that compute a program, and verify the cheapest.
 
@@ -47,12 +50,13 @@ def find_kernels(
         program: of operators of libraries only.
         options: how far to go.
         watch: ends the search with the best so far.
+        progress: of the search.
 
     Raises:
         InputError: the program is malformed, or has operators that no search knows.
     """
     options = options or SearchOptions()
-    result = search_kernels(program, options, watch)
+    result = search_kernels(program, options, watch, progress)
     candidates = [made for route in result.routes for made in sized(route)]
     candidates.sort(key=lambda made: made.cost_us)
     seed = _FRESH_SEEDS + options.seed

@@ -62,7 +62,7 @@ FROM (
         greatest(x.size, y.size) = $size
         AND x.dims | y.dims IN (x.dims, y.dims) AND (x.stage = y.stage OR 2 IN (x.stage, y.stage))
 ) AS pair
-JOIN abstract AS m ON m.a = pair.class_a AND m.b = pair.class_b AND IF(m.op = 'div', order_of <> 0, order_of >= 0)
+JOIN abstract AS m ON m.a = pair.class_a AND m.b = pair.class_b AND IF(m.op = 'div' OR NOT $canonical, order_of <> 0 OR m.op <> 'div', order_of >= 0)
 WHERE len(pair.parts) < $most
 UNION ALL
 -- products summed over a variable that both have
@@ -71,7 +71,7 @@ SELECT
     xor(x.dims | y.dims, e.variable), x.axes | y.axes, x.uses | y.uses, x.loads | y.loads, least(x.stage, y.stage), s.class,
     list_distinct(list_concat(x.parts, y.parts))
 FROM term AS x
-JOIN term AS y ON y.config = x.config AND y.id < x.id
+JOIN term AS y ON y.config = x.config AND (y.id < x.id OR (NOT $canonical AND y.id <> x.id))
 JOIN extent AS e ON e.config = x.config AND x.dims & y.dims & e.variable <> 0
 JOIN abstract AS m ON m.a = x.class AND m.b = y.class AND m.op = 'mul'
 JOIN abstract AS s ON s.a = m.class AND s.op = 'sum' AND s.size = e.size

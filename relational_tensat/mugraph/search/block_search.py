@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,13 +107,20 @@ class BlockSearch:
         counts: how many there are of what.
     """
 
-    def __init__(self, database: Database, structure: Structure, arithmetic: Residues) -> None:
+    def __init__(
+        self,
+        database: Database,
+        structure: Structure,
+        arithmetic: Residues,
+        disable: Collection[str] = (),
+    ) -> None:
         """Begin with no terms.
 
         Args:
             database: of the abstract e-graph.
             structure: variables, and what may be summed over them.
             arithmetic: what values are.
+            disable: see ``SearchOptions``.
         """
         self.configurations: list[tuple[Job, Configuration]] = []
         self.counts = SearchCounts()
@@ -124,10 +131,14 @@ class BlockSearch:
         self._values: dict[int, Labelled] = {}
         self._loaded: dict[int, Operand] = {}
         self._next = 1
+        self._disable = frozenset(disable)
         for table in _TABLES:
             database.execute(f"DROP TABLE IF EXISTS {table}", name="mugraph/tables")
         database.script("mugraph/tables")
-        database.append("summable", [dataclasses.astuple(rule) for rule in structure.summable])
+        rules = structure.summable
+        if "variables" in self._disable:  # no carriers: whatever takes part
+            rules = tuple(dataclasses.replace(rule, carriers=0, inputs=0) for rule in rules)
+        database.append("summable", [dataclasses.astuple(rule) for rule in rules])
 
     def add(self, job: Job) -> None:
         """Add a job's configurations, with the tiles that they load as terms."""
@@ -157,32 +168,49 @@ class BlockSearch:
         self._database.append("term", [row for n, c in rows for row in self._tiles(job, n, c)])
 
     def grow(self, size: int, most: int) -> None:
-        """Evaluate the candidates of one size, and join what is new with all there is.
+        """Evaluate the candidates of one size, and join what is new with all there is, or do nothing.
 
         Args:
             size: 0 to begin with, then 1, 2, ….
             most: operators in a block.
+
+        Raises:
+            Interrupted: someone interrupted the database; nothing is done.
         """
-        database = self._database
-        if size > 0:
-            candidates = database.run("mugraph/candidates", size=size)
-            self.counts.candidates += len(candidates)
-            evaluated = [
-                done for n, row in enumerate(candidates) if (done := self._evaluate(n, row))
-            ]
-            database.execute("DELETE FROM evaluated", name="mugraph/evaluated")
-            if not evaluated:
-                return
-            database.append("evaluated", [row for row, _ in evaluated])
-            first = self._next
+        database, first, counts = self._database, self._next, dataclasses.replace(self.counts)
+        is_done = False
+        database.begin()
+        try:
+            if size > 0:
+                self._evaluate_all(size)
+            canonical = "canonical" not in self._disable
+            database.run("mugraph/extend", size=size, most=most, canonical=canonical)
+            database.commit()
+            is_done = True
+        finally:
+            if not is_done:
+                database.rollback()
+                self._next, self.counts = first, counts
+
+    def _evaluate_all(self, size: int) -> None:
+        """Evaluate the candidates of a size; those with new values become terms."""
+        database, first = self._database, self._next
+        candidates = database.run("mugraph/candidates", size=size)
+        self.counts.candidates += len(candidates)
+        evaluated = [done for n, row in enumerate(candidates) if (done := self._evaluate(n, row))]
+        database.execute("DELETE FROM evaluated", name="mugraph/evaluated")
+        database.append("evaluated", [row for row, _ in evaluated])
+        if "merging" in self._disable:
+            database.run("mugraph/own_values")
+            database.run("mugraph/new_terms_unmerged", first=first)
+        else:
             database.run("mugraph/new_terms", first=first)
-            database.run("mugraph/new_derivations")
-            values = {int(row[0]): value for row, value in evaluated}
-            for term, candidate in database.run("mugraph/new_values", first=first):
-                self._values[int(term)] = values[int(candidate)]
-                self._next += 1
-            self.counts.terms += self._next - first
-        database.run("mugraph/extend", size=size, most=most)
+        database.run("mugraph/new_derivations")
+        values = {int(row[0]): value for row, value in evaluated}
+        for term, candidate in database.run("mugraph/new_values", first=first):
+            self._values[int(term)] = values[int(candidate)]
+            self._next += 1
+        self.counts.terms += self._next - first
 
     def value(self, term: int) -> Labelled:
         """Return the value of a term, for all blocks."""
@@ -240,6 +268,7 @@ class BlockSearch:
 
     def _evaluate(self, number: int, row: Sequence[Any]) -> tuple[tuple[Any, ...], Labelled] | None:
         """Return a candidate's row with its value; None where it has none."""
+        self._database.check_interrupt()
         config, op, name, bit, a, b = row[:6]
         _, configuration = self.configurations[int(config)]
         derivation = Derivation(str(op), str(name), self._names.get(int(bit), ""), int(a), int(b))

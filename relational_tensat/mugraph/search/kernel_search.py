@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.watch import Watch
+from relational_tensat.egraph.database import Interrupted
 from relational_tensat.mugraph.abstract.saturated import AbstractEGraph, saturated
 from relational_tensat.mugraph.field.residues import Residues
 from relational_tensat.mugraph.graph.dims import variables
@@ -18,6 +20,7 @@ from relational_tensat.mugraph.search.block_search import (
     BlockSearch,
     Job,
     Operand,
+    SearchCounts,
     fingerprint,
 )
 from relational_tensat.mugraph.search.deriving import cheapest_kernel
@@ -30,6 +33,10 @@ from relational_tensat.tensor.field import Undefined
 
 #: Draws of inputs until no denominator is 0.
 _DRAWS = 10
+
+
+#: Called with the level of kernels, the size of terms that comes next, and the counts so far.
+Progress: TypeAlias = Callable[[int, int, SearchCounts], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +70,10 @@ class SearchResult:
 
 
 def search_kernels(
-    program: MuGraph, options: SearchOptions | None = None, watch: Watch | None = None
+    program: MuGraph,
+    options: SearchOptions | None = None,
+    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> SearchResult:
     """Search kernels that compute a program.
 
@@ -71,6 +81,7 @@ def search_kernels(
         program: of operators of libraries only, on index variables as they are.
         options: how far to go.
         watch: ends the search with what was found so far.
+        progress: called before each size of terms, with the level of kernels, the size, and counts.
 
     Raises:
         InputError: the program is malformed, or has operators that no search knows.
@@ -79,7 +90,7 @@ def search_kernels(
     watch = watch or Watch()
     if options.time_limit_s is not None:
         watch = watch.within(options.time_limit_s)
-    return _Search(program, options, watch).run()
+    return _Search(program, options, watch, progress or _silent).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +107,15 @@ class _Work:
 
 
 class _Search:
-    def __init__(self, program: MuGraph, options: SearchOptions, watch: Watch) -> None:
+    def __init__(
+        self, program: MuGraph, options: SearchOptions, watch: Watch, progress: Progress
+    ) -> None:
         if len(program.outputs) != 1:
             raise InputError(f"{program.name} has {len(program.outputs)} outputs, expected one")
         self._program = program
         self._options = options
         self._watch = watch
+        self._progress = progress
         self._structure = structure_of(program)
         self._sizes = {d.variable: d.size for dims in program.inputs.values() for d in dims}
         self._sizes |= {
@@ -115,6 +129,8 @@ class _Search:
     def run(self) -> SearchResult:
         """Search level after level of kernels."""
         abstract = saturated(self._structure.program)
+        if "pruning" in self._options.disable:
+            abstract = _without_classes(abstract)
         self._database = abstract.database
         (self._root,) = abstract.outputs
         operands, self._target = self._draw(abstract)
@@ -155,7 +171,8 @@ class _Search:
 
     def _level(self, works: Sequence[_Work], level: int) -> list[_Work]:
         """Search the next kernel of all works; return the works of the level after it."""
-        search = BlockSearch(self._database, self._structure, self._arithmetic)
+        disable = self._options.disable
+        search = BlockSearch(self._database, self._structure, self._arithmetic, disable)
         jobs = [self._job(work) for work in works]
         before_of = {id(job): work.before for job, work in zip(jobs, works, strict=True)}
         for job in jobs:
@@ -194,12 +211,21 @@ class _Search:
         return cheapest_kernel(search, config, terms, names, self._sizes)
 
     def _grow(self, search: BlockSearch) -> None:
-        """Grow terms to the largest size, if the time lasts."""
-        for size in range(self._options.max_operators + 1):
-            if self._watch.is_over:
-                self._is_complete = False
-                return
-            search.grow(size, self._options.max_operators)
+        """Grow terms to the largest size, if the time lasts; a size that is not done is left out."""
+        if self._watch.is_over:
+            self._is_complete = False
+            return
+        guard = self._watch.guard(self._database.interrupt, None)
+        try:
+            with guard.watching():
+                for size in range(self._options.max_operators + 1):
+                    self._progress(len(self._levels) + 1, size, search.counts)
+                    search.grow(size, self._options.max_operators)
+        except Interrupted:
+            self._database.resume()
+            self._is_complete = False
+            if guard.reason == "interrupted":
+                self._watch.remember()
 
     def _next_works(
         self,
@@ -208,10 +234,13 @@ class _Search:
         before_of: Mapping[int, tuple[tuple[tuple[FoundKernel, ...], ...], ...]],
     ) -> Iterator[_Work]:
         """Yield what the next kernel can load: what one kernel stores, and inputs that it takes with it."""
-        useful = [tensor for tensor in outputs.tensors if tensor.abstract_class != self._root]
+        useful = [tensor for tensor in outputs.tensors if tensor.value != self._target]
         pairs = [pair for pair in outputs.pairs() if all(tensor in useful for tensor in pair)]
         for chosen, given in needed_sets(
-            self._database, [*((t,) for t in useful), *pairs], self._given, self._root
+            self._database,
+            [*((t,) for t in useful), *pairs],
+            self._given,
+            None if "reachability" in self._options.disable else self._root,
         ):
             before = tuple(self._ways(search, chosen, before_of))
             yield _Work((*(tensor.operand for tensor in chosen), *given), before)
@@ -232,3 +261,14 @@ class _Search:
         for job_id, kernels in made.items():
             for before in before_of[job_id]:
                 yield (*before, tuple(kernels))
+
+
+def _silent(level: int, size: int, counts: SearchCounts) -> None:
+    """Report nothing."""
+
+
+def _without_classes(abstract: AbstractEGraph) -> AbstractEGraph:
+    """Return an abstract e-graph of one class: every expression is a part of the program's."""
+    abstract.database.run("mugraph/forget_classes")
+    classes = dict.fromkeys(abstract.classes, 1)
+    return replace(abstract, classes=classes, outputs=(1,) * len(abstract.outputs))

@@ -17,7 +17,7 @@ def needed_sets(
     database: Database,
     made: Sequence[tuple[KernelTensor, ...]],
     given: Sequence[Operand],
-    root: int,
+    root: int | None,
 ) -> Iterator[tuple[tuple[KernelTensor, ...], tuple[Operand, ...]]]:
     """Yield sets of tensors of which the program can be computed, and of no part of them.
 
@@ -25,28 +25,33 @@ def needed_sets(
         database: of the abstract e-graph.
         made: what a kernel can store, alone or together.
         given: the program's inputs.
-        root: the class of the program's output.
+        root: the class of the program's output; None for all sets that depend on every input.
     """
-    inputs = {operand.abstract_class: operand for operand in given}
+    inputs = {operand.uses: operand for operand in given}
     every = sum(operand.uses for operand in given)
     choices = [
         frozenset(some)
         for size in range(_MOST_GIVEN + 1)
         for some in itertools.combinations(sorted(inputs), size)
     ]
-    classes = {own: frozenset(tensor.abstract_class for tensor in own) for own in made}
-    reach = reaching(database, {own | some for own in classes.values() for some in choices}, root)
+    reach: set[frozenset[int]] | None = None
+    if root is not None:
+        asked = {_classes(own, [inputs[bit] for bit in some]) for own in made for some in choices}
+        reach = reaching(database, asked, root)
     done: set[tuple[frozenset[str], frozenset[int]]] = set()
     for own in sorted(made, key=len):
         for some in choices:
             names = frozenset(tensor.operand.name for tensor in own)
-            used = [*(t.operand.uses for t in own), *(inputs[klass].uses for klass in some)]
-            if classes[own] | some not in reach or _union(used) != every:
+            taken = [inputs[bit] for bit in sorted(some)]
+            if _union([*(t.operand.uses for t in own), *some]) != every:
                 continue
-            if any(less <= names and fewer <= some for less, fewer in done):
+            if reach is not None and _classes(own, taken) not in reach:
+                continue
+            is_more = any(less <= names and fewer <= some for less, fewer in done)
+            if reach is not None and is_more:
                 continue
             done.add((names, some))
-            yield own, tuple(inputs[klass] for klass in sorted(some))
+            yield own, tuple(taken)
 
 
 def reaching(database: Database, sets: Iterable[frozenset[int]], root: int) -> set[frozenset[int]]:
@@ -67,6 +72,10 @@ def reaching(database: Database, sets: Iterable[frozenset[int]], root: int) -> s
         "SELECT tensors FROM reached WHERE class = $root", {"root": root}, "mugraph/reached_root"
     )
     return {numbered[int(number)] for (number,) in found}
+
+
+def _classes(own: Sequence[KernelTensor], given: Sequence[Operand]) -> frozenset[int]:
+    return frozenset([*(t.abstract_class for t in own), *(o.abstract_class for o in given)])
 
 
 def _union(masks: Iterable[int]) -> int:

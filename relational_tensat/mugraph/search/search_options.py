@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from relational_tensat.base.option import OptionGroup, option
 
+#: What keeps a search small.
+MEANS = ("pruning", "canonical", "merging", "variables", "reachability")
+
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions(OptionGroup):
@@ -16,6 +19,9 @@ class SearchOptions(OptionGroup):
         max_kernels: of a μGraph.
         concatenate: without, a loop traverses what is summed; the grid splits the rest.
         raw_exp: else a μGraph whose exponentials cannot be made stable is refused.
+        disable: ``pruning`` by abstract expressions; ``canonical`` form of commutative operators;
+            ``merging`` of equal terms; ``variables``, which forbid sums that the program has nothing of;
+            ``reachability`` of the program from what a kernel stores.
         time_limit_s: wall seconds; None for no limit. The best so far is returned then.
     """
 
@@ -29,4 +35,8 @@ class SearchOptions(OptionGroup):
         False,
         "exponentials as they are, which overflow, where no maximum may be subtracted or even so",
     )
+    disable: tuple[str, ...] = option(
+        (), "do without one of the means that keep the search small, for comparison",
+        noun="means", choices=MEANS, metavar="MEANS",
+    )  # fmt: skip
     seed: int = option(0, "of the random tests", metavar="N")

@@ -145,3 +145,21 @@ def test_a_search_that_is_ended_returns_what_it_has() -> None:
     result = search_kernels(program("attention"), watch=Watch(should_stop=lambda: True))
     assert not result.is_complete
     assert not result.routes
+
+
+def test_what_is_switched_off_costs_work_and_loses_nothing() -> None:
+    """At so few operators that the search ends without it, too."""
+    for means, operators in (("pruning", 2), ("canonical", 3), ("merging", 3), ("variables", 3)):
+        few = SearchOptions(max_operators=operators, max_kernels=1)
+        (with_all,) = search_kernels(program("mlp"), few).levels
+        (level,) = search_kernels(program("mlp"), replace(few, disable=(means,))).levels
+        assert level.hits == with_all.hits
+        assert level.candidates >= with_all.candidates
+    without = search_kernels(program("mlp"), SearchOptions(disable=("reachability",)))
+    assert len(without.routes) >= len(of_two("mlp").routes)
+
+
+def test_a_time_limit_leaves_what_was_found() -> None:
+    result = search_kernels(program("attention"), SearchOptions(time_limit_s=0.0))
+    assert not result.is_complete
+    assert not result.routes

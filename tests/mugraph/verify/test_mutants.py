@@ -1,0 +1,49 @@
+"""Mutants of right μGraphs: a thousand are refused, and what passes is right in floating point, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from relational_tensat.base.errors import VerificationError
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.programs import program
+from relational_tensat.mugraph.search.found import build
+from relational_tensat.mugraph.search.kernel_search import search_kernels
+from relational_tensat.mugraph.verify.floats import relative_error
+from relational_tensat.mugraph.verify.random_tests import first_difference
+from tests.mugraph.mugraphs import flash_attention
+from tests.mugraph.mutants import mutants
+
+_SIZE = 4
+_PER_GRAPH = 400
+
+
+def right_graphs() -> Iterator[tuple[MuGraph, MuGraph]]:
+    """Yield programs with graphs of one and two kernels, with and without loops."""
+    attention = program("attention", **dict.fromkeys("hqdke", _SIZE))
+    yield attention, flash_attention(**dict.fromkeys("hqdke", _SIZE))
+    for name, names in (("mlp", "mkrn"), ("rmsnorm_linear", "mkn"), ("lora", "mknr")):
+        small = program(name, **dict.fromkeys(names, _SIZE))
+        routes = search_kernels(small).routes
+        found = list(routes[-1].graphs())[-1]
+        splits = [((2,) * len(k.grid), 2 if k.loop else 1) for k in found.kernels]
+        yield small, build(found, splits)
+
+
+def passes(original: MuGraph, mutant: MuGraph) -> bool:
+    try:
+        return first_difference(original, mutant, seed=5) is None
+    except VerificationError:  # other sizes, or a quotient by 0
+        return False
+
+
+def test_no_wrong_graph_passes() -> None:
+    refused = 0
+    for original, graph in right_graphs():
+        assert passes(original, graph)
+        for mutant in mutants(graph, _PER_GRAPH, seed=1):
+            if passes(original, mutant):
+                assert relative_error(original, mutant, seed=3) < 1e-9, mutant
+            else:
+                refused += 1
+    assert refused >= 1_000
