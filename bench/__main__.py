@@ -16,6 +16,7 @@ from bench.extract import command as extract_command
 from bench.fuzz import command as fuzz_command
 from bench.gpu import command as gpu_command
 from bench.kernels import command as kernels_command
+from bench.kills import command as kills_command
 from bench.models import command as models
 from bench.mutations import command as mutations_command
 from bench.onnx import command as onnx_command
@@ -48,6 +49,7 @@ COMMANDS = (
     exports_command,
     search_command,
     kernels_command,
+    kills_command,
 )
 
 

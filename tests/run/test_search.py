@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from bench.kills.tables import dump_file
 from relational_tensat import Options, optimize
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
@@ -19,7 +20,6 @@ from relational_tensat.run.progress import Silent
 from relational_tensat.run.result import Result
 from relational_tensat.run.resume import stored as stored_module
 from tests.run.resume.models import RULES, layers
-from tests.run.resume.tables import dump_file
 from tests.run.resume.test_api import Dies, Killed
 from tests.run.resume.test_moments import copied
 

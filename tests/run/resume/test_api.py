@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.kills.tables import dump_file
 from relational_tensat import Options, optimize, resume
 from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.base.paths import default_output
@@ -20,7 +21,6 @@ from relational_tensat.run.progress import Silent
 from relational_tensat.run.resume import stored as stored_module
 from tests.graphs import fan_of_matmuls, shared_matmuls
 from tests.run.resume.models import layers
-from tests.run.resume.tables import dump_file
 
 
 class Killed(BaseException):

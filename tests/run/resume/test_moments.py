@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bench.kills.tables import dump
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.restore import restore_egraph
@@ -20,7 +21,6 @@ from relational_tensat.tensor import Graph
 from tests.egraph.invariants import assert_invariants
 from tests.explore.example_rules import example_rules
 from tests.explore.graphs import mixed
-from tests.run.resume.tables import dump
 
 SCHEDULE = {
     "schedule": "saturate(single); repeat 2 (multi; swap + all)", "multi_iterations": 1,

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from rich.console import Console
 
+from bench.kills.tables import dump_file
 from relational_tensat import Options, optimize, resume
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.run_json import json_report
@@ -28,7 +29,6 @@ from tests.explore.example_rules import example_rules
 from tests.explore.strategies.blocks.models import chain
 from tests.run.resume.models import RULES as MERGING
 from tests.run.resume.models import layers
-from tests.run.resume.tables import dump_file
 
 RULES = example_rules("twice", "same", "negate", "join-products", "zero")
 BLOCK = ["identity", "products", "residual", "swap"]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
+
+#: The rows of tables by their names.
+Tables: TypeAlias = dict[str, list[tuple[Any, ...]]]
 
 #: Where a run was, and under which names: of no matter once it has ended.
 _LEFT_OUT = {"checkpoint", "run_record", "rule_time", "run_event", "time_spent"}
@@ -13,7 +16,7 @@ _LEFT_OUT = {"checkpoint", "run_record", "rule_time", "run_event", "time_spent"}
 _MEASURED = {"seconds", "statements"}
 
 
-def dump(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, ...]]]:
+def dump(connection: duckdb.DuckDBPyConnection) -> Tables:
     """Return the rows of every table, ids and all, sorted."""
     tables = connection.execute(
         "SELECT table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY table_name"
@@ -21,7 +24,7 @@ def dump(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, ...
     return {table: _rows(connection, table) for (table,) in tables if table not in _LEFT_OUT}
 
 
-def dump_file(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+def dump_file(path: Path) -> Tables:
     """Return the rows of every table of a file, which stays as it is."""
     with duckdb.connect(str(path), read_only=True) as connection:
         return dump(connection)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Forker:
@@ -56,7 +56,7 @@ class Forker:
 def forking() -> Iterator[Forker]:
     """Give a forker, and end it."""
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.run.resume.forker"],
+        [sys.executable, "-m", "bench.kills.forker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
