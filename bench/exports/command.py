@@ -13,6 +13,9 @@ from relational_tensat.base.errors import UsageError, VerificationError
 
 RESULTS = Path(__file__).parents[1] / "results"
 
+#: What is timed: costs of onnxruntime's kernels, and the race.
+TIMED_OPTIONS = ("--cost", "analytic:cpu", "--target", "onnxruntime", "--budget", "60")
+
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command to argparse."""
@@ -23,6 +26,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         " diffusers, onnx, onnxscript and onnxruntime: it makes the models")  # fmt: skip
     add("--folder", type=Path, help="where the models are, or are kept; by default they are not")
     add("--limit", metavar="S", type=float, default=600.0, help="wall seconds of one run (600)")
+    add(
+        "--time",
+        action="store_true",
+        help="time the files instead: the original's, ours, the peers'",
+    )
+    add("--heats", type=int, default=10, help="heats that each file is in (10)")
+    add("--threads", type=int, nargs="+", default=[1], help="of onnxruntime, each in turn (1)")
+    add("--note", default="", help="what the kept table says of the machine")
+    add("--option", action="append", metavar="TEXT", help="of our runs with --time, instead of"
+        f" {' '.join(TIMED_OPTIONS)}")  # fmt: skip
     add("--save", action="store_true", help="keep the table in bench/results/")
     parser.set_defaults(run=run)
 
@@ -44,6 +57,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"no model has {parts[0]!r} in its name: {', '.join(e.name for e in EXPORTS)}"
         )
+    if options.time:
+        return time_all(list(exports), options)
     outcomes = []
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as temporary:
         folder = options.folder or Path(temporary)
@@ -58,3 +73,22 @@ def run(options: argparse.Namespace) -> int:
     if options.save:
         print(f"saved {save(outcomes, RESULTS, date.today())}", file=sys.stderr)
     return VerificationError.exit_code if any(o.defects() for o in outcomes) else 0
+
+
+def time_all(names: list[str], options: argparse.Namespace) -> int:
+    """Time models' files, print the table."""
+    from bench.exports.made import make_all
+    from bench.exports.timing import time_model
+    from bench.exports.timing_report import markdown as table
+    from bench.exports.timing_report import save as save_timings
+
+    ours = [text for each in options.option or () for text in each.split()] or TIMED_OPTIONS
+    timings = []
+    with tempfile.TemporaryDirectory(prefix="relational-tensat-") as temporary:
+        for made in make_all(names, options.folder or Path(temporary), options.python):
+            print(f"{made.name} ...", file=sys.stderr, flush=True)
+            timings += time_model(made, ours, options.heats, options.threads, options.limit)
+    print(table(timings))
+    if options.save:
+        print(f"saved {save_timings(timings, RESULTS, ours, options.note)}", file=sys.stderr)
+    return 0

@@ -21,7 +21,7 @@ import numpy as np
 Heat: TypeAlias = Callable[[Sequence[int]], Sequence[float]]
 
 #: Fewer heats say nothing.
-LEAST_HEATS = 4
+LEAST_HEATS = 5
 #: More are never run: the winner's, and those before.
 MOST_HEATS = 24
 #: What is not known to be slower than this is as fast as the original.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,14 +114,21 @@ def chosen_choice(egraph: EGraph, table: TableProblem) -> NDArray[np.int32] | No
     return choice
 
 
-def families_of(egraph: EGraph, table: TableProblem) -> tuple[NDArray[np.int32], list[str]]:
-    """Return the family of rules that made each e-node, a number or ``ORIGINAL``; and the families."""
+def families_of(
+    egraph: EGraph, table: TableProblem, never: Collection[str] = ()
+) -> tuple[NDArray[np.int32], list[str]]:
+    """Return the family of rules that made each e-node, a number or ``ORIGINAL``; and the families.
+
+    Args:
+        never: rules, without their cases, whose e-nodes are as the original's.
+    """
     made_by = {
         int(enode): str(rule) for enode, rule in egraph.database.run("extract/rules_of_enodes")
     }
-    names = sorted({name for name in made_by.values() if name})
-    numbers = {name: number for number, name in enumerate(names)} | {"": ORIGINAL}
-    return np.array([numbers[made_by[int(enode)]] for enode in table.enodes], np.int32), names
+    names = sorted({name for name in made_by.values() if name and name not in never})
+    numbers = {name: number for number, name in enumerate(names)}
+    made = [numbers.get(made_by[int(enode)], ORIGINAL) for enode in table.enodes]
+    return np.array(made, np.int32), names
 
 
 def rules_of_chosen(egraph: EGraph) -> dict[str, int]:

@@ -22,6 +22,7 @@ from relational_tensat.extract.tables import (
     rules_of_chosen,
 )
 from relational_tensat.extract.tables import choose as write_choice
+from relational_tensat.rules.targets.known import load_target
 from relational_tensat.run.state import RunState
 from relational_tensat.run.target.as_written import as_written
 from relational_tensat.tensor import Graph
@@ -68,7 +69,7 @@ def candidates(
 
 def _cheapest(state: RunState, table: TableProblem, first: Ints) -> Iterator[Candidate]:
     """Give graphs without end, no two of them alike; the table ``chosen`` has the last of them."""
-    family, names = families_of(state.egraph, table)
+    family, names = families_of(state.egraph, table, _of_target(state))
     options = replace(state.options.extraction, time_limit_s=_EXTRACTION_S)
 
     def solve(problem: ExtractionProblem) -> Extraction:
@@ -83,6 +84,13 @@ def _cheapest(state: RunState, table: TableProblem, first: Ints) -> Iterator[Can
         if key not in seen:
             seen.add(key)
             yield Candidate(graph, found, without)
+
+
+def _of_target(state: RunState) -> frozenset[str]:
+    """Return the rules of the target: it carries them out itself, whatever is written."""
+    name = state.options.rules.target
+    rules = load_target(name).rules(has_fixed_shapes=state.dynamic is None) if name else []
+    return frozenset(rule.name.partition("[")[0] for rule in rules)
 
 
 def with_candidate(state: RunState, table: TableProblem, candidate: Candidate) -> RunState:

@@ -69,6 +69,7 @@ def _raced(state: RunState, device: Device, budget_s: float) -> RunState:
     report = _report(state, table, found, result)
     if not result.is_won:
         loss = f"raced whole, {report.outcome}: the original is kept"
+        state.egraph.database.run("run/set_kept_original", why=loss)
         return replace(state, chosen=state.original, race=report).noting(loss)
     winner = found[result.winner - 1]
     state = with_candidate(state, table, winner)

@@ -1,0 +1,161 @@
+"""How fast a model's files are by onnxruntime's defaults: the original, ours, the peers', the original.
+
+Heats as in a race of a run (``relational_tensat.cost.race``): new sessions, made and run in shuffled order.
+With one thread, its CPU time counts; with more, wall time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+from bench.conformance.running import sizes
+from bench.exports.made import Inputs, Made
+from bench.exports.peers import PEERS, installed_peers
+from bench.exports.running import run_model
+from relational_tensat.cost.race import Standing
+
+ORIGINAL, OURS, AGAIN = "original", "ours", "original again"
+#: Rounds of a heat; runs before they count.
+_ROUNDS, _WARM_UP = 7, 2
+#: A sample takes at least so long.
+_SAMPLE_S = 0.003
+_NO_LOG = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """A model's files, timed. The attributes are keys of the results that the bench keeps.
+
+    Attributes:
+        threads: of onnxruntime.
+        original_ms: of one run.
+        standings: how many times as fast as the original each other file is, by who wrote it.
+        predicted: our speed-up, as the run modelled it.
+        kept: whether our file is the original.
+        wall_s: of our run, race included.
+        failures: why there is no standing, by who wrote the file.
+    """
+
+    name: str
+    threads: int
+    original_ms: float = 0.0
+    standings: Mapping[str, Standing] = field(default_factory=dict)
+    predicted: float = 1.0
+    kept: bool = False
+    wall_s: float = 0.0
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+
+def time_model(
+    made: Made, options: Sequence[str], heats: int, threads: Sequence[int], limit_s: float
+) -> list[Timing]:
+    """Time a model's files, with each number of threads.
+
+    Args:
+        options: of our run.
+        heats: that each file is in.
+    """
+    inputs = made.input_sets()[0]
+    with tempfile.TemporaryDirectory(prefix="exports-") as folder:
+        files, facts, failures = _written(made, inputs, options, Path(folder), limit_s)
+        return [
+            _timed(made.name, files, inputs, heats, count, facts, failures) for count in threads
+        ]
+
+
+def _written(
+    made: Made, inputs: Inputs, options: Sequence[str], folder: Path, limit_s: float
+) -> tuple[dict[str, Path], dict[str, Any], dict[str, str]]:
+    """Let everybody write a file; return the files, what our run reported, and who failed why."""
+    files = {ORIGINAL: made.path}
+    facts: dict[str, Any] = {}
+    failures = {}
+    ours = folder / "ours" / made.path.name
+    ours.parent.mkdir()
+    start_s = time.perf_counter()
+    run = run_model(made.path, ours, sizes(made.path.read_bytes(), inputs), options, limit_s)
+    if run.exit_code:
+        failures[OURS] = f"exit code {run.exit_code}: {run.message}"
+    else:
+        files[OURS] = ours
+        before, after = run.report["cost_before_us"], run.report["cost_after_us"]
+        facts = {
+            "predicted": before / after if after else 1.0,
+            "kept": made.path.read_bytes() == ours.read_bytes(),
+            "wall_s": time.perf_counter() - start_s,
+        }
+    for name in installed_peers():
+        target = folder / name / made.path.name
+        target.parent.mkdir()
+        try:
+            PEERS[name](made.path, target)
+            _session(target, 1)
+            files[name] = target
+        except Exception as error:  # the tools' errors have no common base class
+            failures[name] = " ".join(str(error).split())[:200]
+    return files, facts, failures
+
+
+def _timed(
+    name: str,
+    files: Mapping[str, Path],
+    inputs: Inputs,
+    heats: int,
+    threads: int,
+    facts: Mapping[str, Any],
+    failures: Mapping[str, str],
+) -> Timing:
+    rng = np.random.default_rng(0)
+    entries = [*files.items(), (AGAIN, files[ORIGINAL])]
+    logarithms = np.empty((heats, len(entries)))
+    original_s = []
+    for heat in logarithms:
+        times_s = _heat([path for _, path in entries], inputs, threads, rng)
+        heat[:] = np.median(np.log(times_s[:, :1] / times_s), axis=0)
+        original_s.append(float(np.median(times_s[:, 0])))
+    standings = {
+        who: Standing.of(logarithms[:, index].tolist())
+        for index, (who, _) in enumerate(entries)
+        if who != ORIGINAL
+    }
+    original_ms = float(np.median(original_s)) * 1e3
+    return Timing(name, threads, original_ms, standings, **facts, failures=failures)
+
+
+def _heat(
+    paths: Sequence[Path], inputs: Inputs, threads: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return seconds, per round and file."""
+    clock = time.thread_time if threads == 1 else time.perf_counter
+    sessions: dict[int, Any] = {}
+    repeats: dict[int, int] = {}
+    for index in rng.permutation(len(paths)).tolist():
+        session = sessions[index] = _session(paths[index], threads)
+        for _ in range(_WARM_UP):
+            start_s = time.perf_counter()
+            session.run(None, inputs)
+            took_s = time.perf_counter() - start_s
+        repeats[index] = max(1, round(_SAMPLE_S / took_s))
+    times_s = np.empty((_ROUNDS, len(paths)))
+    for row in times_s:
+        for index in rng.permutation(len(paths)).tolist():
+            start_s = clock()
+            for _ in range(repeats[index]):
+                sessions[index].run(None, inputs)
+            row[index] = (clock() - start_s) / repeats[index]
+    return times_s
+
+
+def _session(path: Path, threads: int) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = _NO_LOG
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,82 @@
+"""Timings for people: a table, and what it comes to."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+import onnxruntime
+
+from bench.common.saving import provenance, save_result
+from bench.exports.timing import AGAIN, OURS, Timing
+from relational_tensat.base.files import write_aside
+from relational_tensat.cost.race import Standing
+
+
+def markdown(timings: Sequence[Timing]) -> str:
+    """Return the table, then counts, means and failures."""
+    who = list(dict.fromkeys(name for timing in timings for name in timing.standings))
+    heading = ["model", "threads", "ms", *who, "ours, predicted", "run, s"]
+    lines = [_row(heading), _row(["---"] * len(heading))]
+    for timing in timings:
+        cells = [_span(timing.standings.get(name)) for name in who]
+        predicted = "kept" if timing.kept else f"{timing.predicted:.3f}"
+        times = [f"{timing.original_ms:.2f}", *cells, predicted, f"{timing.wall_s:.0f}"]
+        lines.append(_row([timing.name, str(timing.threads), *times]))
+    lines.append("")
+    for name in (each for each in who if each != AGAIN):
+        standings = [t.standings[name] for t in timings if name in t.standings]
+        mean = math.exp(sum(math.log(s.speedup) for s in standings) / len(standings))
+        faster = sum(s.low > 1 for s in standings)
+        slower = sum(s.high < 1 for s in standings)
+        lines.append(
+            f"{name}: geometric mean {mean:.3f}, beyond the noise faster on {faster}, slower on {slower} "
+            f"of {len(standings)}"
+        )
+    gaps = [
+        abs(math.log(t.predicted) - math.log(t.standings[OURS].speedup))
+        for t in timings
+        if OURS in t.standings
+    ]
+    if gaps:
+        median, worst = sorted(gaps)[len(gaps) // 2], max(gaps)
+        lines.append(f"predicted and measured differ by {median:.1%} (median), {worst:.1%} (worst)")
+    for timing in timings:
+        lines += [f"{timing.name}, {name}: {why}" for name, why in timing.failures.items()]
+    return "\n".join(lines)
+
+
+def save(timings: Sequence[Timing], folder: Path, options: Sequence[str], note: str) -> Path:
+    """Write ``exports-time-DATE.json`` and the table beside it; return the first.
+
+    Raises:
+        InputError: they cannot be written.
+    """
+    path = folder / f"exports-time-{date.today().isoformat()}.json"
+    versions = {"onnxruntime": onnxruntime.__version__}
+    rows = [dataclasses.asdict(timing) for timing in timings]
+    save_result(path, {"options": list(options), "note": note, "timings": rows}, versions)
+    origin = provenance(versions)
+    head = (
+        f"# Models of today, timed\n\n`python -m bench exports --time --save`, {origin['date']}, commit "
+        f"{origin['commit']}, onnxruntime {onnxruntime.__version__}; our runs with `{' '.join(options)}`. "
+        f"{note}\n\nHow many times as fast as the original, with its interval of 99 % over heats of new "
+        "sessions in shuffled order.\n\n"
+    )
+    table = path.with_suffix(".md")
+    with write_aside(table) as aside:
+        (aside / table.name).write_text(f"{head}{markdown(timings)}\n", encoding="utf-8")
+    return path
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _span(standing: Standing | None) -> str:
+    if standing is None:
+        return "–"
+    return f"{standing.speedup:.3f} [{standing.low:.3f}, {standing.high:.3f}]"
