@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from relational_tensat import Options, optimize
 from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
-from relational_tensat.tensor import Node, build_graph
+from relational_tensat.tensor import Node, TensorType, Weight, build_graph
 from tests.graphs import f32
 
 onnx = pytest.importorskip("onnx")
@@ -110,6 +111,41 @@ def test_where_nothing_is_saved_the_file_is_the_original(suffix: str, tmp_path: 
     assert result.unchanged and not result.keeps_original
     assert not result.verification.ok and result.verification.runs == 0
     assert "the written file is the original, byte for byte" in result.notes
+
+
+#: Operators with one number, one after the other, on which laws of the reals once ended the run.
+_FAILING_LAWS = {
+    "float16": (("mul", 300.0), ("mul", 300.0)),
+    "float32": (("add", 1e8), ("sub", 1e8)),
+    "int32": (("div", 65536.0), ("div", 65536.0)),
+}
+
+
+@pytest.mark.parametrize("dtype", list(_FAILING_LAWS))
+def test_a_law_that_fails_on_a_machine_ends_no_run(dtype: str, tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    kind = TensorType(dtype, (4,))
+    steps = _FAILING_LAWS[dtype]
+    weights = {
+        f"w{i}": Weight(TensorType(dtype, ()), np.array(number, dtype))
+        for i, (_, number) in enumerate(steps)
+    }
+    nodes = [
+        Node("relu", ("x",), ("r",)),
+        Node("relu", ("r",), ("t0",)),  # something to save
+        *(Node(op, (f"t{i}", f"w{i}"), (f"t{i + 1}",)) for i, (op, _) in enumerate(steps)),
+    ]
+    files = tmp_path / "m.onnx", tmp_path / "out.onnx"
+    save_model(build_graph("m", {"x": kind}, weights, nodes, [f"t{len(steps)}"]), files[0])
+    options = Options.of(iterations=5, strict=True)
+    result = optimize(files[0], options, output=files[1])
+    assert not result.unchanged and result.verification.ok and not result.rejections
+    x = np.array([1, 2, 3, 100000] if dtype == "int32" else [0.5, 1, 2, 3], dtype)
+    before, after = (
+        runtime.InferenceSession(file, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+        for file in files
+    )
+    np.testing.assert_array_equal(before, after)
 
 
 def test_another_format_is_converted_and_compared(tmp_path: Path) -> None:
