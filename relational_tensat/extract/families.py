@@ -52,6 +52,7 @@ def cheapest_by_family(
     family: NDArray[np.int32],
     first: Ints,
     solve: Callable[[ExtractionProblem], Extraction],
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[FamilyChoice]:
     """Yield choices in order of cost, which differ in families and in cost; the first is the cheapest.
 
@@ -61,6 +62,7 @@ def cheapest_by_family(
         family: per e-node, the number of the family that made it, or ``ORIGINAL``.
         first: a cheapest choice.
         solve: returns a cheapest choice of a problem.
+        is_over: whether to look for no more.
     """
     penalty_us = 10.0 * float(problem.cost_us.sum()) + 1.0
     cheapest_us = dag_cost_us(problem, first)
@@ -77,6 +79,8 @@ def cheapest_by_family(
             without = one.without | {each}
             if without in forbidden:
                 continue
+            if is_over():
+                return
             forbidden.add(without)
             is_forbidden = np.isin(family, list(without))
             cost_us = np.where(is_forbidden, problem.cost_us + penalty_us, problem.cost_us)

@@ -8,34 +8,34 @@ import numpy as np
 
 from relational_tensat.cost.cpu.graph_timing import repeated
 from relational_tensat.cost.cpu.quiet import thread_us
-from relational_tensat.cost.cpu.session import prepare
-from relational_tensat.tensor import Array, Graph
+from relational_tensat.cost.cpu.session import prepare_model
+from relational_tensat.tensor import Array
 
 #: Rounds of a heat, each graph once in each, several times if it is quick.
 _ROUNDS = 7
 
 
-def run_heat(graphs: Sequence[Graph], feeds: Mapping[str, Array], seed: int) -> list[float]:
-    """Run graphs by onnxruntime's defaults: all its optimizations, as users run them.
+def run_heat(models: Sequence[bytes], feeds: Mapping[str, Array], seed: int) -> list[float]:
+    """Run models by onnxruntime's defaults: all its optimizations, as users run them.
 
     Args:
+        models: as ONNX writes them.
         seed: of the order in which sessions are made, and of that in each round.
 
     Returns:
-        Per graph, how many times as fast as the first it is, by thread CPU time: the median over the
+        Per model, how many times as fast as the first it is, by thread CPU time: the median over the
         rounds.
 
     Raises:
-        InputError: a graph has no ONNX form.
         Exception: one of ``session.refusals``.
     """
     rng = np.random.default_rng(seed)
     runs = {}
-    for number in rng.permutation(len(graphs)).tolist():
-        runs[number] = repeated(prepare(graphs[number], feeds, "all"))
-    times_us = np.empty((_ROUNDS, len(graphs)))
+    for number in rng.permutation(len(models)).tolist():
+        runs[number] = repeated(prepare_model(models[number], feeds, "all"))
+    times_us = np.empty((_ROUNDS, len(models)))
     for row in times_us:
-        for number in rng.permutation(len(graphs)).tolist():
+        for number in rng.permutation(len(models)).tolist():
             row[number] = thread_us(runs[number].run) / runs[number].times
     ratios: list[float] = np.median(times_us[:, :1] / times_us, axis=0).tolist()
     return ratios

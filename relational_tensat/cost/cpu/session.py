@@ -42,14 +42,23 @@ def prepare(
         InputError: the graph has no ONNX form.
         Exception: one of ``refusals``.
     """
+    return prepare_model(to_onnx_model(graph).SerializeToString(), feeds, optimizations)
+
+
+def prepare_model(
+    model: bytes, feeds: Mapping[str, Array], optimizations: str
+) -> Callable[[], None]:
+    """As ``prepare``, of a model as ONNX writes it.
+
+    Raises:
+        Exception: one of ``refusals``.
+    """
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = _LEVELS[optimizations]
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = _FATAL  # what is wrong is raised
-    session = onnxruntime.InferenceSession(
-        to_onnx_model(graph).SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return bound(session, feeds)
 
 

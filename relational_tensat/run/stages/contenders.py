@@ -28,7 +28,7 @@ from relational_tensat.run.target.as_written import as_written
 from relational_tensat.tensor import Graph
 
 #: Each is extracted within so many seconds.
-_EXTRACTION_S = 5.0
+_EXTRACTION_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,17 +58,19 @@ def candidates(
         return []
     found: list[Candidate] = []
     try:
-        for candidate in _cheapest(state, table, first):
+        for candidate in _cheapest(state, table, first, is_over):
             found.append(candidate)
-            if len(found) == most or is_over():
+            if len(found) == most:
                 break
     finally:
         write_choice(state.egraph, table, first)
     return found
 
 
-def _cheapest(state: RunState, table: TableProblem, first: Ints) -> Iterator[Candidate]:
-    """Give graphs without end, no two of them alike; the table ``chosen`` has the last of them."""
+def _cheapest(
+    state: RunState, table: TableProblem, first: Ints, is_over: Callable[[], bool]
+) -> Iterator[Candidate]:
+    """Give graphs, no two of them alike; the table ``chosen`` has the last of them."""
     family, names = families_of(state.egraph, table, _of_target(state))
     options = replace(state.options.extraction, time_limit_s=_EXTRACTION_S)
 
@@ -76,7 +78,7 @@ def _cheapest(state: RunState, table: TableProblem, first: Ints) -> Iterator[Can
         return extract(problem, options, state.options.process)
 
     seen: set[tuple[tuple[str, tuple[str, ...], str], ...]] = set()
-    for found in cheapest_by_family(table.problem, family, first, solve):
+    for found in cheapest_by_family(table.problem, family, first, solve, is_over):
         write_choice(state.egraph, table, found.choice)
         graph = as_written(chosen_graph(state.egraph), state.original)
         without = tuple(names[number] for number in sorted(found.without))

@@ -95,7 +95,8 @@ def read_rules(state: RunState) -> list[Rule]:
         options = state.options.rules
         rules = load_rules(options.files or None, options.only, options.skip)
         if name := state.options.rules.target:
-            rules += load_target(name).rules(has_fixed_shapes=state.dynamic is None)
+            # first, so that what the target does itself is not called another rule's doing
+            rules = [*load_target(name).rules(has_fixed_shapes=state.dynamic is None), *rules]
         if schedule := state.options.exploration.schedule:
             check_rulesets(parse_schedule(schedule), rules)
         return rules

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.cost.cpu.heats import run_heat
+from relational_tensat.formats import to_onnx_model
 from relational_tensat.tensor import Graph, Node, build_graph
 from tests.graphs import f32
 
@@ -21,6 +22,7 @@ def chain(length: int) -> Graph:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_all_graphs_are_run_and_the_first_is_the_measure(seed: int) -> None:
     feeds = {"v0": np.ones((_ROWS, _ROWS), np.float32)}
-    first, *others = run_heat([chain(20), chain(2), chain(20)], feeds, seed)
+    models = [to_onnx_model(chain(length)).SerializeToString() for length in (20, 2, 20)]
+    first, *others = run_heat(models, feeds, seed)
     assert first == 1.0
     assert len(others) == 2 and min(others) > 0
