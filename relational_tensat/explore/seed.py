@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from relational_tensat.explore.worlds.world_arrays import WorldArrays
+
 
 @dataclass(frozen=True, slots=True)
 class Seed:
@@ -42,7 +44,14 @@ class Chooser(Protocol):
 
 
 class PricingChooser(Chooser, Protocol):
-    """Says what e-nodes cost, too."""
+    """Says what e-nodes cost, and what is extracted from a world that no table shows."""
+
+    def world_cost_us(self, world: WorldArrays, extractor: str) -> float:
+        """Return what an extractor's graph of a world costs.
+
+        Args:
+            extractor: ``greedy``, ``greedy-dag`` or ``ilp``.
+        """
 
     def prices_us(self, signatures: Sequence[int]) -> Sequence[float]:
         """Return what kernels of these signatures cost, in µs."""

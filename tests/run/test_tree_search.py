@@ -73,7 +73,7 @@ def test_the_same_seed_draws_the_same(tmp_path: Path) -> None:
     rollouts = []
     for name, seed in (("one", 0), ("again", 0), ("other", 7)):
         path = tmp_path / f"{name}.duckdb"
-        optimize(layers(2, 3), options(path, seed=seed, rules=()))
+        optimize(layers(2, 3), options(path, seed=seed, tree_policy="uniform"))
         with duckdb.connect(str(path), read_only=True) as connection:
             rollouts.append(connection.execute("FROM tree_rollout").fetchall())
     first, second, third = rollouts
@@ -87,6 +87,10 @@ def test_the_same_seed_draws_the_same(tmp_path: Path) -> None:
         {"tree_variant": "paper", "tree_policy": "uniform", "tree_at_once": 1},
         {"tree_policy": "average"},
         {"tree_policy": "near"},
+        {"tree_policy": "look-ahead"},
+        {"tree_extractor": "greedy", "tree_decisions": 1},
+        {"tree_extractor": "greedy-dag", "tree_decisions": 1},
+        {"tree_extractor": "ilp", "tree_decisions": 1},
         {"tree_decisions": 1},
         {"universe_limit": 60},
     ],

@@ -22,6 +22,7 @@ from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, as_source, graph_cost_us
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.seed import Seed
+from relational_tensat.explore.worlds.world_arrays import WorldArrays
 from relational_tensat.extract.anytime.entry import ExtractionEntry, ExtractionProgress
 from relational_tensat.extract.anytime.kept import KeptChoice
 from relational_tensat.extract.costing import signature_costs
@@ -29,7 +30,9 @@ from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.problem import (
     COST_TOLERANCE,
+    UNUSED,
     Extraction,
+    ExtractionProblem,
     Ints,
     relative_gap,
     topological_order,
@@ -125,6 +128,20 @@ class AnytimeExtractor:
     def prices_us(self, signatures: Sequence[int]) -> list[float]:
         """Return what kernels of these signatures cost, in µs."""
         return signature_costs(self._egraph, self._cost, signatures)
+
+    def world_cost_us(self, world: WorldArrays, extractor: str) -> float:
+        """Return what an extractor's graph of a world costs, which no table shows."""
+        unknown = np.full(world.n_classes, UNUSED, np.int32)
+        problem = ExtractionProblem(
+            world.cost_us,
+            world.node_class,
+            world.child_ptr,
+            world.child_idx,
+            world.n_classes,
+            world.root,
+            unknown,
+        )
+        return extract(problem, replace(self._options, extractor=extractor), self._process).cost_us
 
     def finish(self, iteration: int) -> Extraction:
         """Extract from the explored e-graph and write the cheapest choice into ``chosen``.

@@ -5,6 +5,7 @@ A node of the tree is a world; an edge is a rule, applied once to all its matche
 - ``tree``: selection, expansion, update.
 - ``policies`` and ``simulation``: random rules, in worlds side by side.
 - ``rewards``: what each world's cheapest graph costs.
+- ``look_ahead``: the one policy that looks at rewards while it simulates.
 - ``deciding``: the outer loop.
 - ``keeping``: the tables.
 """

@@ -38,8 +38,8 @@ from relational_tensat.explore.strategies.mcts.keeping import (
 )
 from relational_tensat.explore.strategies.mcts.policies import Averages
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
-from relational_tensat.explore.strategies.mcts.simulation import Rollout, Simulator
-from relational_tensat.explore.strategies.mcts.tree import History, Tree, TreeNode
+from relational_tensat.explore.strategies.mcts.simulation import Simulator
+from relational_tensat.explore.strategies.mcts.tree import History, Rollout, Tree, TreeNode
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.universe import Universe
@@ -109,13 +109,18 @@ class _TreeSearch:
             self._write_checkpoint()
         compiled = self._universe.world.rules
         self._averages = Averages(compiled.first + len(compiled.rules))
+        self._rewards = Rewards(self._universe, chooser, tree_options.extractor)
         self._simulator = Simulator(
-            self._universe, tree_options, self._node_limit, self._rng, self._averages
+            self._universe,
+            tree_options,
+            self._node_limit,
+            self._rng,
+            self._averages,
+            self._rewards,
         )
-        self._rewards = Rewards(self._universe, chooser.prices_us)
         self._root = TreeNode(0, None, 0, self._original())
         self._root.graph = self._rewards.first(self._root.members)
-        self._best_us = self._root.cost_us
+        self._best_us = self._rewards.cost_us(self._root.graph)
         self._best: History | None = None
 
     def run(self) -> Exploration:

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.outcome import DecisionReport
-from relational_tensat.explore.strategies.mcts.simulation import Rollout
-from relational_tensat.explore.strategies.mcts.tree import History, TreeNode
+from relational_tensat.explore.strategies.mcts.tree import History, Rollout, TreeNode
 from relational_tensat.explore.worlds.applications import STATES
 from relational_tensat.explore.worlds.building import root_classes
 from relational_tensat.explore.worlds.node_arrays import Ints

@@ -16,9 +16,6 @@ _GREATEST_EPSILON = 0.75
 #: ``near``: the probability that a rule near the cheapest graph is taken where there is one.
 _NEAR = 0.75
 
-#: ``look-ahead``: rules that are tried for each step; as in the source.
-LOOKED_AT = 5
-
 
 class Averages:
     """The average reward of each rule in the simulations so far."""
@@ -71,7 +68,7 @@ def next_rules(
     """Return the rule that each world applies next; ``NO_RULE`` where none changes it.
 
     Args:
-        policy: as ``TreeOptions.policy``.
+        policy: as ``TreeOptions.policy``, but ``look-ahead``.
         root: of the tree.
     """
     live = worlds.live_rules()

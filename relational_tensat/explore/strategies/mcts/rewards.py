@@ -6,19 +6,30 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from relational_tensat.explore.strategies.mcts.simulation import Rollout
+from relational_tensat.explore.seed import PricingChooser
+from relational_tensat.explore.strategies.mcts.tree import Rollout
 from relational_tensat.explore.worlds.moves import CheapGraph, GraphPrices, moved, moves_of
 from relational_tensat.explore.worlds.node_arrays import Ints
-from relational_tensat.explore.worlds.node_costs import NodeCosts, Prices
+from relational_tensat.explore.worlds.node_costs import NodeCosts
 from relational_tensat.explore.worlds.universe import Universe
+from relational_tensat.explore.worlds.world_arrays import WorldArrays
 
 
 class Rewards:
-    """Keeps the cheapest graphs of worlds, by moves (``explore.worlds.moves``)."""
+    """Keeps the cheapest graphs of worlds by moves (``explore.worlds.moves``); says what worlds cost."""
 
-    def __init__(self, universe: Universe, prices: Prices) -> None:
+    def __init__(self, universe: Universe, chooser: PricingChooser, extractor: str) -> None:
+        """Begin with nothing.
+
+        Args:
+            extractor: what a world costs: as ``TreeOptions.extractor``.
+        """
         self._universe = universe
-        self._costs = NodeCosts(universe.egraph.catalogue, prices)
+        self._chooser = chooser
+        self._extractor = extractor
+        self._costs = NodeCosts(universe.egraph.catalogue, chooser.prices_us)
+        #: What worlds cost by what they have; equalities that are found later make none dearer.
+        self._known_us: dict[bytes, float] = {}
         self._version = -1
         self._graph_prices: GraphPrices
 
@@ -33,6 +44,27 @@ class Rewards:
         """Return a graph with the e-nodes and classes of now."""
         prices = self._prices()
         return graph if graph.prices is prices else moved(graph, prices)
+
+    def cost_us(self, graph: CheapGraph) -> float:
+        """Return what the world of a graph costs: by the graph, or by the extractor."""
+        if self._extractor == "moves":
+            return graph.cost_us
+        members = np.array(sorted(graph.members), np.int32)
+        key = members.tobytes()
+        cost_us = self._known_us.get(key)
+        if cost_us is None:
+            self._universe.egraph.database.check_interrupt()
+            universe = self._universe
+            world = WorldArrays.of(members, universe.arrays, self._costs, universe.egraph.root)
+            cost_us = self._chooser.world_cost_us(world, self._extractor)
+            self._known_us[key] = cost_us
+        return cost_us
+
+    def after(self, graph: CheapGraph, applications: Ints) -> CheapGraph:
+        """Return the graph of a world once applications have come into it."""
+        graph = graph.copy()
+        graph.enter(moves_of(self._universe, applications).values())
+        return graph
 
     def evaluate(self, rollouts: Iterable[Rollout]) -> list[list[float]]:
         """Return, by rollout, what its world costs after each step, in µs; first before its node's own.
@@ -49,10 +81,10 @@ class Rewards:
             assert node.parent is not None and node.parent.graph is not None
             node.parent.graph = self.current(node.parent.graph)
             graph = node.parent.graph.copy()
-            costs_us.append([graph.cost_us])
+            costs_us.append([self.cost_us(graph)])
             for step, (_, applications) in enumerate(rollout.steps):
                 graph.enter(moves[place] for place in applications.tolist())
-                costs_us[-1].append(graph.cost_us)
+                costs_us[-1].append(self.cost_us(graph))
                 if step == 0:
                     node.graph = graph
                     graph = graph.copy()

@@ -6,27 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relational_tensat.explore.strategies.mcts.look_ahead import LookAhead
 from relational_tensat.explore.strategies.mcts.policies import Averages, next_rules
-from relational_tensat.explore.strategies.mcts.tree import TreeNode
+from relational_tensat.explore.strategies.mcts.rewards import Rewards
+from relational_tensat.explore.strategies.mcts.tree import Rollout, TreeNode
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.firing import NO_RULE, Fired, Worlds
 from relational_tensat.explore.worlds.masks import Masks
+from relational_tensat.explore.worlds.moves import CheapGraph
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.universe import Universe
-
-
-@dataclass(slots=True, eq=False)
-class Rollout:
-    """A rollout: a new node of the tree, and a simulation from there.
-
-    Attributes:
-        steps: the rule of each step and the applications that fired; first the node's own.
-        e_nodes: of the world in the end.
-    """
-
-    node: TreeNode
-    steps: list[tuple[int, Ints]]
-    e_nodes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +26,7 @@ class Simulator:
         node_limit: the most e-nodes of a world.
         rng: draws the rules.
         averages: what each rule has saved so far.
+        rewards: what worlds cost.
     """
 
     universe: Universe
@@ -44,6 +34,7 @@ class Simulator:
     node_limit: int
     rng: np.random.Generator
     averages: Averages
+    rewards: Rewards
 
     def live_rules(self, members: Ints) -> frozenset[int]:
         """Return the rules that change a world."""
@@ -75,17 +66,41 @@ class Simulator:
             node.live = frozenset(np.flatnonzero(live[:, world]).tolist())
             node.is_whole = not fired.limited[world]
             node.is_saturated = not fired.changed[world]
-        for _ in range(self.options.steps):
-            rules = next_rules(self.options.policy, worlds, self.averages, root, self.rng)
-            worlds.is_done |= rules == NO_RULE
-            if worlds.is_done.all():
-                break
-            self._step(worlds, rules, rollouts, iteration)
+        self._simulate(worlds, rollouts, root, iteration)
         for rollout, size in zip(rollouts, masks.sizes().tolist(), strict=True):
             rollout.e_nodes = size
         for node in nodes:
             node.members = np.unique(self.universe.arrays.became[node.members])
         return rollouts
+
+    def _simulate(
+        self, worlds: Worlds, rollouts: list[Rollout], root: TreeNode, iteration: int
+    ) -> None:
+        """Apply rules in the worlds of rollouts that have begun, until nothing changes them."""
+        look_ahead = None
+        if self.options.policy == "look-ahead":
+            look_ahead = LookAhead(self.rewards, self._graphs(rollouts), self.rng)
+            look_ahead.note(tuple(rollout.steps[0][1] for rollout in rollouts))
+        for _ in range(self.options.steps):
+            if look_ahead is not None:
+                rules = look_ahead.next_rules(worlds, iteration)
+            else:
+                rules = next_rules(self.options.policy, worlds, self.averages, root, self.rng)
+            worlds.is_done |= rules == NO_RULE
+            if worlds.is_done.all():
+                return
+            fired = self._step(worlds, rules, rollouts, iteration)
+            if look_ahead is not None:
+                look_ahead.note(fired.applications)
+
+    def _graphs(self, rollouts: list[Rollout]) -> list[CheapGraph]:
+        """Return the cheapest graphs of the worlds that rollouts begin in."""
+        graphs = []
+        for parent in (_parent(rollout.node) for rollout in rollouts):
+            assert parent.graph is not None  # nothing begins in a world that is not known
+            parent.graph = self.rewards.current(parent.graph)
+            graphs.append(parent.graph)
+        return graphs
 
     def _step(self, worlds: Worlds, rules: Ints, rollouts: list[Rollout], iteration: int) -> Fired:
         fired = worlds.fire(rules, iteration)

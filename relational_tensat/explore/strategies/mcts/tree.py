@@ -92,6 +92,20 @@ class TreeNode:
         )
 
 
+@dataclass(slots=True, eq=False)
+class Rollout:
+    """A rollout: a new node of the tree, and a simulation from there.
+
+    Attributes:
+        steps: the rule of each step and the applications that fired; first the node's own.
+        e_nodes: of the world in the end.
+    """
+
+    node: TreeNode
+    steps: list[tuple[int, Ints]]
+    e_nodes: int = 0
+
+
 class Tree:
     """The tree of a decision.
 

@@ -9,6 +9,9 @@ from relational_tensat.base.option import OptionGroup, option
 #: What ``--tree-policy`` may be; see ``policies``.
 POLICIES = ("live", "uniform", "average", "look-ahead", "near")
 
+#: What ``--tree-extractor`` may be; see ``rewards``.
+EXTRACTORS = ("moves", "greedy", "greedy-dag", "ilp")
+
 
 @dataclass(frozen=True, slots=True)
 class TreeOptions(OptionGroup):
@@ -24,6 +27,8 @@ class TreeOptions(OptionGroup):
             one takes a step and does nothing), among those that are ``live`` (change the world), by
             ``average`` reward so far, by ``look-ahead`` (the best of five), or ``near`` (live ones that
             apply to the root's cheapest graph or to what the simulation has added).
+        extractor: what a world costs: ``moves`` on the graph of the world before, or by ``greedy``,
+            ``greedy-dag`` or ``ilp`` (the paper's main extraction; the final one is ``--extractor``).
         expansion: the probability that selection ends at a node that can be expanded.
         exploration_constant: of UCB1, for rewards in ms; the source's is 2·√2.
         discount: of rewards, by step; only of ``source``.
@@ -45,6 +50,9 @@ class TreeOptions(OptionGroup):
         11, "at most so many rules in a rollout, after its first", name="tree_steps", metavar="N"
     )
     policy: str = option("live", "how rollouts choose rules", name="tree_policy", choices=POLICIES)
+    extractor: str = option(
+        "moves", "what a world in a rollout costs", name="tree_extractor", choices=EXTRACTORS
+    )
     expansion: float = option(
         0.5, "probability that a node is expanded where it can be", name="tree_expansion",
         metavar="P",
