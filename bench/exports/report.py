@@ -16,7 +16,7 @@ from relational_tensat.base.files import write_aside
 
 _HEADINGS = (
     *("model", "nodes", "MB", "modelled µs", "compared", "worst error", "in onnxruntime"),
-    *("CPU s", "peak MiB", "dynamic dims kept"),
+    *("its CPU ms, one thread", "CPU s", "peak MiB", "dynamic dims kept"),
 )
 
 
@@ -51,7 +51,8 @@ def save(outcomes: Sequence[Outcome], folder: Path, day: date) -> Path:
         "# Models of today\n\n`python -m bench exports --save`, "
         f"{origin['date']}, commit {origin['commit']}; {used}.\n"
         "before → after; errors are relative to an output's largest element: the run's own worst, and that"
-        " of the two files in onnxruntime by its defaults on other inputs.\n\n"
+        " of the two files in onnxruntime by its defaults on other inputs. The modelled µs are those of the"
+        " profile t4, a GPU; what both files take in onnxruntime on this machine's CPU is beside them.\n\n"
     )
     save_result(path, {"outcomes": [dataclasses.asdict(o) for o in outcomes]}, versions)
     table = path.with_suffix(".md")
@@ -67,10 +68,12 @@ def _row(cells: Sequence[str]) -> str:
 def _cells(outcome: Outcome) -> list[str]:
     resources = [f"{outcome.cpu_s:.1f}", f"{outcome.peak_mib:,.0f}"]
     if outcome.exit_code:
-        return [outcome.name, f"exit code {outcome.exit_code}", *[""] * 5, *resources, ""]
+        return [outcome.name, f"exit code {outcome.exit_code}", *[""] * 6, *resources, ""]
     before, after = outcome.cost_before_us, outcome.cost_after_us
     ratio = f" ({before / after:.2f}x)" if after else ""
     in_runtime = "fails" if outcome.not_run else f"{outcome.error or 0.0:.0e}"
+    before_ms, after_ms = outcome.runtime_before_ms, outcome.runtime_after_ms
+    faster = f"{before_ms:.2f} → {after_ms:.2f} ({before_ms / after_ms:.2f}x)" if after_ms else ""
     return [
         outcome.name,
         f"{outcome.nodes_before:,} → {outcome.nodes_after:,}",
@@ -79,6 +82,7 @@ def _cells(outcome: Outcome) -> list[str]:
         str(outcome.comparisons),
         f"{outcome.verified_error:.0e}",
         in_runtime,
+        faster,
         *resources,
         f"{outcome.dims_kept} of {outcome.dims}" if outcome.dims else "",
     ]

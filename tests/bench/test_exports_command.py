@@ -49,6 +49,7 @@ def test_a_model_is_optimized_and_compared(tmp_path: Path) -> None:
     assert outcome.bytes_after < outcome.bytes_before == made.path.stat().st_size
     assert outcome.error is not None
     assert outcome.error < 1e-6
+    assert min(outcome.runtime_before_ms, outcome.runtime_after_ms) > 0
     assert outcome.cpu_s > 0
     assert outcome.peak_mib > 0
 
@@ -107,26 +108,31 @@ def test_each_defect_is_named() -> None:
         ("not_run", "no kernel"): "not run by onnxruntime: no kernel",
         ("error", 0.5): "outputs differ by 5.0e-01",
         ("comparisons", 0): "changed, and nothing compared",
-        ("nodes_after", 4): "2 more nodes",
-        ("bytes_after", 5): "3 more bytes",
+        ("nodes_after", 4): "2 more nodes and no reason",
+        ("bytes_after", 5): "3 more bytes and no reason",
         ("dims", 1): "dynamic dimensions lost",
         ("cost_after_us", 1.0): "costs more",
     }.items():
         outcome = dataclasses.replace(good, **dict([change]))
         assert outcome.defects() == [expected]
+        is_growth = expected.endswith("no reason")
+        explained = dataclasses.replace(outcome, growth_explained=True)
+        assert explained.defects() == ([] if is_growth else [expected])
 
 
 def test_what_is_kept_has_a_row_for_each_model(tmp_path: Path) -> None:
     outcomes = [
         Outcome("a", "none", 0, "", 1.0, 90.0, 1e-3, 8, 1e-7, 4, 2, 2_000_000, 1_000_000, 9.0, 3.0,
-                notes=("said",), error=2e-7, dims=2, dims_kept=2),
+                notes=("said",), error=2e-7, runtime_before_ms=3.0, runtime_after_ms=1.5,
+                dims=2, dims_kept=2),
         Outcome("b", "none", 5, "no solution", 2.0, 80.0, 1e-3),
     ]  # fmt: skip
     rows = markdown(outcomes).splitlines()
     assert rows[2] == (
-        "| a | 4 → 2 | 2.00 → 1.00 | 9 → 3 (3.00x) | 8 | 1e-07 | 2e-07 | 1.0 | 90 | 2 of 2 |"
+        "| a | 4 → 2 | 2.00 → 1.00 | 9 → 3 (3.00x) | 8 | 1e-07 | 2e-07 | 3.00 → 1.50 (2.00x) |"
+        " 1.0 | 90 | 2 of 2 |"
     )
-    assert rows[3] == "| b | exit code 5 |  |  |  |  |  | 2.0 | 80 |  |"
+    assert rows[3] == "| b | exit code 5 |  |  |  |  |  |  | 2.0 | 80 |  |"
     assert "- said" in rows
     assert "- **exit code 5: no solution**" in rows
     path = save(outcomes, tmp_path, date(2026, 11, 22))
