@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from relational_tensat.base.errors import InputError, NoSolutionError, VerificationError
 from relational_tensat.explain.explanation import Explanation, explain
@@ -148,24 +149,40 @@ def compare_at_all_sizes(state: RunState) -> Verification:
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as folder:
         file = Path(folder) / "dynamic.onnx"
         sized.save(file)
-        for sizes, graph, inputs in _trials(state, model):
-            for run_as in (Session.AS_WRITTEN, Session.AS_BY_DEFAULT):
-                checked = verify_files(
-                    graph,
-                    model.path,
-                    file,
-                    seed=state.options.process.seed,
-                    threads=state.options.process.threads,
-                    inputs=inputs,
-                    what=f"the dynamic files at {_label(sizes)}",
-                    run_as=run_as,
-                )
-                compared |= {_label(sizes)} if checked.runs else set()
-                outcome = outcome.joined(checked)
+        for trial in _trials(state, model, compared):
+            checked = _compare_files(state, model, file, trial)
+            compared |= {_label(trial.sizes)} if checked.runs else set()
+            outcome = outcome.joined(checked)
     if len(compared) < _FEWEST_SIZES:
         reasons = "; ".join(outcome.warnings)
         raise VerificationError(f"the files could be compared at {len(compared)} sizes: {reasons}")
     return outcome
+
+
+class _Trial(NamedTuple):
+    """Sizes to run the files at, the original graph there, and what some of its inputs have to be."""
+
+    sizes: Sizes
+    graph: Graph
+    inputs: Mapping[str, Array]
+
+
+def _compare_files(state: RunState, model: DynamicModel, file: Path, trial: _Trial) -> Verification:
+    """Run both files in onnxruntime, its optimizations off and on."""
+    as_written, by_default = (
+        verify_files(
+            trial.graph,
+            model.path,
+            file,
+            seed=state.options.process.seed,
+            threads=state.options.process.threads,
+            inputs=trial.inputs,
+            what=f"the dynamic files at {_label(trial.sizes)}",
+            run_as=run_as,
+        )
+        for run_as in (Session.AS_WRITTEN, Session.AS_BY_DEFAULT)
+    )
+    return as_written.joined(by_default)
 
 
 def as_constants(graph: Graph, model: DynamicModel) -> Graph:
@@ -216,13 +233,20 @@ def _label(sizes: Sizes) -> str:
     return text_of(sizes).replace(":", "/")
 
 
-def _trials(
-    state: RunState, model: DynamicModel
-) -> Iterator[tuple[Sizes, Graph, Mapping[str, Array]]]:
-    """Yield sizes to run the files at: the given ones, larger ones that nothing was derived from, and 1."""
-    yield model.base.sizes, state.graph, state.inputs
+def _trials(state: RunState, model: DynamicModel, compared: Container[str]) -> Iterator[_Trial]:
+    """Yield sizes to run the files at: the given ones, larger ones that nothing was derived from, and 1.
+
+    Args:
+        compared: the sizes that both files ran at so far. If all sizes of 1 together are not among them,
+            each is tried alone.
+    """
+    yield _Trial(model.base.sizes, state.graph, state.inputs)
     for there in (*model.others[:2], model.others[-1]):
-        yield there.sizes, there.graph, there.computed
+        yield _Trial(there.sizes, there.graph, there.computed)
+    if _label(model.others[-1].sizes) not in compared:
+        for there in model.others[2:-1]:
+            if 1 in there.sizes.values():
+                yield _Trial(there.sizes, there.graph, there.computed)
     sizes = {symbol: 3 * size + 2 for symbol, size in model.base.sizes.items()}
     try:
         graph = model.at(sizes)
@@ -232,4 +256,4 @@ def _trials(
         **graph.weights,
         **{n: w for n, w in state.graph.weights.items() if n in graph.weights},
     }
-    yield sizes, replace(graph, weights=weights), {}
+    yield _Trial(sizes, replace(graph, weights=weights), {})

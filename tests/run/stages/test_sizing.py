@@ -85,6 +85,24 @@ def test_an_attention_block_of_any_batch_and_sequence(
         assert_same_results(file, result, inputs)
 
 
+def test_sizes_of_1_are_tried_alone_where_not_all_can_be_1(tmp_path: Path) -> None:
+    """The second of the tokens is taken: with one, the model does not run."""
+    nodes = [
+        node("Relu", ["x"], ["a"]),
+        node("Relu", ["a"], ["y"]),
+        node("Gather", ["tokens", "one"], ["token"]),
+    ]
+    inputs = [tensor("x", ["batch", 4]), tensor("tokens", ["length"])]
+    outputs = [tensor("y", ["batch", 4]), tensor("token", [1])]
+    file = model(nodes, inputs, outputs, [constant("one", [1], np.int64)])
+    options = Options.of(dims={"batch": 2, "length": 8})
+    result = optimize(saved(file, tmp_path), options, output=tmp_path / "out.onnx")
+    assert result.verification.ok and not result.unchanged
+    compared = [text for text in result.verification.checked if "dynamic files" in text]
+    assert any("at batch=1,length=5:" in text for text in compared)
+    assert not any("length=1:" in text for text in compared)
+
+
 def test_static_writes_what_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = saved(mlp(), tmp_path)
     report, result = run(capsys, path, "--static", "--dim", "batch=2")
