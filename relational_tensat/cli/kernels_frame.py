@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.cli.parser import Parser, dimensions, merged
+from relational_tensat.cli.parser import Parser, dimensions, merged, whole_number
 
 if TYPE_CHECKING:
     import argparse
@@ -20,8 +20,13 @@ def add_program(parser: Parser, flag: str) -> None:
     """Declare what names a program, and its sizes."""
     parser.add_argument(
         flag, metavar="PROGRAM",
-        help="a program as a JSON file of a μGraph without kernels, or the name of a known one: attention, "
-        "gated_mlp, lora, mlp, moe, ntrans, qknorm, rmsnorm_linear, swiglu",
+        help="a model, of which --region is meant; or a program: a JSON file of a μGraph without "
+        "kernels, or a known name: attention, gated_mlp, lora, mlp, moe, ntrans, qknorm, rmsnorm_linear, "
+        "swiglu",
+    )  # fmt: skip
+    parser.add_argument(
+        "--region", type=whole_number, metavar="N",
+        help="which region of a model; kernels regions MODEL lists them",
     )  # fmt: skip
     parser.add_argument(
         "--size", type=dimensions, action="append", default=[], metavar="VARIABLE=N,…",
@@ -40,11 +45,25 @@ def read_program(args: argparse.Namespace) -> MuGraph:
     from relational_tensat.mugraph.programs import program
 
     sizes = merged(args.size, "--size")
+    if args.region is not None or Path(args.program).suffix == ".onnx":
+        return _region(Path(args.program), args.region)
     if Path(args.program).suffix == ".json":
         if sizes:
             raise UsageError("--size goes with a known program, a file has its sizes")
         return load_mugraph(Path(args.program))
     return program(args.program, **sizes)
+
+
+def _region(model: Path, number: int | None) -> MuGraph:
+    from relational_tensat.formats import load_model
+    from relational_tensat.mugraph.regions.finding_regions import find_regions
+
+    regions, _ = find_regions(load_model(model))
+    if number is None:
+        raise UsageError(f"{model} is a model: --region N names one of its {len(regions)} regions")
+    if number >= len(regions):
+        raise UsageError(f"{model} has {len(regions)} regions, no region {number}")
+    return regions[number].program
 
 
 def verification_json(verification: Verification) -> dict[str, Any]:
@@ -81,12 +100,13 @@ def verification_lines(verification: Verification) -> list[str]:
         lines.append(
             f"finite fields, small sizes: {verification.small_tests} random tests passed{odds}"
         )
+    where = "its own sizes" if verification.full_tests else "small sizes, as it is large"
     if verification.full_tests:
         lines.append(f"finite fields, its own sizes: {verification.full_tests} random tests passed")
     if verification.float64_error is not None:
-        lines.append(f"float64, its own sizes: relative error {verification.float64_error:.1e}")
+        lines.append(f"float64, {where}: relative error {verification.float64_error:.1e}")
     if verification.float16_error is not None:
-        lines.append(f"float16, its own sizes: relative error {verification.float16_error:.1e}")
+        lines.append(f"float16, {where}: relative error {verification.float16_error:.1e}")
     if verification.large_error is not None:
         if verification.is_stable:
             large = f"finite, relative error {verification.large_error:.1e}"

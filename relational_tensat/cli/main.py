@@ -25,7 +25,7 @@ from relational_tensat.cli.parser import Parser
 _COMMANDS = (
     "run", "sql", "schema", "inspect", "explain", "view", "rules", "rules derive", "rules import",
     "rules verify", "rules functions", "rules operators", "costs show", "costs export", "costs import",
-    "costs clear", "convert", "export", "extract", "kernels search",
+    "costs clear", "convert", "export", "extract", "kernels regions", "kernels search",
     "kernels emit", "kernels show", "kernels verify",
 )  # fmt: skip
 _PROGRAM = "relational-tensat"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.thread_graphs import with_thread_graphs
 from relational_tensat.mugraph.search.kernel_search import Progress, SearchResult, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized, sized
@@ -24,7 +25,8 @@ class Finding:
     Attributes:
         result: of the search.
         candidates: graphs with sizes that fit a block, cheapest first; those before ``best`` were refused.
-        best: the cheapest that passed verification, its exponentials made stable; None where there is none.
+        best: the cheapest that passed verification, its exponentials made stable,
+            chains of its operators in thread graphs; None where there is none.
         verification: of ``best``; of the last refused one where there is none.
         refused: how many did not pass, or could not be made stable.
         reasons: why they could not.
@@ -64,7 +66,8 @@ def find_kernels(
     reasons: list[str] = []
     for refused, candidate in enumerate(candidates):
         try:
-            graph = candidate.graph if options.raw_exp else stabilized(candidate.graph)
+            raw = candidate.graph
+            graph = with_thread_graphs(raw if options.raw_exp else stabilized(raw))
         except VerificationError as error:
             reasons.append(str(error))
             continue

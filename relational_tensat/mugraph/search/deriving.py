@@ -90,9 +90,10 @@ def _choose(
     number = {term: place for place, term in enumerate(needed)}
     nodes: list[tuple[int, float, list[int], Derivation | None]] = []
     for term in needed:
-        if term not in derivations:
+        if search.loaded(term) is not None:  # nothing is computed that is loaded
             nodes.append((number[term], 0.0, [], None))
-        for derivation in derivations.get(term, ()):
+            continue
+        for derivation in derivations[term]:
             children = {number[child] for child in (derivation.a, derivation.b) if child}
             nodes.append((number[term], costs.of(term, derivation), sorted(children), derivation))
     root = len(needed)

@@ -27,6 +27,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
+from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import (
     BlockTensors,
     Stage,
@@ -50,7 +51,7 @@ def has_exponentials(graph: MuGraph) -> bool:
 def scaling_difference(graph: MuGraph, seed: int = 0) -> Difference | None:
     """Return where a result changes when the rows of exponentials are scaled at random; None if nowhere.
 
-    A row has the index variables of the results.
+    A row has the index variables of the results, but for those that something is summed over.
     """
     rows, small = _rows(graph), shrunk(graph, graph)
     graph = graph if small is None else small[1]
@@ -342,8 +343,13 @@ def _shifted(step: Operation, over: tuple[str, ...]) -> list[Operation]:
 
 
 def _rows(graph: MuGraph) -> frozenset[str]:
+    """Return the index variables of the results that nothing is summed over."""
     dims = kernel_tensors(graph)
-    return frozenset(name for output in graph.outputs for name in variables(dims[output]))
+    found = {name for output in graph.outputs for name in variables(dims[output])}
+    for operation in _operations(graph):
+        if operation.op in ("sum", "matmul", "max"):
+            found.difference_update(names(operation.attrs, "over"))
+    return frozenset(found)
 
 
 def _dims_of_rows(graph: MuGraph, rows: frozenset[str]) -> Dims:

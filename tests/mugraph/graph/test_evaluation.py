@@ -19,7 +19,9 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     RunningMax,
     Saver,
+    ThreadGraph,
 )
+from relational_tensat.mugraph.graph.thread_graphs import with_thread_graphs
 from relational_tensat.mugraph.programs import program
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.slow_evaluation import run
@@ -123,3 +125,17 @@ def test_numbers_keep_their_width(dtype: str) -> None:
     values = {name: value.astype(dtype) for name, value in drawn(graph).items()}
     (computed,) = evaluate(graph, values, Numbers(dtype)).values()
     assert computed.dtype == dtype
+
+
+def test_chains_become_thread_graphs_and_compute_the_same() -> None:
+    raw = flash_attention()
+    (kernel,) = raw.kernels
+    flat = [s.steps[0] if isinstance(s, ThreadGraph) else s for s in kernel.block.steps]
+    plain = replace(raw, steps=(replace(kernel, block=replace(kernel.block, steps=tuple(flat))),))
+    threaded = with_thread_graphs(plain)
+    chains = [s for s in threaded.kernels[0].block.steps if isinstance(s, ThreadGraph)]
+    assert [[operation.op for operation in chain.steps] for chain in chains] == [["matmul", "exp"]]
+    values = drawn(raw)
+    (expected,) = evaluate(plain, values, Numbers()).values()
+    (computed,) = evaluate(threaded, values, Numbers()).values()
+    np.testing.assert_array_equal(computed, expected)

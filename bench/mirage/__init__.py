@@ -1,0 +1,1 @@
+"""Searches for the kernels of Mirage's benchmarks, beside its published numbers."""

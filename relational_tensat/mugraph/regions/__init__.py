@@ -1,0 +1,1 @@
+"""Regions of models as programs that kernels are sought for."""

@@ -1,0 +1,327 @@
+"""From nodes of a model to a program on index variables.
+
+Reshape, Transpose and Expand only relabel, so grouped queries need no repeated keys. A softmax becomes its
+parts, the chain of a root mean square one operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from relational_tensat.base.errors import ShapeError
+from relational_tensat.mugraph.graph.arithmetic import FUNCTIONS
+from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
+from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.regions.relabelling import Atoms, IndexAtoms
+from relational_tensat.tensor import Graph, Node, TensorType
+from relational_tensat.tensor.types import AttrValue
+
+_LETTERS = "hqdkemnfrbcgijlopstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A tensor of the region: its name in the program, its dims by position; ``number`` if it is one."""
+
+    name: str
+    dims: tuple[Atoms, ...]
+    number: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    """A root of a mean square of ``x`` over the atoms ``over``, or a part on the way to it."""
+
+    x: _Value
+    over: Atoms
+    stage: str
+    epsilon: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    op: str
+    operands: tuple[str, ...]
+    output: str
+    over: Atoms = ()
+    attrs: tuple[tuple[str, AttrValue], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredRegion:
+    """Nodes of a model as a program.
+
+    Attributes:
+        program: on index variables.
+        inputs: the model's values that the program's inputs are, in order.
+        order: the variables of the result in the order of the model's dims, those of one dim together.
+    """
+
+    program: MuGraph
+    inputs: tuple[str, ...]
+    order: tuple[str, ...]
+
+
+def lowered(graph: Graph, nodes: Sequence[Node], name: str) -> LoweredRegion:
+    """Return nodes of a model as a program.
+
+    Args:
+        graph: the model.
+        nodes: in order; the last one's result is the program's.
+        name: of the program.
+
+    Raises:
+        ShapeError: an operator, or what is done with dims, has no such form; says which.
+    """
+    return _Lowering(graph, name).lower(nodes)
+
+
+class _Lowering:
+    def __init__(self, graph: Graph, name: str) -> None:
+        self._graph = graph
+        self._name = name
+        self._atoms = IndexAtoms()
+        self._values: dict[str, _Value] = {}
+        self._roots: dict[str, _Root] = {}
+        self._inputs: dict[str, _Value] = {}
+        self._steps: list[_Step] = []
+        self._made: list[_Value] = []
+
+    def lower(self, nodes: Sequence[Node]) -> LoweredRegion:
+        for node in nodes:
+            self._node(node)
+        output = self._value(nodes[-1].outputs[0])
+        return self._program(output)
+
+    # --- operands ---
+
+    def _value(self, name: str) -> _Value:
+        if name in self._roots:
+            raise ShapeError(f"{name} is a part of a root mean square that something else reads")
+        if name not in self._values:
+            self._values[name] = self._input(name)
+        return self._values[name]
+
+    def _input(self, name: str) -> _Value:
+        kind = self._graph.types[name]
+        if not isinstance(kind, TensorType) or not kind.is_float:
+            raise ShapeError(f"{name} is {kind}, expected a tensor of floats")
+        weight = self._graph.weights.get(name)
+        if weight is not None and weight.data is not None and kind.size == 1:
+            return _Value("", tuple(() for _ in kind.shape), float(np.asarray(weight.data).item()))
+        given = _Value(f"in{len(self._inputs)}", tuple(map(self._atoms.new, kind.shape)))
+        self._inputs[name] = given
+        return given
+
+    def _emit(
+        self,
+        op: str,
+        operands: Sequence[_Value],
+        dims: Sequence[Atoms],
+        over: Atoms = (),
+        **attrs: AttrValue,
+    ) -> _Value:
+        for operand in operands:
+            if operand.number is not None:
+                raise ShapeError(f"{op} of a number")
+        output = f"t{len(self._steps) + 1}"
+        names = tuple(operand.name for operand in operands)
+        self._steps.append(_Step(op, names, output, over, tuple(attrs.items())))
+        self._made.append(_Value(output, tuple(dims)))
+        return self._made[-1]
+
+    # --- operators ---
+
+    def _node(self, node: Node) -> None:
+        if self._root_mean_square(node):
+            return
+        lower = _OPERATORS.get(node.op)
+        if lower is None and node.op in FUNCTIONS:
+            x = self._value(node.inputs[0])
+            self._values[node.outputs[0]] = self._emit(node.op, [x], x.dims)
+        elif lower is None:
+            raise ShapeError(f"{node.op} is no operator of μGraphs")
+        else:
+            self._values[node.outputs[0]] = lower(self, node)
+
+    def _root_mean_square(self, node: Node) -> bool:
+        """Note a part of 1 / sqrt(mean(x²) + epsilon); return whether the node is one."""
+        output, first = node.outputs[0], node.inputs[0]
+        root = self._roots.get(first)
+        if node.op == "pow" and self._value(node.inputs[1]).number == 2.0:
+            self._roots[output] = _Root(self._value(first), (), "square")
+        elif root is None and not (node.op == "div" and node.inputs[1] in self._roots):
+            return False
+        elif node.op == "reduce_mean" and root is not None and root.stage == "square":
+            axes = cast(tuple[int, ...], node.attrs["axes"])
+            over = tuple(atom for axis in axes for atom in root.x.dims[axis])
+            self._roots[output] = _Root(root.x, over, "mean")
+        elif node.op == "add" and root is not None and root.stage == "mean":
+            epsilon = self._value(node.inputs[1]).number
+            if epsilon is None:
+                raise ShapeError("a mean square plus what is no number")
+            self._roots[output] = _Root(root.x, root.over, "mean", epsilon)
+        elif node.op == "sqrt" and root is not None and root.stage == "mean":
+            self._roots[output] = _Root(root.x, root.over, "root", root.epsilon)
+        elif node.op in ("reciprocal", "div"):
+            self._inverse(node, output)
+        else:
+            raise ShapeError(f"{node.op} of a mean square")
+        return True
+
+    def _inverse(self, node: Node, output: str) -> None:
+        root = self._roots[node.inputs[-1]]
+        is_one = node.op == "reciprocal" or self._value(node.inputs[0]).number == 1.0
+        if root.stage != "root":
+            raise ShapeError(f"{node.op} of a mean square")
+        if is_one:
+            self._roots[output] = _Root(root.x, root.over, "inverse", root.epsilon)
+        else:
+            self._values[output] = self._normalized(self._value(node.inputs[0]), root)
+
+    def _normalized(self, x: _Value, root: _Root) -> _Value:
+        dims = [() if set(d) & set(root.over) else d for d in root.x.dims]
+        size = self._emit("rms", [root.x], dims, root.over, epsilon=root.epsilon)
+        return self._binary("div", x, size)
+
+    def _mul(self, node: Node) -> _Value:
+        for own, other in (node.inputs, node.inputs[::-1]):
+            if other in self._roots and self._roots[other].stage == "inverse":
+                return self._normalized(self._value(own), self._roots[other])
+        return self._elementwise(node)
+
+    def _elementwise(self, node: Node) -> _Value:
+        a, b = map(self._value, node.inputs)
+        if node.op in ("mul", "div") and b.number is not None:
+            factor = b.number if node.op == "mul" else 1.0 / b.number
+            return self._emit("scale", [a], self._broadcast(a, b), value=factor)
+        if node.op == "mul" and a.number is not None:
+            return self._emit("scale", [b], self._broadcast(a, b), value=a.number)
+        return self._binary(node.op, a, b)
+
+    def _smul(self, node: Node) -> _Value:
+        x = self._value(node.inputs[0])
+        return self._emit("scale", [x], x.dims, value=cast(float, node.attrs["value"]))
+
+    def _binary(self, op: str, a: _Value, b: _Value) -> _Value:
+        return self._emit(op, [a, b], self._broadcast(a, b))
+
+    def _broadcast(self, a: _Value, b: _Value) -> list[Atoms]:
+        """Align dims from the last one on; return those of the result."""
+        result: list[Atoms] = []
+        longest = max(len(a.dims), len(b.dims))
+        one, other = (((),) * (longest - len(v.dims)) + v.dims for v in (a, b))
+        for first, second in zip(one, other, strict=True):
+            if first and second:
+                self._atoms.identify(first, second)
+            result.append(first or second)
+        return result
+
+    def _matmul(self, node: Node) -> _Value:
+        a, b, *bias = map(self._value, node.inputs)
+        if len(a.dims) < 2 or len(b.dims) < 2:
+            raise ShapeError("a product of vectors")
+        self._atoms.identify(a.dims[-1], b.dims[-2])
+        batch = self._broadcast(_Value("", a.dims[:-2]), _Value("", b.dims[:-2]))
+        dims = [*batch, a.dims[-2], b.dims[-1]]
+        result = self._emit("matmul", [a, b], dims, a.dims[-1])
+        for addend in bias:
+            result = self._binary("add", result, addend)
+        act = str(node.attrs.get("act", "none"))
+        if act == "none":
+            return result
+        if act not in FUNCTIONS:
+            raise ShapeError(f"{act} is no function of μGraphs")
+        return self._emit(act, [result], result.dims)
+
+    def _softmax(self, node: Node) -> _Value:
+        x = self._value(node.inputs[0])
+        axis = cast(int, node.attrs["axis"])
+        weights = self._emit("exp", [x], x.dims)
+        rest = [() if place == axis else dim for place, dim in enumerate(x.dims)]
+        total = self._emit("sum", [weights], rest, x.dims[axis])
+        return self._emit("div", [weights, total], x.dims)
+
+    def _reduce_sum(self, node: Node) -> _Value:
+        x = self._value(node.inputs[0])
+        axes = cast(tuple[int, ...], node.attrs["axes"])
+        over = tuple(atom for axis in axes for atom in x.dims[axis])
+        kept = [(place, () if place in axes else dim) for place, dim in enumerate(x.dims)]
+        keeps = bool(node.attrs["keepdims"])
+        return self._emit("sum", [x], [d for place, d in kept if keeps or place not in axes], over)
+
+    def _transpose(self, node: Node) -> _Value:
+        x = self._value(node.inputs[0])
+        perm = cast(tuple[int, ...], node.attrs["perm"])
+        return _Value(x.name, tuple(x.dims[place] for place in perm), x.number)
+
+    def _reshape(self, node: Node) -> _Value:
+        x = self._value(node.inputs[0])
+        shape = cast(tuple[int, ...], node.attrs["shape"])
+        return _Value(x.name, tuple(self._atoms.regrouped(x.dims, shape)), x.number)
+
+    def _opaque(self, node: Node) -> _Value:
+        if node.attrs["op_type"] != "Expand":
+            raise ShapeError(f"{node.attrs['op_type']} is no operator of μGraphs")
+        x = self._value(node.inputs[0])
+        kind = self._graph.types[node.outputs[0]]
+        assert isinstance(kind, TensorType)
+        dims = ((),) * (len(kind.shape) - len(x.dims)) + x.dims
+        wide = (d or self._atoms.new(size) for d, size in zip(dims, kind.shape, strict=True))
+        return _Value(x.name, tuple(wide), x.number)
+
+    # --- the program ---
+
+    def _program(self, output: _Value) -> LoweredRegion:
+        names: dict[int, str] = {}
+
+        def named(dim: Atoms) -> tuple[str, ...]:
+            atoms = self._atoms.resolved(dim)
+            for atom in atoms:
+                names.setdefault(atom, _variable(len(names)))
+            return tuple(names[atom] for atom in atoms)
+
+        for value in (*self._inputs.values(), *self._made):
+            atoms = [atom for dim in value.dims for atom in self._atoms.resolved(dim)]
+            if len(set(atoms)) < len(atoms):  # rows and columns of one matrix are the same variable
+                raise ShapeError("a tensor has an index variable twice")
+        inputs: dict[str, Dims] = {}
+        for value in self._inputs.values():
+            dims = [atom for dim in value.dims for atom in self._atoms.resolved(dim)]
+            inputs[value.name] = tuple(
+                Dim(name, self._atoms.size((atom,)))
+                for name, atom in zip(named(tuple(dims)), dims, strict=True)
+            )
+        steps = []
+        for step in self._steps:
+            attrs = dict(step.attrs) | ({"over": named(step.over)} if step.over else {})
+            steps.append(Operation(step.op, step.operands, step.output, attrs))
+        program = MuGraph(self._name, inputs, tuple(steps), (output.name,))
+        order = tuple(name for dim in output.dims for name in named(dim))
+        if set(variables(kernel_tensors(program)[output.name])) != set(order):
+            raise ShapeError("a result is only repeated along a dim")
+        return LoweredRegion(program, tuple(self._inputs), order)
+
+
+def _variable(number: int) -> str:
+    turn, letter = divmod(number, len(_LETTERS))
+    return _LETTERS[letter] + (str(turn) if turn else "")
+
+
+_OPERATORS: Mapping[str, Callable[[_Lowering, Node], _Value]] = {
+    "add": _Lowering._elementwise,
+    "mul": _Lowering._mul,
+    "div": _Lowering._elementwise,
+    "smul": _Lowering._smul,
+    "matmul": _Lowering._matmul,
+    "softmax": _Lowering._softmax,
+    "reduce_sum": _Lowering._reduce_sum,
+    "transpose": _Lowering._transpose,
+    "reshape": _Lowering._reshape,
+    "opaque": _Lowering._opaque,
+}

@@ -1,0 +1,139 @@
+"""Regions of models: each program computes what its nodes compute, and repeats nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relational_tensat import load_model
+from relational_tensat.base.errors import ShapeError
+from relational_tensat.cli.main import main
+from relational_tensat.mugraph.graph.arithmetic import Numbers
+from relational_tensat.mugraph.graph.dims import variables
+from relational_tensat.mugraph.graph.evaluation import evaluate
+from relational_tensat.mugraph.graph.mugraph import Operation
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.regions.finding_regions import find_regions
+from relational_tensat.mugraph.regions.lowering_regions import lowered
+from relational_tensat.mugraph.regions.relabelling import IndexAtoms
+from relational_tensat.mugraph.search.kernel_search import search_kernels
+from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.tensor import Graph, Node, TensorType, build_graph
+from relational_tensat.verify.evaluate import evaluate_graph
+
+INPUTS = Path(__file__).parents[3] / "bench" / "inputs"
+
+
+def nodes_of(model: Graph, output: str, count: int) -> list[Node]:
+    """Return a region's nodes: as many as lie before its end and are read within only."""
+    makers = {name: node for node in model.nodes for name in node.outputs}
+    chosen = {output: makers[output]}
+    changed = True
+    while changed:
+        changed = False
+        for node in reversed(model.nodes):
+            name = node.outputs[0]
+            readers = {n.outputs[0] for n in model.nodes if name in n.inputs}
+            if name not in chosen and readers and readers <= chosen.keys() and len(chosen) < count:
+                chosen[name] = node
+                changed = True
+    return [node for node in model.nodes if node.outputs[0] in chosen]
+
+
+def test_programs_compute_what_their_nodes_compute() -> None:
+    """Every chain of nodes before every node of a decoder, as far as it can be lowered."""
+    compared = 0
+    for name in ("decoder_block", "gated_mlp"):
+        model = load_model(INPUTS / f"{name}.onnx")
+        for node in model.nodes:
+            for count in (2, 4, 8, 12):
+                nodes = nodes_of(model, node.outputs[0], count)
+                try:
+                    compare(model, nodes)
+                except ShapeError:
+                    continue
+                compared += 1
+    assert compared > 60
+
+
+def compare(model: Graph, nodes: list[Node]) -> None:
+    made = {node.outputs[0] for node in nodes}
+    read = dict.fromkeys(n for node in nodes for n in node.inputs if n not in made)
+    region = lowered(model, nodes, "region")
+    weights = {n: model.weights[n] for n in read if n in model.weights}
+    kinds = {n: model.types[n] for n in read if n not in weights}
+    inputs = {n: kind for n, kind in kinds.items() if isinstance(kind, TensorType)}
+    part = build_graph("part", inputs, weights, nodes, [nodes[-1].outputs[0]])
+    random = np.random.default_rng(0)
+    values = {n: random.uniform(0.5, 1.5, kind.shape) for n, kind in inputs.items()}
+    (expected,) = evaluate_graph(part, values, {n: w.data for n, w in weights.items()}).values()
+    every = values | {n: w.data for n, w in weights.items() if w.data is not None}
+    program = region.program
+    given = {
+        key: np.asarray(every[name], np.float64).reshape([d.size for d in dims])
+        for (key, dims), name in zip(program.inputs.items(), region.inputs, strict=True)
+    }
+    (computed,) = evaluate(program, given, Numbers()).values()
+    names = variables(kernel_tensors(program)[program.outputs[0]])
+    ordered = computed.transpose([names.index(name) for name in region.order])
+    wanted = np.asarray(expected)
+    # onnxruntime expands in float32
+    np.testing.assert_allclose(ordered.reshape(wanted.shape), wanted, rtol=1e-6, atol=1e-7)
+
+
+def test_grouped_queries_repeat_no_keys() -> None:
+    regions, left_out = find_regions(load_model(INPUTS / "decoder_block.onnx"))
+    (attention,) = [r for r in regions if r.outputs == ("_unsafe_view_2",)]
+    steps = [step for step in attention.program.steps if isinstance(step, Operation)]
+    assert "repeat" not in {step.op for step in steps}
+    (scores,) = [s for s in steps if s.op == "matmul" and steps.index(s) < 5]
+    dims = kernel_tensors(attention.program)
+    queries, keys = (set(variables(dims[name])) for name in scores.operands)
+    assert (
+        len(queries & keys) == 2
+    )  # the shared head and what is summed; the group is the queries' own
+    assert any("slice is no operator" in left.reason for left in left_out)
+
+
+def test_a_gated_mlp_with_its_norm_and_residual_is_one_kernel() -> None:
+    (region,), _ = find_regions(load_model(INPUTS / "gated_mlp.onnx"))
+    assert region.nodes == 14
+    (route,) = search_kernels(region.program, SearchOptions(max_operators=12, max_kernels=1)).routes
+    assert len(route.alternatives) == 1
+
+
+def test_the_commands_name_regions(capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(INPUTS / "gated_mlp.onnx")
+    assert main(["kernels", "regions", model]) == 0
+    assert "rms, div, mul, matmul, sigmoid, mul, matmul" in capsys.readouterr().out
+    assert main(["kernels", "search", model]) == 2
+    assert "--region N names one of its 1 regions" in capsys.readouterr().err
+
+
+def test_dims_split_and_merge_everywhere_at_once() -> None:
+    atoms = IndexAtoms()
+    heads, width = atoms.new(6), atoms.new(16)
+    (merged,) = atoms.regrouped([heads, width], [96])
+    group = atoms.regrouped([heads], [2, 3])
+    assert atoms.resolved(merged) == (*group[0], *group[1], *width)
+    other = atoms.new(2)
+    atoms.identify(group[0], other)
+    assert atoms.resolved(other) == atoms.resolved(group[0])
+    with pytest.raises(ShapeError):
+        atoms.regrouped([width], [3, 5])
+    with pytest.raises(ShapeError):
+        atoms.identify(width, atoms.new(9))
+
+
+def test_a_matrix_times_its_own_transpose_is_left_out() -> None:
+    """Rows and columns of the result would be one index variable."""
+    kind = TensorType("float32", (4, 8))
+    nodes = [
+        Node("transpose", ("x",), ("t",), {"perm": (1, 0)}),
+        Node("matmul", ("x", "t"), ("y",)),
+    ]
+    model = build_graph("gram", {"x": kind}, {}, nodes, ["y"])
+    with pytest.raises(ShapeError, match="an index variable twice"):
+        lowered(model, list(model.nodes), "gram")
