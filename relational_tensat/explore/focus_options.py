@@ -14,6 +14,11 @@ class FocusOptions(OptionGroup):
     Attributes:
         restarts: at each width, the search ends after so many restarts in a row that found nothing
             cheaper.
+        seed_graphs: a world is grown from the graph that was chosen, and from so many in all with the
+            cheapest of other costs beside it.
+        temperature: restarts that go on from a graph take the last one that a restart ended with, if it
+            is cheaper; one dearer by d % with the probability exp(-d / temperature). It falls by a fifth
+            with each restart. 0: they go on from the cheapest.
     """
 
     restarts: int = option(
@@ -21,4 +26,15 @@ class FocusOptions(OptionGroup):
         "a search by focus ends after so many restarts in a row that found nothing cheaper",
         metavar="N",
         minimum=0,
+    )
+    seed_graphs: int = option(
+        1,
+        "a search by focus grows worlds from so many of the cheapest graphs",
+        metavar="K",
+        minimum=1,
+    )
+    temperature: float = option(
+        0.0,
+        "a search by focus goes on from graphs dearer by some such %, too, less and less; 0: never",
+        metavar="PERCENT",
     )

@@ -22,7 +22,7 @@ from relational_tensat.rules.library import load_rules
 from relational_tensat.run.progress import Silent
 from tests.egraph.invariants import assert_invariants
 from tests.explore.world_invariants import assert_world_invariants, ids
-from tests.run.resume.models import layers
+from tests.run.resume.models import RULES, layers
 
 COST = load_profile("tensat_t4")
 
@@ -161,3 +161,28 @@ def test_what_a_search_cannot_do_is_rejected(other: dict[str, str]) -> None:
 def test_without_costs_there_is_no_search() -> None:
     with pytest.raises(UsageError, match="search = focus without costs"):
         explore(EGraph.create(MODELS["vgg19"]()), [], ExplorationOptions(search="focus"))
+
+
+def test_what_is_drawn_at_random_is_drawn_again_with_the_same_seed() -> None:
+    """Another seed, or other graphs to grow from, give other worlds; none of these searches ends dearer."""
+    plain, again, other = (varied(FocusOptions(1), seed) for seed in (0, 0, 1))
+    together, warm = (varied(FocusOptions(1, *more), 0) for more in ((3,), (1, 1e6)))
+    assert rows_of(plain) == rows_of(again)
+    assert rows_of(plain) != rows_of(other)
+    assert rows_of(plain) != rows_of(together)
+    for exploration in (plain, other, together, warm):
+        best_us = min(world.best_us for world in exploration.worlds)
+        assert best_us <= exploration.worlds[0].best_us
+
+
+def rows_of(exploration: Exploration) -> list[tuple[object, ...]]:
+    """Return what its worlds were, but for how long they took."""
+    return [world.row[:9] for world in exploration.worlds]
+
+
+def varied(focus_options: FocusOptions, seed: int) -> Exploration:
+    """Search a small model within a limit that keeps much out."""
+    egraph = EGraph.create(layers(2, 4))
+    options = ExplorationOptions(search="focus", world_nodes=50, node_limit=50, time_limit_s=None)
+    rules = load_rules(RULES)
+    return explore_focus(egraph, rules, options, extractor_of(egraph), None, focus_options, seed)

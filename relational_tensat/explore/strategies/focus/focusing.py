@@ -15,7 +15,8 @@ saturation's at any of the widths that were reached.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import cycle
+from itertools import chain, cycle
+from math import exp
 from random import Random
 
 from relational_tensat.base.watch import Guard
@@ -42,6 +43,9 @@ _RESTARTS = ("original", "original", "beside")
 
 #: Parts of the room in a world that multi-pattern rules may take, in turn.
 _SHARES = (0.25, 0.5, 0.35, 0.75)
+
+#: What a restart leaves of the temperature.
+_COOLING = 0.8
 
 
 def explore_focus(
@@ -104,6 +108,8 @@ class _Focus:
         self._shares = cycle(_SHARES)
         self._rounds: int | None = None
         self._best: WorldReport | None = None
+        self._current: WorldReport | None = None
+        self._heat = focus.temperature
 
     def run(self) -> str:
         """Grow worlds; return why the last was the last."""
@@ -128,20 +134,32 @@ class _Focus:
         while stale < self._focus.restarts and not self._worlds.is_closed:
             before_us = self._best_us
             variation = self._next_variation()
-            self._follow(self._grow(kind, width, variation), variation)
+            last = self._follow(self._grow(kind, width, variation), variation)
+            self._go_on_from(last)
             self._extract_all(width)
             if _is_less(self._best_us, before_us):
                 stale = 0
             else:
                 kind, stale = next(kinds), stale + 1
 
-    def _follow(self, world: WorldReport, variation: Variation = PLAIN) -> None:
+    def _follow(self, world: WorldReport, variation: Variation = PLAIN) -> WorldReport:
         """Grow worlds from a first one, each from what was chosen in the last, until one gains nothing.
 
         What a closed world has, others have not more of.
         """
         while _is_less(world.best_us, world.seed_us) and not self._worlds.is_closed:
             world = self._grow("chosen", world.node_limit, variation, world)
+        return world
+
+    def _go_on_from(self, world: WorldReport) -> None:
+        """Let restarts beside the original graph go on from a world's, perhaps although it is dearer."""
+        if self._current is None or world.best_us <= self._current.best_us:
+            self._current = world
+        elif self._heat > 0:
+            dearer = 100 * (world.best_us / self._current.best_us - 1)
+            if self._random.random() < exp(-dearer / self._heat):
+                self._current = world
+        self._heat *= _COOLING
 
     def _extract_all(self, width: int) -> None:
         """Extract from all worlds together, and go on from there, until that has nothing cheaper."""
@@ -159,18 +177,26 @@ class _Focus:
         start: WorldReport | None = None,
     ) -> WorldReport:
         """Grow a world from a graph that was chosen, the cheapest by default, or the original graph."""
-        start = start or self._best
+        start = start or (self._current if self._focus.temperature else self._best)
         if kind == "original" or start is None:
             growth = Growth(kind, self._worlds.original(), self._original_us, width, variation)
         else:
-            enodes = self._worlds.choice(start)
-            if kind == "beside":
-                enodes = list(dict.fromkeys([*self._worlds.original(), *enodes]))
-            growth = Growth(kind, enodes, start.best_us, width, variation)
+            parts = [self._worlds.original()] if kind == "beside" else []
+            parts += [self._worlds.choice(world) for world in self._seeds(start)]
+            enodes = list(dict.fromkeys(chain(*parts)))
+            seed_us = min(world.best_us for world in self._seeds(start))
+            growth = Growth(kind, enodes, seed_us, width, variation)
         world = self._note(self._worlds.grow(growth, self._guard))
         if kind == "original" and world.stop_reason == "saturated":  # there is room for more
             self._rounds = 2 * (self._rounds or self._options.multi_iterations)
         return world
+
+    def _seeds(self, start: WorldReport) -> list[WorldReport]:
+        """Return worlds whose graphs are grown together: one, and the cheapest of other costs."""
+        by_cost = {round(world.best_us, 6): world for world in reversed(self._worlds.reports)}
+        by_cost.pop(round(start.best_us, 6))
+        others = sorted(by_cost)[: self._focus.seed_graphs - 1]
+        return [start, *(by_cost[cost] for cost in others)]
 
     def _note(self, world: WorldReport) -> WorldReport:
         if self._best is None or _is_less(world.best_us, self._best_us):
