@@ -219,4 +219,6 @@ def _result(
 
 
 def _is_lock(error: duckdb.Error) -> bool:
-    return isinstance(error, duckdb.IOException) and "lock" in str(error).lower()
+    return isinstance(error, duckdb.IOException) and "set lock" in str(
+        error
+    )  # and no damaged block

@@ -122,6 +122,6 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
         return duckdb.connect(str(path), read_only=True)
     except duckdb.Error as error:
         reason = first_line(error)
-        if "lock" in reason:
+        if "set lock" in reason:  # damaged blocks are another matter
             reason = "another process uses it: does the run still use it?"
         raise InputError(f"{path}: cannot be opened: {reason}") from error

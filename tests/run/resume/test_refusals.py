@@ -39,6 +39,19 @@ def test_no_file_and_a_file_of_another_kind(tmp_path: Path) -> None:
     assert path.read_text() == "a text, and a rather long one"
 
 
+def test_a_damaged_file_is_not_called_one_in_use(tmp_path: Path) -> None:
+    path = tmp_path / "run.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE meta AS SELECT range AS key FROM range(100000)")
+    content = bytearray(path.read_bytes())
+    for place in range(12288, len(content), 4096):
+        content[place] ^= 1
+    path.write_bytes(content)
+    text = refusal(path)
+    assert "checksum" in text
+    assert "another process" not in text
+
+
 @pytest.mark.parametrize("size", [0, 4096, 12287])
 def test_a_file_that_was_not_finished_being_made(size: int, tmp_path: Path) -> None:
     path = tmp_path / "run.duckdb"
