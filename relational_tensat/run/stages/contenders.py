@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from relational_tensat.cost import graph_cost_us
 from relational_tensat.extract import Extraction, extract
 from relational_tensat.extract.families import FamilyChoice, cheapest_by_family
 from relational_tensat.extract.index import nodes_by_class
@@ -47,7 +48,7 @@ class Candidate:
 def candidates(
     state: RunState, table: TableProblem, most: int, is_over: Callable[[], bool]
 ) -> list[Candidate]:
-    """Return the cheapest graphs that differ, the chosen one first.
+    """Return the cheapest graphs that differ, the chosen one first; the others cost less than the original.
 
     Args:
         most: so many at most.
@@ -57,8 +58,11 @@ def candidates(
     if first is None:
         return []
     found: list[Candidate] = []
+    original_us = graph_cost_us(state.original, state.cost)
     try:
         for candidate in _cheapest(state, table, first, is_over):
+            if found and candidate.found.cost_us >= original_us:
+                break
             found.append(candidate)
             if len(found) == most:
                 break
