@@ -27,6 +27,7 @@ from bench.runs import command as runs_command
 from bench.scale import command as scale_command
 from bench.search import command as search_command
 from bench.tensat import command as tensat
+from bench.view import command as view_command
 from relational_tensat.base.errors import RelationalTensatError
 
 #: Modules with ``add_parser``; what it returns runs the command and gives the exit code.
@@ -52,6 +53,7 @@ COMMANDS = (
     kernels_command,
     kills_command,
     mirage_command,
+    view_command,
 )
 
 

@@ -14,7 +14,15 @@ from relational_tensat.view.classes import Classes
 from relational_tensat.view.film import film
 from relational_tensat.view.forms import Forms
 from relational_tensat.view.frames import Frames
-from relational_tensat.view.page_data import PAGE_VERSION, Film, PageData, Sample, Summary, Unused
+from relational_tensat.view.page_data import (
+    PAGE_VERSION,
+    Film,
+    PageData,
+    Sample,
+    Summary,
+    Told,
+    Unused,
+)
 from relational_tensat.view.searching import search
 from relational_tensat.view.unused import unused
 
@@ -38,23 +46,36 @@ def collect(connection: duckdb.DuckDBPyConnection, *, check: bool = False) -> Pa
     story = film(explanation, forms, checks)
     funnels = Funnels(stored)
     egraph = Classes(stored, forms, funnels.swaps).sample()
-    course = search(connection, story.steps, story.start_us)
-    return _page(stored, forms, story, egraph, unused(funnels, course.rules))
+    course = search(connection, story)
+    return _page(stored, forms, egraph, story, unused(funnels, course.rules))
 
 
 def collect_served(stored: StoredEGraph, forms: Forms) -> PageData:
-    """Return what a page shows at once which can ask for classes and rules.
+    """Return what a page shows at once which can ask for the rest.
+
+    Raises:
+        InputError: as ``collect``.
+    """
+    read_meta(stored.connection)
+    return _page(stored, forms, Sample(()), None, ())
+
+
+def collect_film(stored: StoredEGraph, forms: Forms) -> Told:
+    """Return what needs the whole e-graph: the film, and the search with what its steps saved.
 
     Raises:
         InputError, NoSolutionError: as ``collect``.
     """
-    read_meta(stored.connection)
-    explanation = explain(stored.connection)
-    return _page(stored, forms, film(explanation, forms), Sample(()), ())
+    story = film(explain(stored.connection), forms)
+    return Told(story, search(stored.connection, story))
 
 
 def _page(
-    stored: StoredEGraph, forms: Forms, story: Film, egraph: Sample, rules: tuple[Unused, ...]
+    stored: StoredEGraph,
+    forms: Forms,
+    egraph: Sample,
+    story: Film | None,
+    rules: tuple[Unused, ...],
 ) -> PageData:
     connection = stored.connection
     frames = Frames(stored, forms)
@@ -86,7 +107,7 @@ def _page(
         original=original,
         result=result,
         film=story,
-        search=search(connection, story.steps, story.start_us),
+        search=search(connection, story),
         egraph=egraph,
         unused=rules,
         examples=examples(connection),

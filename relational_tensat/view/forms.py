@@ -26,17 +26,13 @@ class Forms:
         self._costs_us = costs_us
         self._indices: dict[int, int] = {}
         self._signatures: list[int] = []  # by index
+        self._made: list[Form] = []  # by index, as far as they have been asked for
 
     @classmethod
     def of(cls, stored: StoredEGraph) -> Forms:
         """Return the forms of a run, with the costs that it extracted by."""
         rows = stored.connection.execute("SELECT signature, cost_us FROM cost").fetchall()
         return cls(stored, [dict(rows)])
-
-    @property
-    def count(self) -> int:
-        """How many have been named so far."""
-        return len(self._signatures)
 
     def index(self, signature: int) -> int:
         """Return the index of a signature."""
@@ -51,7 +47,8 @@ class Forms:
 
     def all(self) -> tuple[Form, ...]:
         """Return the forms that have been named so far, by index."""
-        return tuple(self._form(signature) for signature in self._signatures)
+        self._made += map(self._form, self._signatures[len(self._made) :])
+        return tuple(self._made)
 
     def _form(self, signature: int) -> Form:
         kind = self._stored.signatures[signature]

@@ -390,11 +390,20 @@ class Unused:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """The film that was asked for later, and the search, which says what its steps saved."""
+
+    film: Film
+    search: Search
+
+
+@dataclass(frozen=True, slots=True)
 class PageData:
     """All that a page shows of a run.
 
     Attributes:
         original, result: the graph as it was given, and the extracted one.
+        film: None where it is asked for later: it needs the whole e-graph.
     """
 
     version: int
@@ -402,7 +411,7 @@ class PageData:
     forms: tuple[Form, ...]
     original: Frame
     result: Frame
-    film: Film
+    film: Film | None
     search: Search
     egraph: Sample
     unused: tuple[Unused, ...]

@@ -41,7 +41,7 @@ class RunPage:
         summary = self.data.summary
         return (
             f"RunPage({summary.model}: {summary.before_us:,.2f} → {summary.after_us:,.2f} µs"
-            f" in {len(self.data.film.steps)} steps)"
+            f" in {0 if self.data.film is None else len(self.data.film.steps)} steps)"
         )
 
     def _repr_html_(self) -> str:

@@ -11,6 +11,7 @@ from relational_tensat.base.resources import sql
 from relational_tensat.view.page_data import (
     Event,
     Extracted,
+    Film,
     FilmStep,
     Iteration,
     RuleWork,
@@ -20,14 +21,14 @@ from relational_tensat.view.page_data import (
 )
 
 
-def search(
-    connection: duckdb.DuckDBPyConnection, steps: Sequence[FilmStep], start_us: float
-) -> Search:
+def search(connection: duckdb.DuckDBPyConnection, film: Film | None) -> Search:
     """Return how the search of a run went.
 
     Args:
-        steps: of the film: each saves something on the way from ``start_us``.
+        film: its steps tell what rules saved; None where they are not known yet.
     """
+    steps = () if film is None else film.steps
+    start_us = 0.0 if film is None else film.start_us
     (has_worlds,) = connection.execute(
         "SELECT count(*) > 0 FROM duckdb_tables() WHERE table_name = 'world'"
     ).fetchall()[0]

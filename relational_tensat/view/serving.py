@@ -23,7 +23,7 @@ from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.funnel import Funnels
 from relational_tensat.view.asking import ask
 from relational_tensat.view.classes import Classes
-from relational_tensat.view.collecting import collect_served
+from relational_tensat.view.collecting import collect_film, collect_served
 from relational_tensat.view.document import page_html
 from relational_tensat.view.forms import Forms
 from relational_tensat.view.page_data import to_json
@@ -35,6 +35,8 @@ _TOKEN_BYTES = 24
 _LONGEST_QUERY_S = 30.0
 #: Of larger e-graphs, what the result would cost with another e-node is not told: all would be read for it.
 _MOST_FOR_SWAPS = 50_000
+#: Classes that may be asked for at once.
+_MOST_CLASSES = 200
 _JSON = "application/json; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
 
@@ -55,10 +57,11 @@ class RunView:
         self._forms = Forms.of(stored)
         self._stored = stored
         self._answers: Mapping[str, Callable[[str], object]] = {
-            "class": self._class,
+            "classes": self._read_classes,
             "find": lambda words: self._classes.find(words.split()),
             "ask": self._ask,
             "unused": lambda rule: why_unused(self._funnels, rule),
+            "film": lambda _: collect_film(self._stored, self._forms),
         }
 
     @cached_property
@@ -78,8 +81,11 @@ class RunView:
     def _funnels(self) -> Funnels:
         return Funnels(self._stored)  # reads the whole e-graph, so only once somebody asks
 
-    def answer(self, name: str, question: str) -> str:
-        """Return the answer to a question as JSON.
+    def answer(self, name: str, question: str, known: int) -> str:
+        """Return the answer to a question as JSON, with the forms that it may name.
+
+        Args:
+            known: how many forms the page has.
 
         Raises:
             UsageError: there is no such question, or its text is wrong.
@@ -87,21 +93,14 @@ class RunView:
         if name not in self._answers:
             raise UsageError(f"no such question: {name!r}")
         with self._lock:
-            return to_json(self._answers[name](question))
+            answer = self._answers[name](question)
+            return to_json({"answer": answer, "forms": self._forms.all()[known:]})
 
-    def _class(self, text: str) -> object:
-        if not text.isdecimal():
-            raise UsageError(f"{text!r}: expected the id of an e-class")
-        known = self._forms.count
-        found = self._classes.read([self._canonical(int(text))])
-        new = list(enumerate(self._forms.all()))[known:]
-        return {"eclass": found[0] if found else None, "forms": new}
-
-    def _canonical(self, number: int) -> int:
-        row = self._connection.execute(
-            "SELECT parent FROM eclass WHERE id = ?", [number]
-        ).fetchone()
-        return number if row is None else int(row[0])
+    def _read_classes(self, text: str) -> object:
+        numbers = text.split(",")
+        if not all(number.isdecimal() for number in numbers) or len(numbers) > _MOST_CLASSES:
+            raise UsageError(f"{text!r}: expected ids of e-classes, at most {_MOST_CLASSES}")
+        return self._classes.read([int(number) for number in numbers])
 
     def _ask(self, query: str) -> object:
         timer = threading.Timer(_LONGEST_QUERY_S, self._connection.interrupt)
@@ -149,12 +148,14 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_allowed(prefix):
             self._send(HTTPStatus.NOT_FOUND, _JSON, json.dumps({"error": "not found"}))
             return
-        question = parse_qs(parts.query).get("q", [""])[0]
+        query = parse_qs(parts.query)
+        question, known = query.get("q", [""])[0], query.get("known", ["0"])[0]
         try:
             if name == "":
                 self._send(HTTPStatus.OK, _HTML, self.server.view.page)
             else:
-                answer = self.server.view.answer(name.removeprefix("api/"), question)
+                count = int(known) if known.isdecimal() else 0
+                answer = self.server.view.answer(name.removeprefix("api/"), question, count)
                 self._send(HTTPStatus.OK, _JSON, answer)
         except RelationalTensatError as error:
             self._send(HTTPStatus.BAD_REQUEST, _JSON, json.dumps({"error": str(error)}))

@@ -14,6 +14,7 @@ import pytest
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.database import RunDatabase
 from relational_tensat.cli.main import main
+from relational_tensat.view import collect
 from relational_tensat.view.serving import HOST, Server
 from tests.view.runs import stored_run
 
@@ -39,11 +40,12 @@ def get(server: Server, path: str, host: str = HOST) -> tuple[int, str]:
     return answer.status, text
 
 
-def ask(server: Server, name: str, question: str) -> tuple[int, Any]:
+def ask(server: Server, name: str, question: str, known: int = 0) -> tuple[int, Any]:
     from urllib.parse import quote
 
-    status, text = get(server, f"{server.prefix}/api/{name}?q={quote(question)}")
-    return status, json.loads(text)
+    status, text = get(server, f"{server.prefix}/api/{name}?q={quote(question)}&known={known}")
+    answer = json.loads(text)
+    return status, answer if known or status != 200 else answer["answer"]
 
 
 def test_only_who_has_the_token_and_names_this_machine_is_answered(server: Server) -> None:
@@ -65,18 +67,33 @@ def test_the_page_may_ask_its_server_and_nobody_else(server: Server) -> None:
 def test_classes_are_found_and_read(server: Server) -> None:
     _, hits = ask(server, "find", "concat")
     assert hits
-    status, answer = ask(server, "class", str(hits[0]["id"]))
+    status, answer = ask(server, "classes", str(hits[0]["id"]))
     assert status == 200
-    assert answer["eclass"]["id"] == hits[0]["id"]
-    assert ask(server, "class", "999999")[1]["eclass"] is None
-    assert ask(server, "class", "x")[0] == 400
+    assert [found["id"] for found in answer] == [hits[0]["id"]]
+    assert ask(server, "classes", "999999")[1] == []
+    assert len(ask(server, "classes", "1,2,3")[1]) == 3
+    assert ask(server, "classes", ",".join(["1"] * 999))[0] == 400
+    assert ask(server, "classes", "x")[0] == 400
     assert ask(server, "nothing", "x")[0] == 400
 
 
-def test_forms_are_sent_once(server: Server) -> None:
+def test_forms_that_the_page_has_are_not_sent(server: Server) -> None:
     number = str(ask(server, "find", "concat")[1][0]["id"])
-    ask(server, "class", number)
-    assert ask(server, "class", number)[1]["forms"] == []
+    enodes = ask(server, "classes", number)[1][0]["enodes"]
+    all_forms = ask(server, "classes", number, known=1)[1]["forms"]
+    assert max(enode["form"] for enode in enodes) <= len(all_forms)
+    assert ask(server, "classes", number, known=3)[1]["forms"] == all_forms[2:]
+
+
+def test_the_film_is_that_of_the_page(server: Server) -> None:
+    status, told = ask(server, "film", "")
+    assert status == 200
+    data = collect(server.view._connection)
+    assert data.film is not None
+    assert [step["rule"] for step in told["film"]["steps"]] == [s.rule for s in data.film.steps]
+    assert [rule["saved_us"] for rule in told["search"]["rules"]] == [
+        rule.saved_us for rule in data.search.rules
+    ]
 
 
 def test_queries_are_answered_and_change_nothing(server: Server) -> None:

@@ -18,7 +18,8 @@ const VIEWS = {
   ask: "Ask",
 } as const;
 
-export function App({ data, source }: { data: PageData; source: Source }) {
+export function App({ data: first, source }: { data: PageData; source: Source }) {
+  const [data, setData] = useState(first);
   const route = useRoute();
   const isNarrow = useNarrow();
   useKeys();
@@ -27,7 +28,16 @@ export function App({ data, source }: { data: PageData; source: Source }) {
       <Head data={data} route={route} />
       <main>
         {route.view === "change" ? <Change data={data} isNarrow={isNarrow} /> : null}
-        {route.view === "steps" ? <Steps data={data} number={route.step} /> : null}
+        {route.view === "steps" ? (
+          <Steps
+            data={data}
+            source={source}
+            number={route.step}
+            onTold={(told) => {
+              setData({ ...data, ...told });
+            }}
+          />
+        ) : null}
         {route.view === "search" ? <Search data={data} source={source} /> : null}
         {route.view === "egraph" ? (
           <EGraph data={data} source={source} eclass={route.eclass} />

@@ -230,13 +230,18 @@ export interface Unused {
   places: Place[];
 }
 
+export interface Told {
+  film: Film;
+  search: Search;
+}
+
 export interface PageData {
   version: number;
   summary: Summary;
   forms: Form[];
   original: Frame;
   result: Frame;
-  film: Film;
+  film: Film | null;
   search: Search;
   egraph: Sample;
   unused: Unused[];

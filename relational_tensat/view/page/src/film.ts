@@ -22,16 +22,16 @@ export function saved(film: Film, step: FilmStep): number {
 }
 
 /** The steps that touch an e-class: what they replace, or what they put beside it. */
-export function stepsOfClass(film: Film, eclass: number): FilmStep[] {
+export function stepsOfClass(film: Film | null, eclass: number): FilmStep[] {
   const isOf = (id: string) => Number.parseInt(id, 10) === eclass;
-  return film.steps.filter(
+  return (film?.steps ?? []).filter(
     ({ change }) => change.gone.some(isOf) || change.put.some((value) => value.eclass === eclass),
   );
 }
 
 /** The first step after which a value of the original is gone, or is computed otherwise. */
-export function stepThatRemoved(film: Film, value: Value): FilmStep | undefined {
-  return film.steps.find(
+export function stepThatRemoved(film: Film | null, value: Value): FilmStep | undefined {
+  return film?.steps.find(
     ({ change }) =>
       change.gone.includes(value.id) ||
       change.put.some((put) => put.id === value.id && put.enode !== value.enode),
@@ -39,6 +39,6 @@ export function stepThatRemoved(film: Film, value: Value): FilmStep | undefined 
 }
 
 /** The first step that put an e-node. */
-export function stepThatPut(film: Film, enode: number): FilmStep | undefined {
-  return film.steps.find(({ change }) => change.put.some((put) => put.enode === enode));
+export function stepThatPut(film: Film | null, enode: number): FilmStep | undefined {
+  return film?.steps.find(({ change }) => change.put.some((put) => put.enode === enode));
 }

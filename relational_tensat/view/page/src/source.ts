@@ -1,15 +1,17 @@
 /** Where a page gets what it does not show at once: from what it carries, or from its own server. */
-import type { Answer, EClass, Form, Hit, PageData, Unused } from "./data";
+import type { Answer, EClass, Form, Hit, PageData, Told, Unused } from "./data";
 
 export interface Source {
   /** Whether there is a database behind the page. */
   isServed: boolean;
-  /** A class; nothing where the page does not hold it. */
-  eclass(id: number): Promise<EClass | null>;
+  /** Classes, without those that the page does not hold. */
+  eclasses(ids: number[]): Promise<EClass[]>;
   /** Classes in which each word occurs: as operator, type, rule or name of a tensor. */
   find(text: string): Promise<Hit[]>;
   ask(query: string): Promise<Answer>;
   whyUnused(rule: string): Promise<Unused | null>;
+  /** The film, where the page does not have it. */
+  film(): Promise<Told>;
 }
 
 const MOST_FOUND = 60;
@@ -31,7 +33,7 @@ export function carried(data: PageData): Source {
   };
   return {
     isServed: false,
-    eclass: (id) => Promise.resolve(classes.get(id) ?? null),
+    eclasses: (ids) => Promise.resolve(ids.flatMap((id) => classes.get(id) ?? [])),
     find: (query) => {
       const words = query.toLowerCase().split(/\s+/).filter(Boolean);
       const found = data.egraph.classes.filter((item) =>
@@ -45,6 +47,7 @@ export function carried(data: PageData): Source {
       return Promise.reject(new Error("this page carries the answers to the examples only"));
     },
     whyUnused: (rule) => Promise.resolve(data.unused.find((item) => item.rule === rule) ?? null),
+    film: () => Promise.reject(new Error("this page has no film")),
   };
 }
 
@@ -54,28 +57,31 @@ function hit(item: EClass, forms: Form[]): Hit {
   return { id, names, type, is_needed, ops: [...new Set(ops)], e_nodes: item.enodes.length };
 }
 
-/** The page's own server, which reads the database; forms that it names are added to those of the page. */
+/** The page's own server, which reads the database; forms that its answers name are added to the page's. */
 export function served(data: PageData, prefix: string): Source {
-  const get = async (path: string): Promise<unknown> => {
-    const response = await fetch(`${prefix}/api/${path}`);
-    const answer = (await response.json()) as { error?: string };
-    if (!response.ok) throw new Error(answer.error ?? response.statusText);
+  const ask = async (name: string, question: string): Promise<unknown> => {
+    const text = encodeURIComponent(question);
+    const known = data.forms.length;
+    const response = await fetch(`${prefix}/api/${name}?q=${text}&known=${known}`);
+    const { answer, forms, error } = (await response.json()) as Reply;
+    if (!response.ok) throw new Error(error ?? response.statusText);
+    (forms ?? []).forEach((form, place) => {
+      data.forms[known + place] = form;
+    });
     return answer;
   };
-  const query = (name: string, value: string | number) =>
-    get(`${name}?q=${encodeURIComponent(String(value))}`);
   return {
     isServed: true,
-    eclass: async (id) => {
-      const answer = (await query("class", id)) as {
-        eclass: EClass | null;
-        forms: [number, Form][];
-      };
-      for (const [index, form] of answer.forms) data.forms[index] = form;
-      return answer.eclass;
-    },
-    find: async (text) => (await query("find", text)) as Hit[],
-    ask: async (text) => (await query("ask", text)) as Answer,
-    whyUnused: async (rule) => (await query("unused", rule)) as Unused,
+    eclasses: async (ids) => (await ask("classes", ids.join(","))) as EClass[],
+    find: async (text) => (await ask("find", text)) as Hit[],
+    ask: async (text) => (await ask("ask", text)) as Answer,
+    whyUnused: async (rule) => (await ask("unused", rule)) as Unused,
+    film: async () => (await ask("film", "")) as Told,
   };
+}
+
+interface Reply {
+  answer?: unknown;
+  forms?: Form[];
+  error?: string;
 }

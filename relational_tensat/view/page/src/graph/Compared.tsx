@@ -59,6 +59,12 @@ export function Compared(props: Props) {
   };
   return (
     <div class="compared">
+      {comparison.left > 0 ? (
+        <p class="note">
+          The first {comparison.slots.length} values are drawn, in the order of the computation;{" "}
+          {comparison.left} more are not.
+        </p>
+      ) : null}
       <div
         class={isStacked ? "panels stacked" : "panels"}
         ref={panels}

@@ -9,6 +9,8 @@ import { form, type Visible, visible } from "./visible";
 export interface Comparison {
   slots: Slot[];
   layout: Layout;
+  /** How many values are not drawn, since there are too many. */
+  left: number;
   /** Blocks that are drawn once, with what is drawn of each. */
   folded: { block: Block; keys: string[] }[];
 }
@@ -20,6 +22,8 @@ export interface Choices {
   radius: number;
 }
 
+/** More values take too long to lay out; they stand in the order of the computation. */
+const MOST_DRAWN = 2_000;
 const HEIGHT = 34;
 const CHARACTER = 7.2;
 const MOST_CHARACTERS = 22;
@@ -35,12 +39,14 @@ export function compare(before: Frame, after: Frame, forms: Form[], choices: Cho
     const blocks = recurring(slots, (slot) => label(slot, forms));
     ({ slots, frames } = fold(slots, blocks));
   }
+  const left = Math.max(0, slots.length - MOST_DRAWN);
+  slots = slots.slice(0, MOST_DRAWN);
   const boxes = slots.map((slot) => box(slot, forms));
   const edges = slots.flatMap((slot) => slot.inputs.map((from) => ({ from, to: slot.key })));
   const keys = new Map<Block, string[]>();
   for (const [key, block] of frames) keys.set(block, [...(keys.get(block) ?? []), key]);
   const folded = [...keys].map(([block, members]) => ({ block, keys: members }));
-  return { slots, layout: layOut(boxes, edges), folded };
+  return { slots, left, layout: layOut(boxes, edges), folded };
 }
 
 /** The name of an operator as a box shows it. */

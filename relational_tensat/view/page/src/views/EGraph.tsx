@@ -110,11 +110,11 @@ function Hits({ hits, eclass }: { hits: Hit[]; eclass: number }) {
 }
 
 function One({ data, source, eclass }: Props) {
-  const loaded = useLoaded(() => source.eclass(eclass), [eclass, source]);
+  const loaded = useLoaded(() => source.eclasses([eclass]), [eclass, source]);
   if (loaded === null) return <section>…</section>;
   if ("error" in loaded) return <section class="note">{loaded.error}</section>;
-  const found = loaded.value;
-  if (found === null) {
+  const [found] = loaded.value;
+  if (found === undefined) {
     return (
       <section class="note">
         This page does not hold e-class {eclass}.{" "}
@@ -153,7 +153,11 @@ function One({ data, source, eclass }: Props) {
         ) : null}
         <dt>in the film</dt>
         <dd>
-          {steps.length === 0 ? "no step touches it" : null}
+          {steps.length > 0 ? null : data.film === null ? (
+            <a href="#steps">not found yet</a>
+          ) : (
+            "no step touches it"
+          )}
           {steps.slice(0, 12).map((step) => (
             <a key={step.number} href={`#step=${step.number}`} title={step.rule}>
               {step.number}{" "}

@@ -8,6 +8,8 @@ import type { Source } from "../source";
 /** Neighbours on each side of a class that are drawn; the rest is counted. */
 const MOST_BESIDE = 8;
 const LINES = 4;
+/** Classes that are drawn at most. */
+const MOST_ASKED = 120;
 
 interface Props {
   data: PageData;
@@ -27,9 +29,8 @@ export function Neighbourhood({ data, source, centre }: Props) {
   );
   useEffect(() => {
     let isLast = true;
-    void Promise.all(ids.map((id) => source.eclass(id))).then((found) => {
-      const pairs = found.flatMap((item) => (item === null ? [] : [[item.id, item] as const]));
-      if (isLast) setKnown(new Map(pairs));
+    void source.eclasses(ids.slice(0, MOST_ASKED)).then((found) => {
+      if (isLast) setKnown(new Map(found.map((item) => [item.id, item])));
     });
     return () => {
       isLast = false;

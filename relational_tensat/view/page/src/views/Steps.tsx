@@ -1,20 +1,42 @@
 /** The steps: the way from the original to the optimized graph as a film. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Film, FilmStep, PageData } from "../data";
+import type { Film as FilmData, FilmStep, PageData, Told } from "../data";
 import { frameAfter, saved } from "../film";
 import { percent, time } from "../format";
 import { Compared } from "../graph/Compared";
 import type { Colour } from "../graph/Drawing";
 import { Check, Choice } from "../parts";
 import { Line } from "../plots";
+import type { Source } from "../source";
 
 /** Edges around what a step touches that are drawn with it. */
 const AROUND = 2;
 /** Milliseconds that each step stands while the film runs. */
 const PACE_MS = 1400;
 
-export function Steps({ data, number }: { data: PageData; number: number }) {
+interface Props {
+  data: PageData;
+  source: Source;
+  number: number;
+  onTold: (told: Told) => void;
+}
+
+/** The film, which is asked for first where the page does not have it. */
+export function Steps({ data, source, number, onTold }: Props) {
   const { film } = data;
+  const [error, setError] = useState("");
+  useEffect(() => {
+    if (film !== null) return;
+    source.film().then(onTold, (reason: unknown) => {
+      setError(reason instanceof Error ? reason.message : String(reason));
+    });
+  }, [film]);
+  if (error) return <p class="note">{error}</p>;
+  if (film !== null) return <Film data={data} film={film} number={number} />;
+  return <p role="status">The steps are being found: for a large e-graph, that takes a while…</p>;
+}
+
+function Film({ data, film, number }: { data: PageData; film: FilmData; number: number }) {
   const last = film.steps.length;
   const at = Math.min(Math.max(number, 1), last);
   const step = film.steps[at - 1];
@@ -34,7 +56,7 @@ export function Steps({ data, number }: { data: PageData; number: number }) {
       <div class="two">
         <div>
           <About step={step} film={film} />
-          <Pictures data={data} at={at} />
+          <Pictures data={data} film={film} at={at} />
         </div>
         <Chain film={film} at={at} />
       </div>
@@ -119,7 +141,7 @@ function Player({ at, last, isPlaying, onPlay }: PlayerProps) {
   );
 }
 
-function About({ step, film }: { step: FilmStep; film: Film }) {
+function About({ step, film }: { step: FilmStep; film: FilmData }) {
   const gain = saved(film, step);
   const before = step.cost_us + gain;
   return (
@@ -177,15 +199,15 @@ function About({ step, film }: { step: FilmStep; film: Film }) {
 }
 
 /** The graph before and after a step, around what it touches. */
-function Pictures({ data, at }: { data: PageData; at: number }) {
+function Pictures({ data, film, at }: { data: PageData; film: FilmData; at: number }) {
   const [whole, setWhole] = useState(false);
   const [colour, setColour] = useState<Colour>("change");
-  const before = useMemo(() => frameAfter(data.film, at - 1), [data, at]);
-  const after = useMemo(() => frameAfter(data.film, at), [data, at]);
+  const before = useMemo(() => frameAfter(film, at - 1), [film, at]);
+  const after = useMemo(() => frameAfter(film, at), [film, at]);
   const [constants, setConstants] = useState(false);
   // A step among weights only would not be seen without them.
   const isAmongConstants =
-    data.film.steps[at - 1]?.change.put.every((value) => value.is_constant) ?? false;
+    film.steps[at - 1]?.change.put.every((value) => value.is_constant) ?? false;
   const choices = useMemo(
     () => ({ constants: constants || isAmongConstants, folds: false, radius: whole ? 0 : AROUND }),
     [constants, isAmongConstants, whole],
@@ -218,7 +240,7 @@ function Pictures({ data, at }: { data: PageData; at: number }) {
   );
 }
 
-function Chain({ film, at }: { film: Film; at: number }) {
+function Chain({ film, at }: { film: FilmData; at: number }) {
   const costs = useMemo(
     () => [
       { step: 0, us: film.start_us },

@@ -1,0 +1,1 @@
+"""Pages of runs: made by one command, opened in a browser, measured and photographed."""

@@ -1,0 +1,87 @@
+"""A browser that opens pages: how long until something is drawn, and how they look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import which
+from statistics import median
+from typing import Any
+
+from relational_tensat.base.errors import MissingDependencyError
+
+#: Widths and heights of screenshots, in pixels.
+SIZES = {"1280": (1280, 860), "390": (390, 844)}
+_ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+_FIRST_DRAWING_MS = "performance.getEntriesByName('drawn')[0].startTime"
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """Give a headless Chromium.
+
+    Raises:
+        MissingDependencyError: it, or playwright, is not installed.
+    """
+    path = which("chromium") or which("google-chrome")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError as error:
+        raise MissingDependencyError("pip install playwright: it drives the browser") from error
+    if path is None:
+        raise MissingDependencyError("no Chromium is on the path, e.g. apt-get install chromium")
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=path, args=list(_ARGUMENTS))
+        yield started
+        started.close()
+
+
+def first_drawing_ms(started: Any, address: str, times: int = 5) -> float:
+    """Return the milliseconds from opening a page to its first drawing: the median of several."""
+    results = []
+    for _ in range(times):
+        page = started.new_page(viewport={"width": 1280, "height": 860})
+        page.goto(address)
+        results.append(float(page.evaluate(_FIRST_DRAWING_MS)))
+        page.close()
+    return median(results)
+
+
+def class_shown_ms(started: Any, address: str, classes: Sequence[int]) -> float:
+    """Return the milliseconds from asking for a class to seeing it: the median over classes."""
+    page = started.new_page(viewport={"width": 1280, "height": 860})
+    page.goto(f"{address}#class={classes[0]}")
+    page.wait_for_selector(f".eclass[data-class='{classes[0]}']")
+    results = []
+    for number in classes[1:]:
+        results.append(float(page.evaluate(_CLASS_SHOWN, number)))
+    page.close()
+    return median(results)
+
+
+#: Goes to a class, and returns the milliseconds until its e-nodes are in the page.
+_CLASS_SHOWN = """
+number => new Promise(done => {
+  const start = performance.now();
+  const seen = () => document.querySelector(`.eclass[data-class='${number}'] .enodes`);
+  const look = () => seen() ? done(performance.now() - start) : requestAnimationFrame(look);
+  location.hash = `class=${number}`;
+  look();
+})
+"""
+
+
+def photograph(
+    started: Any, address: str, path: Path, size: str, clicks: Sequence[str] = ()
+) -> None:
+    """Write a screenshot of a page after some clicks."""
+    width, height = SIZES[size]
+    page = started.new_page(viewport={"width": width, "height": height})
+    page.goto(address)
+    page.wait_for_timeout(500)
+    for selector in clicks:
+        page.locator(selector).first.click()
+        page.wait_for_timeout(400)
+    page.screenshot(path=path)
+    page.close()
