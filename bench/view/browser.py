@@ -52,9 +52,9 @@ def class_shown_ms(started: Any, address: str, classes: Sequence[int]) -> float:
     """Return the milliseconds from asking for a class to seeing it: the median over classes."""
     page = started.new_page(viewport={"width": 1280, "height": 860})
     page.goto(f"{address}#class={classes[0]}")
-    page.wait_for_selector(f".eclass[data-class='{classes[0]}']")
     results = []
     for number in classes[1:]:
+        page.wait_for_selector(".neighbourhood .centre")  # of the class before: all is quiet
         results.append(float(page.evaluate(_CLASS_SHOWN, number)))
     page.close()
     return median(results)

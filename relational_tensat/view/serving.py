@@ -10,6 +10,7 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -170,6 +171,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
         body = text.encode("utf-8", "replace")
+        with suppress(ConnectionError):  # the browser has gone elsewhere meanwhile
+            self._write(status, kind, body)
+
+    def _write(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_response(status)
         headers: dict[str, Any] = {
             "Content-Type": kind,
