@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from relational_tensat.formats.onnx_names import FreshNames
 from relational_tensat.formats.onnx_origin import FileTensor
 from relational_tensat.formats.onnx_types import dtype_code, stored, to_tensor
 from relational_tensat.formats.onnx_wire import LARGE_BYTES, PLACEHOLDER
+from relational_tensat.tensor.operators.onnx_form import FunctionBody
 from relational_tensat.tensor.types import Array
 
 #: The first version of the default operator set that has ConstantOfShape.
@@ -47,6 +48,8 @@ class Emitter:
         self.sparse_initializers: list[onnx.SparseTensorProto] = []
         #: What stands in the file for the placeholders of large initializers, by name.
         self.large_weights: dict[str, Array] = {}
+        #: Local functions that nodes call, by domain and name.
+        self.functions: dict[tuple[str, str], onnx.FunctionProto] = {}
         self._fresh = fresh
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._start = 0
@@ -73,6 +76,40 @@ class Emitter:
             tensor = to_tensor(self._constants[key], value, str(value.dtype))
             self.initializers.append(tensor)
         return self._constants[key]
+
+    def call(
+        self,
+        domain: str,
+        name: str,
+        inputs: Sequence[str],
+        body: FunctionBody,
+        metadata: Mapping[str, str],
+    ) -> list[str]:
+        """Add a call of a local function, and the function if it is new; return the result's name."""
+        if (domain, name) not in self.functions:
+            self.functions[domain, name] = self._function(domain, name, len(inputs), body, metadata)
+        outputs = self.emit(name, inputs)
+        self.nodes[-1].domain = domain
+        return outputs
+
+    def _function(
+        self, domain: str, name: str, arity: int, body: FunctionBody, metadata: Mapping[str, str]
+    ) -> onnx.FunctionProto:
+        """Return a function; constants are nodes in it, which has no initializers."""
+        operands = [f"operand_{number}" for number in range(arity)]
+        inner = Emitter(self.opset, FreshNames(operands))
+        results = body(inner, operands)
+        constants = [
+            onnx.helper.make_node("Constant", [], [tensor.name], value=tensor)
+            for tensor in inner.initializers
+        ]
+        function = onnx.helper.make_function(
+            domain, name, operands, results, [*constants, *inner.nodes],
+            [onnx.helper.make_opsetid("", self.opset)],
+        )  # fmt: skip
+        for key, value in metadata.items():
+            function.metadata_props.add(key=key, value=value)
+        return function
 
     def weight(self, name: str, value: Array, dtype: str, *, may_be_node: bool = True) -> None:
         """Add a constant of this name: an initializer, or ConstantOfShape when it is large and uniform.

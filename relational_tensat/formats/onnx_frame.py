@@ -19,6 +19,8 @@ from relational_tensat.tensor import Graph, TensorType, ValueType
 _OLDEST_IR_VERSION = 8
 #: The first in which constants need not be inputs, too.
 _CONSTANTS_APART_IR_VERSION = 4
+#: The first that has local functions with metadata.
+_FUNCTIONS_IR_VERSION = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,9 @@ def frame(graph: Graph, origin: Origin | None, parts: Parts) -> onnx.ModelProto:
     proto.initializer.extend(emitter.initializers)
     proto.sparse_initializer.extend(emitter.sparse_initializers)
     _describe(proto, parts)
-    _import(model, parts.imports)
+    model.functions.extend(_new_functions(model, emitter))
+    own_domains = {domain: 1 for domain, _ in emitter.functions}
+    _import(model, {**own_domains, **parts.imports})
     _keep_called(model)
     write_metadata(model, graph.metadata, parts.typeless)
     return model
@@ -115,6 +119,14 @@ def _import(model: onnx.ModelProto, imports: Mapping[str, int]) -> None:
         oldest = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", imports[""])])
         model.ir_version = max(model.ir_version, oldest)
     model.ir_version = max(model.ir_version, _CONSTANTS_APART_IR_VERSION)
+
+
+def _new_functions(model: onnx.ModelProto, emitter: Emitter) -> list[onnx.FunctionProto]:
+    """Return the local functions that the file does not have yet; they need a version of the format."""
+    there = {(function.domain, function.name) for function in model.functions}
+    if emitter.functions:
+        model.ir_version = max(model.ir_version, _FUNCTIONS_IR_VERSION)
+    return [function for key, function in emitter.functions.items() if key not in there]
 
 
 def _keep_called(model: onnx.ModelProto) -> None:

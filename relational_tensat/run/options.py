@@ -72,6 +72,19 @@ class OutputOptions(OptionGroup):
 
 
 @dataclass(frozen=True, slots=True)
+class FusionOptions(OptionGroup):
+    """Kernels of one's own."""
+
+    fuse: bool = option(
+        False,
+        "chains of functions and reductions may be one kernel each, modelled; in ONNX, a local function",
+    )
+    kernels: Path | None = option(
+        None, "with --fuse: write the result's kernels into this folder", metavar="DIR"
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Options(OptionTree):
     """The choices of one run; ``Options.of`` takes them by their names, whatever group they are of."""
 
@@ -84,4 +97,5 @@ class Options(OptionTree):
     costs: CostOptions = field(default_factory=CostOptions)
     verification: VerificationOptions = field(default_factory=VerificationOptions)
     output: OutputOptions = field(default_factory=OutputOptions)
+    fusion: FusionOptions = field(default_factory=FusionOptions)
     process: ProcessOptions = field(default_factory=ProcessOptions)

@@ -39,9 +39,9 @@ class Labelled:
         """Return the same elements with axes in this order; absent labels get an axis of size 1."""
         present = [label for label in labels if label in self.labels]
         own = tuple(range(self.own_axes))
-        data = self.data.transpose(*own, *self.axes(present))
+        data = self.data.transpose((*own, *self.axes(present)))
         shape = [self.size(label) for label in labels]
-        return Labelled(tuple(labels), data.reshape(*data.shape[: len(own)], *shape))
+        return Labelled(tuple(labels), data.reshape((*data.shape[: len(own)], *shape)))
 
     def split(self, label: str, parts: Sequence[tuple[str, int]]) -> Labelled:
         """Return the same elements with one axis as several, the slowest first."""

@@ -97,8 +97,8 @@ def renamed_inputs(
         value = values[given]
         if set(variables(dims)) == set(variables(given_dims)):
             order = [own_axes + variables(given_dims).index(v) for v in variables(dims)]
-            value = value.transpose(*range(own_axes), *order)
-        result[name] = value.reshape(*value.shape[:own_axes], *(dim.size for dim in dims))
+            value = value.transpose((*range(own_axes), *order))
+        result[name] = value.reshape((*value.shape[:own_axes], *(dim.size for dim in dims)))
     return result
 
 
@@ -106,8 +106,8 @@ def in_order(value: Elements, dims: Dims, wanted: Dims, own_axes: int = 1) -> El
     """Return a result with its axes as the program has them."""
     if set(variables(dims)) == set(variables(wanted)):
         order = [own_axes + variables(dims).index(v) for v in variables(wanted)]
-        return value.transpose(*range(own_axes), *order)
-    return value.reshape(*value.shape[:own_axes], *(dim.size for dim in wanted))
+        return value.transpose((*range(own_axes), *order))
+    return value.reshape((*value.shape[:own_axes], *(dim.size for dim in wanted)))
 
 
 def paired(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,9 @@ class Part:
 
 class FusedKernel(Operator):
     """A kernel of a target; what it computes is what the last of its parts computes."""
+
+    #: Whether it is written as itself; a target makes its own kernels of the parts again.
+    is_written: ClassVar[bool] = False
 
     @abstractmethod
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:

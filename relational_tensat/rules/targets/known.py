@@ -11,6 +11,9 @@ from relational_tensat.rules.library import shipped_files
 from relational_tensat.rules.targets.names import TARGETS
 from relational_tensat.rules.targets.target import Target
 
+#: The family of the rules that lead to kernels of a model's own.
+FUSED = "fused"
+
 
 @cache
 def load_target(name: str) -> Target:
@@ -26,6 +29,7 @@ def load_target(name: str) -> Target:
 
 def know_kernels() -> None:
     """Make the kernels of all targets known, for whoever reads e-graphs or rules that may have them."""
+    import_module("relational_tensat.rules.targets.fused_chain")
     for name in TARGETS:
         load_target(name)
 

@@ -17,7 +17,7 @@ from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.known import FUSED, load_target
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.sharing import share_equal_weights
@@ -97,9 +97,26 @@ def read_rules(state: RunState) -> list[Rule]:
         if name := state.options.rules.target:
             # first, so that what the target does itself is not called another rule's doing
             rules = [*load_target(name).rules(has_fixed_shapes=state.dynamic is None), *rules]
+        if state.options.fusion.fuse:
+            rules += _fusing_rules(state)
         if schedule := state.options.exploration.schedule:
             check_rulesets(parse_schedule(schedule), rules)
         return rules
+
+
+def _fusing_rules(state: RunState) -> list[Rule]:
+    """Return a rule for each chain of the model that a kernel was made of and verified for.
+
+    Raises:
+        UsageError: costs are measured: no device here runs such kernels.
+    """
+    if state.cost.device is not None:
+        raise UsageError(
+            "--fuse goes with modelled costs: what is measured runs no such kernels yet"
+        )
+    from relational_tensat.mugraph.fusion.fusing import fused_chains  # few runs need it
+
+    return [chain.rule for chain in fused_chains(state.graph)]
 
 
 def check_plan(state: RunState) -> RunState:
@@ -146,7 +163,8 @@ def _check_rules(state: RunState) -> Mapping[str, str]:
         return verify_rules(rules, shrink=False)
 
     allow_unsound = state.options.rules.allow_unsound
-    return check_trust(state.rules, allow_unsound=allow_unsound, verify=verify).untrusted
+    judged = [rule for rule in state.rules if rule.family != FUSED]  # those are verified as μGraphs
+    return check_trust(judged, allow_unsound=allow_unsound, verify=verify).untrusted
 
 
 def _record(state: RunState) -> None:

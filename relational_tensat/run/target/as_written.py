@@ -19,9 +19,14 @@ def as_written(graph: Graph, original: Graph) -> Graph:
     Args:
         original: the graph that it was made of: what it computes there, too, keeps its name.
     """
-    if not any(isinstance(get_operator(node.op), FusedKernel) for node in graph.nodes):
+    if not any(_is_replaced(node) for node in graph.nodes):
         return graph
     return _Writer(graph, original).written()
+
+
+def _is_replaced(node: Node) -> bool:
+    operator = get_operator(node.op)
+    return isinstance(operator, FusedKernel) and not operator.is_written
 
 
 class _Writer:
@@ -51,7 +56,7 @@ class _Writer:
     def _parts(self, node: Node) -> list[Node]:
         """Return the nodes that a node is written as, but for those that are there already."""
         operator = get_operator(node.op)
-        if not isinstance(operator, FusedKernel):
+        if not _is_replaced(node) or not isinstance(operator, FusedKernel):
             return [node]
         kinds = tuple(self._graph.types[name] for name in node.inputs)
         parts, _ = operator.typed_parts(kinds, node.attrs)

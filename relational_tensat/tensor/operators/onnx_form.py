@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -10,6 +10,10 @@ from relational_tensat.tensor.types import Array, Attrs, TensorType, ValueType
 
 #: The names of operands' tensors in an ONNX graph.
 Names: TypeAlias = Sequence[str]
+
+
+#: Writes a local function, given what to write with and the names of its operands; returns its results.
+FunctionBody: TypeAlias = "Callable[[OnnxEmitter, Names], list[str]]"
 
 
 class OnnxNode(Protocol):
@@ -74,6 +78,16 @@ class OnnxEmitter(Protocol):
 
     def constant(self, value: Array) -> str:
         """Add (or find) an initializer of this value; return its name."""
+
+    def call(
+        self, domain: str, name: str, inputs: Names, body: FunctionBody, metadata: Mapping[str, str]
+    ) -> list[str]:
+        """Add a call of a local function, and the function if it is new; return the result's name.
+
+        Args:
+            body: writes the function with an emitter of its own, given the names of its operands.
+            metadata: of the function.
+        """
 
 
 class OnnxForm:

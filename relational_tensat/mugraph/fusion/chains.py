@@ -1,0 +1,108 @@
+"""Chains of a model: what a value is computed of by functions and reductions that nothing else uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from relational_tensat.tensor import Graph, Node, TensorType
+
+_FUNCTIONS = ("erf", "exp", "gelu", "neg", "reciprocal", "relu", "sigmoid", "sqrt", "tanh")
+_BINARY = ("add", "div", "mul", "sub")
+#: What chains are made of.
+OPERATORS = frozenset({*_FUNCTIONS, *_BINARY, "pow", "reduce_mean", "reduce_sum", "layer_norm"})
+#: E-nodes have so many operands.
+MOST_INPUTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Nodes that compute one value.
+
+    Attributes:
+        nodes: in topological order, the value's last.
+        inputs: what they read of others, in order.
+    """
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[str, ...]
+
+    @property
+    def output(self) -> str:
+        """The value."""
+        return self.nodes[-1].outputs[0]
+
+
+def chains(graph: Graph) -> list[Chain]:
+    """Return the largest chains of at least two operators and at most five inputs, each value in one."""
+    makers = {name: node for node in graph.nodes for name in node.outputs}
+    users: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        for name in node.inputs:
+            users.setdefault(name, []).append(node)
+    taken: set[str] = set()
+    found = []
+    for node in reversed(graph.nodes):
+        if node.outputs[0] in taken or not _is_fit(node, graph):
+            continue
+        chain = _cone(node, graph, makers, users)
+        taken.update(member.outputs[0] for member in chain.nodes)
+        if len(chain.nodes) > 1 and len(chain.inputs) <= MOST_INPUTS:
+            found.append(chain)
+    return found[::-1]
+
+
+def is_square(node: Node, graph: Graph) -> bool:
+    """Whether a power is a square."""
+    weight = graph.weights.get(node.inputs[1])
+    return weight is not None and weight.data is not None and bool(np.all(weight.data == 2.0))
+
+
+def _cone(
+    last: Node, graph: Graph, makers: Mapping[str, Node], users: Mapping[str, list[Node]]
+) -> Chain:
+    """Return a node and what is computed for it only."""
+    members = {last.outputs[0]: last}
+    pending = [last]
+    while pending:
+        for name in _operands(pending.pop(), graph):
+            node = makers.get(name)
+            if node is None or name in members or not _is_fit(node, graph) or name in graph.outputs:
+                continue
+            if all(user.outputs[0] in members for user in users[name]):
+                members[name] = node
+                pending.append(node)
+        if not pending:  # a value of several users may be theirs only now
+            pending = [
+                node
+                for node in members.values()
+                if any(
+                    name not in members
+                    and name in makers
+                    and name not in graph.outputs
+                    and _is_fit(makers[name], graph)
+                    and all(user.outputs[0] in members for user in users[name])
+                    for name in _operands(node, graph)
+                )
+            ]
+    nodes = tuple(node for node in graph.nodes if node.outputs[0] in members)
+    read = (name for node in nodes for name in _operands(node, graph) if name not in members)
+    return Chain(nodes, tuple(dict.fromkeys(read)))
+
+
+def _operands(node: Node, graph: Graph) -> tuple[str, ...]:
+    """Return what a node reads; the exponent of a square is no tensor of it."""
+    return node.inputs[:1] if node.op == "pow" else node.inputs
+
+
+def _is_fit(node: Node, graph: Graph) -> bool:
+    if node.op not in OPERATORS or len(node.outputs) != 1:
+        return False
+    if node.op == "pow" and not is_square(node, graph):
+        return False
+    if node.attrs.get("approximate", "none") != "none" or not node.attrs.get("keepdims", True):
+        return False
+    kinds = [graph.types[name] for name in (*node.inputs, *node.outputs)]
+    return all(isinstance(kind, TensorType) and kind.dtype == "float32" for kind in kinds)

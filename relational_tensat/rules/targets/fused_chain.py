@@ -1,0 +1,91 @@
+"""A fused kernel as an operator: what it computes is what the operators compute that it stands for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
+from relational_tensat.tensor import Attrs, ValueType
+from relational_tensat.tensor.operators import Attr, get_operator, register
+from relational_tensat.tensor.operators.attributes import str_of
+from relational_tensat.tensor.operators.base import Types
+from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
+from relational_tensat.tensor.types import AttrValue, numpy_dtype
+
+#: The domain of the local functions that kernels are in ONNX files.
+DOMAIN = "relational_tensat.kernels"
+_KEY = "relational_tensat.mugraph"
+
+
+@register
+class Fused(FusedKernel):
+    """A kernel made of a μGraph.
+
+    Attributes:
+        mugraph: the hash of the μGraph's content.
+        body: the operators that it stands for, as ``body_of`` writes them.
+
+    In ONNX it is a call of a local function of these operators: any runtime runs it, and ONNX's inliner
+    leaves plain nodes.
+    """
+
+    name = "fused"
+    is_written = True
+    arity = (1, 5)
+    attrs = (Attr("mugraph", "str"), Attr("body", "str"))
+
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """Return the operators."""
+        return [
+            Part(op, tuple(operands), {name: _value(value) for name, value in values.items()})
+            for op, operands, values in json.loads(str_of(attrs, "body"))
+        ]
+
+    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
+        """Return those of all operators."""
+        parts, kinds = self.typed_parts(inputs, attrs)
+        return sum(
+            get_operator(part.op).flops(
+                tuple(kinds[operand] for operand in part.operands), kinds[number], part.attrs
+            )
+            for number, part in enumerate(parts, len(inputs))
+        )
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Call a local function."""
+        parts, kinds = self.typed_parts(types, attrs)
+
+        def body(inner: OnnxEmitter, operands: Names) -> list[str]:
+            names = list(operands)
+            for number, part in enumerate(parts, len(types)):
+                own_kinds = tuple(kinds[operand] for operand in part.operands)
+                own = [names[operand] for operand in part.operands]
+                if part.op == "fill":
+                    names.append(inner.constant(_filled(part.attrs)))
+                    continue
+                names += get_operator(part.op).to_onnx(
+                    own, own_kinds, kinds[number], part.attrs, inner
+                )
+            return names[-1:]
+
+        key = str_of(attrs, "mugraph")
+        return emitter.call(DOMAIN, f"fused_{key}", inputs, body, {_KEY: key})
+
+
+def body_of(parts: list[Part]) -> str:
+    """Return operators as the text that the attribute ``body`` has."""
+    return json.dumps([[part.op, list(part.operands), dict(part.attrs)] for part in parts])
+
+
+def _value(value: Any) -> AttrValue:
+    return tuple(map(_value, value)) if isinstance(value, list) else value
+
+
+def _filled(attrs: Attrs) -> Any:
+    shape, dtype = attrs["shape"], str_of(attrs, "dtype")
+    return np.full(shape, attrs["value"], numpy_dtype(dtype))

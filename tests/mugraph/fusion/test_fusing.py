@@ -1,0 +1,136 @@
+"""``run --fuse``: chains become kernels, in the e-graph, in ONNX and in a folder."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.inliner
+import onnxruntime
+import pytest
+
+from relational_tensat import Options, kernels, optimize
+from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.formats import load_model
+from relational_tensat.mugraph.fusion.chain_program import program_of, row_kernel
+from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains
+from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+from relational_tensat.run.stages import loading
+from relational_tensat.run.state import RunState
+from relational_tensat.tensor import Array
+
+INPUTS = Path(__file__).resolve().parents[3] / "bench" / "inputs"
+GATED = INPUTS / "gated_mlp.onnx"
+DOMAIN = "relational_tensat.kernels"
+
+
+@pytest.fixture(scope="module")
+def fused(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the result, and its kernels in a folder of its own."""
+    folder = tmp_path_factory.mktemp("fused")
+    options = Options.of(fuse=True, kernels=folder / "kernels", iterations=2)
+    plain = optimize(GATED, Options.of(iterations=2))
+    result = optimize(GATED, options, output=folder / "out.onnx")
+    assert result.cost_after_us < plain.cost_after_us
+    assert result.verification.runs
+    return folder
+
+
+def _outputs(model: onnx.ModelProto, feeds: dict[str, Array]) -> list[Array]:
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return list(session.run(None, feeds))
+
+
+def test_a_kernel_is_a_local_function_that_the_inliner_dissolves(fused: Path) -> None:
+    model = onnx.load(fused / "out.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    calls = [node.op_type for node in model.graph.node if node.domain == DOMAIN]
+    assert calls
+    assert {function.name for function in model.functions} == set(calls)
+    for function in model.functions:
+        (entry,) = function.metadata_props
+        assert function.name == f"fused_{entry.value}"
+    plain = onnx.inliner.inline_local_functions(model)
+    assert not [node for node in plain.graph.node if node.domain == DOMAIN]
+    x = np.random.default_rng(0).standard_normal((1, 32, 96)).astype(np.float32)
+    feeds = {model.graph.input[0].name: x}
+    (original,) = _outputs(onnx.load(GATED), feeds)
+    for one in (model, plain):
+        np.testing.assert_allclose(_outputs(one, feeds)[0], original, rtol=1e-4, atol=1e-5)
+
+
+def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
+    """Return the shapes of all values outside of functions."""
+    plain = onnx.shape_inference.infer_shapes(onnx.inliner.inline_local_functions(model)).graph
+    declared = {
+        value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        for value in (*plain.value_info, *plain.input)
+    }
+    return declared | {tensor.name: list(tensor.dims) for tensor in plain.initializer}
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_the_kernels_of_the_folder_compute_what_the_functions_do(fused: Path) -> None:
+    loaded = kernels.load(fused / "kernels")
+    model = onnx.load(fused / "out.onnx")
+    assert {f"fused_{key}" for key in loaded} == {function.name for function in model.functions}
+    shapes = _shapes(model)
+    random = np.random.default_rng(0)
+    for node in model.graph.node:
+        if node.domain != DOMAIN:
+            continue
+        values = [random.uniform(0.5, 1, shapes[name]).astype(np.float32) for name in node.input]
+        graph = onnx.helper.make_graph(
+            [node], "call",
+            [onnx.helper.make_tensor_value_info(n, 1, shapes[n]) for n in node.input],
+            [onnx.helper.make_tensor_value_info(node.output[0], 1, None)],
+        )  # fmt: skip
+        call = onnx.helper.make_model(
+            graph, functions=model.functions, opset_imports=model.opset_import, ir_version=10
+        )
+        (want,) = _outputs(call, dict(zip(node.input, values, strict=True)))
+        actual = loaded[node.op_type.removeprefix("fused_")](*values)
+        np.testing.assert_allclose(actual.ravel(), want.ravel(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(InputError, match="operands, expected"):
+        next(iter(loaded.values()))()
+
+
+def test_the_folder_has_each_kernel_in_every_language(fused: Path) -> None:
+    names = {path.name for path in (fused / "kernels").iterdir()}
+    keys = {name.removesuffix(".c") for name in names if name.endswith(".c")}
+    assert keys
+    files = {f"{key}{suffix}" for key in keys for suffix in (".json", ".py", ".cu", ".c")}
+    assert names == files | {"kernels.json", "common.cuh", "tiles.cuh", "fused.cuh"}
+
+
+def test_chains_of_models_are_theirs_alone_and_their_kernels_right() -> None:
+    for name in ("gated_mlp", "encoder_block", "transformer_block"):
+        graph = load_model(INPUTS / f"{name}.onnx")
+        found = chains(graph)
+        assert found
+        for chain in found:
+            inner = {node.outputs[0] for node in chain.nodes[:-1]}
+            outside = [node for node in graph.nodes if node not in chain.nodes]
+            assert not inner & {name for node in outside for name in node.inputs}
+            assert not inner & set(graph.outputs)
+            assert len(chain.inputs) <= MOST_INPUTS
+            program = program_of(chain, graph)
+            assert verify_mugraph(program, row_kernel(program), seed=7).passed
+
+
+def test_a_folder_without_kernels_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"kernels\.json: no list of kernels"):
+        kernels.load(tmp_path)
+
+
+def test_measured_costs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from relational_tensat.run.progress import Silent
+
+    state = RunState.begin(Options.of(fuse=True), GATED, None, None, Silent())
+    monkeypatch.setattr(type(state.cost), "device", property(lambda self: object()))
+    with pytest.raises(UsageError, match="--fuse goes with modelled costs"):
+        loading.read_rules(state)
