@@ -28,6 +28,10 @@ def add_arguments(parser: Parser) -> None:
         help="compute every tensor that a step replaces both ways, and show what that gave",
     )  # fmt: skip
     parser.add_argument(
+        "--cost", metavar="SOURCE", default="",
+        help="show costs of this source, too, as run --cost names it: measured beside modelled ones",
+    )  # fmt: skip
+    parser.add_argument(
         "--serve", action="store_true",
         help="serve the page on this machine instead, with the whole database behind it, until Ctrl-C",
     )  # fmt: skip
@@ -45,8 +49,8 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.base.errors import InputError
     from relational_tensat.cli.database import RunDatabase
 
-    if args.serve and (args.output or args.check):
-        raise UsageError("--serve writes no page: it goes without --output and --check")
+    if args.serve and (args.output or args.check or args.cost):
+        raise UsageError("--serve writes no page: it goes without --output, --check and --cost")
     database = RunDatabase(args.db)
     try:
         return _serve(database, args) if args.serve else _write(database, args)
@@ -57,10 +61,12 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _write(database: RunDatabase, args: argparse.Namespace) -> int:
+    from relational_tensat.cost import open_source
     from relational_tensat.view import collect, write_page
 
     output = args.output or args.db.with_suffix(".html")
-    data = collect(database.connection, check=args.check)
+    also = open_source(args.cost) if args.cost else None
+    data = collect(database.connection, check=args.check, also=also)
     write_page(data, output)
     sys.stdout.write(f"{output}: {output.stat().st_size:,} bytes\n")
     return 0

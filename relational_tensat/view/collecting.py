@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import duckdb
 
 from relational_tensat.base.resources import sql
+from relational_tensat.cost import CostModel
 from relational_tensat.explain.explanation import explain, read_meta
 from relational_tensat.explain.numeric import NumericCheck, check_numerically
 from relational_tensat.explain.stored import StoredEGraph
@@ -27,12 +30,15 @@ from relational_tensat.view.searching import search
 from relational_tensat.view.unused import unused
 
 
-def collect(connection: duckdb.DuckDBPyConnection, *, check: bool = False) -> PageData:
+def collect(
+    connection: duckdb.DuckDBPyConnection, *, check: bool = False, also: CostModel | None = None
+) -> PageData:
     """Return all that a page shows which has no database behind it.
 
     Args:
         connection: to the run's database; nothing in it is changed.
         check: compute every tensor that a step replaces both ways.
+        also: another source of costs, beside the run's: what both graphs have is costed by it, too.
 
     Raises:
         InputError: it is no database of a run, or of another version, or nothing was extracted.
@@ -42,12 +48,20 @@ def collect(connection: duckdb.DuckDBPyConnection, *, check: bool = False) -> Pa
     explanation = explain(connection)
     stored = explanation.stored
     forms = Forms.of(stored)
+    if also is not None:
+        frames = Frames(stored, forms)
+        _ = frames.original(), frames.result()  # now their operators are named
+        forms.cost_also(also)
     checks = _checks(check_numerically(explanation)) if check else ()
     story = film(explanation, forms, checks)
     funnels = Funnels(stored)
     egraph = Classes(stored, forms, funnels.swaps).sample()
     course = search(connection, story)
-    return _page(stored, forms, egraph, story, unused(funnels, course.rules))
+    page = _page(stored, forms, egraph, story, unused(funnels, course.rules))
+    if also is None:
+        return page
+    sources = (*page.summary.cost_sources, also.name)
+    return replace(page, summary=replace(page.summary, cost_sources=sources))
 
 
 def collect_served(stored: StoredEGraph, forms: Forms) -> PageData:

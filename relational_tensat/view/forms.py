@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from relational_tensat.cost import CostModel
 from relational_tensat.egraph.catalogue import type_text
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.tensor.operators import get_operator
@@ -27,12 +28,22 @@ class Forms:
         self._indices: dict[int, int] = {}
         self._signatures: list[int] = []  # by index
         self._made: list[Form] = []  # by index, as far as they have been asked for
+        self._other_us: dict[int, float] = {}  # by signature
+        self._has_other = False
 
     @classmethod
     def of(cls, stored: StoredEGraph) -> Forms:
         """Return the forms of a run, with the costs that it extracted by."""
         rows = stored.connection.execute("SELECT signature, cost_us FROM cost").fetchall()
         return cls(stored, [dict(rows)])
+
+    def cost_also(self, model: CostModel) -> None:
+        """Cost what has been named so far, and runs a kernel, by another source, too."""
+        self._has_other = True
+        for signature in self._signatures:
+            kind = self._stored.signatures[signature]
+            op, attrs = kind.symbol.op, dict(kind.symbol.attrs)
+            self._other_us[signature] = model.cost_us(op, kind.operands, kind.type, attrs)
 
     def index(self, signature: int) -> int:
         """Return the index of a signature."""
@@ -58,7 +69,10 @@ class Forms:
             {name: _short(value) for name, value in symbol.attrs},
             type_text(kind.type),
             tuple(type_text(operand) for operand in kind.operands),
-            tuple(costs.get(signature) for costs in self._costs_us),
+            (
+                *(costs.get(signature) for costs in self._costs_us),
+                *([self._other_us.get(signature)] if self._has_other else []),
+            ),
             get_operator(symbol.op).is_structure,
         )
 

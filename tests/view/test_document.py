@@ -15,6 +15,7 @@ import pytest
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
+from relational_tensat.cost import load_profile
 from relational_tensat.view import page_data
 from relational_tensat.view.collecting import collect
 from relational_tensat.view.document import json_block, page_html, write_page
@@ -132,3 +133,16 @@ def test_view_writes_the_page_beside_the_database(
     assert capsys.readouterr().out == f"{page}: {page.stat().st_size:,} bytes\n"
     assert page.stat().st_size < 5_000_000
     assert main(["view", str(tmp_path / "none.duckdb")]) == 3
+
+
+def test_costs_of_another_source_stand_beside_the_runs() -> None:
+    other = load_profile("a100")
+    with duckdb.connect(str(stored_run("shared_matmuls")), read_only=True) as connection:
+        alone, both = collect(connection), collect(connection, also=other)
+    assert both.summary.cost_sources == (*alone.summary.cost_sources, other.name)
+    for value in (*both.original.values, *both.result.values):
+        own, others = both.forms[value.form].costs_us
+        assert others is not None
+        assert own == alone.forms[value.form].costs_us[0] or own is None
+    kernels = [both.forms[v.form].costs_us for v in both.result.values if not v.is_constant]
+    assert any(own != others for own, others in kernels)
