@@ -29,7 +29,7 @@ class FusedChain:
     """A chain whose kernel passed verification.
 
     Attributes:
-        key: the hash of its μGraph's content.
+        key: k and the hash of its μGraph's content.
         graph: the μGraph.
         rule: lets it stand for the chain's operators.
     """
@@ -54,7 +54,7 @@ def fused_chains(graph: Graph, seed: int = _SEED) -> list[FusedChain]:
             kernel = row_kernel(program)
         except InputError:
             continue
-        key = content_hash(kernel)
+        key = f"k{content_hash(kernel)}"  # a word, which digits are not
         if key in found or has_exponentials(kernel):
             continue
         try:
@@ -115,7 +115,9 @@ def _conditions(chain: Chain, graph: Graph) -> list[Expr]:
         kind, variable = graph.types[name], Var(f"x{place}")
         assert isinstance(kind, TensorType)
         shape = Call("list", tuple(Literal(size) for size in kind.shape))
-        conditions.append(Call("=", (Call("shape", (variable,)), shape)))
+        of_shape = Call("=", (Call("shape", (variable,)), shape))
+        of_one = Call("=", (Call("rank", (variable,)), Literal(0)))
+        conditions.append(of_shape if kind.shape else of_one)
         conditions.append(Call("=", (Call("dtype", (variable,)), Literal(kind.dtype))))
     return conditions
 

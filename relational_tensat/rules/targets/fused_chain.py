@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
 from relational_tensat.tensor import Attrs, ValueType
 from relational_tensat.tensor.operators import Attr, get_operator, register
@@ -18,6 +19,8 @@ from relational_tensat.tensor.types import AttrValue, numpy_dtype
 #: The domain of the local functions that kernels are in ONNX files.
 DOMAIN = "relational_tensat.kernels"
 _KEY = "relational_tensat.mugraph"
+#: What a word begins with that could be taken for a number.
+_WORD = "b"
 
 
 @register
@@ -41,7 +44,7 @@ class Fused(FusedKernel):
         """Return the operators."""
         return [
             Part(op, tuple(operands), {name: _value(value) for name, value in values.items()})
-            for op, operands, values in json.loads(str_of(attrs, "body"))
+            for op, operands, values in _decoded(str_of(attrs, "body"))
         ]
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
@@ -78,8 +81,16 @@ class Fused(FusedKernel):
 
 
 def body_of(parts: list[Part]) -> str:
-    """Return operators as the text that the attribute ``body`` has."""
-    return json.dumps([[part.op, list(part.operands), dict(part.attrs)] for part in parts])
+    """Return operators as the attribute ``body`` has them: JSON as one word of the rule language."""
+    text = json.dumps([[part.op, list(part.operands), dict(part.attrs)] for part in parts])
+    return _WORD + text.encode().hex()
+
+
+def _decoded(body: str) -> Any:
+    try:
+        return json.loads(bytes.fromhex(body.removeprefix(_WORD)))
+    except ValueError as error:
+        raise ShapeError(f"fused: a body that is none: {error}") from error
 
 
 def _value(value: Any) -> AttrValue:

@@ -13,6 +13,7 @@ import pytest
 
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model
 from relational_tensat.mugraph.fusion.chain_program import program_of, row_kernel
 from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains
@@ -125,6 +126,17 @@ def test_chains_of_models_are_theirs_alone_and_their_kernels_right() -> None:
 def test_a_folder_without_kernels_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"kernels\.json: no list of kernels"):
         kernels.load(tmp_path)
+
+
+def test_the_run_can_be_explained_from_its_database(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = Options.of(fuse=True, iterations=2, db=tmp_path / "run.duckdb")
+    optimize(GATED, options)
+    assert main(["explain", str(tmp_path / "run.duckdb"), "--check"]) == 0
+    printed = capsys.readouterr().out
+    assert "fused-k" in printed
+    assert "checked: every step is what its rule says" in printed
 
 
 def test_measured_costs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
