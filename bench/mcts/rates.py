@@ -1,0 +1,83 @@
+"""How many rollouts a second: by how many worlds are side by side, in an empty and in a full universe."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from relational_tensat.base.process import ProcessOptions
+from relational_tensat.cost import Profile
+from relational_tensat.egraph import EGraph
+from relational_tensat.explore import ExplorationOptions
+from relational_tensat.explore.strategies.mcts.policies import Averages
+from relational_tensat.explore.strategies.mcts.rewards import Rewards
+from relational_tensat.explore.strategies.mcts.simulation import Simulator
+from relational_tensat.explore.strategies.mcts.tree import TreeNode
+from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
+from relational_tensat.explore.worlds.universe import Universe
+from relational_tensat.extract import ExtractionOptions
+from relational_tensat.extract.anytime import AnytimeExtractor
+from relational_tensat.models import MODELS
+from relational_tensat.rules.model import Rule
+from relational_tensat.run.progress import Silent
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What was measured, in CPU seconds of this process.
+
+    Attributes:
+        worlds: rollouts side by side, from the original graph.
+        state: ``cold`` (nothing is built) or ``warm`` (as many rollouts were there before).
+        simulation_s, reward_s: of all of them.
+        evaluated: worlds that a reward was found for, one for each step.
+        built: applications that are built by then.
+    """
+
+    model: str
+    worlds: int
+    state: str
+    simulation_s: float
+    reward_s: float
+    evaluated: int
+    built: int
+
+
+def measure_rates(
+    model: str, worlds: int, limits: ExplorationOptions, rules: Sequence[Rule], profile: Profile
+) -> list[Rate]:
+    """Roll out from the original graph, twice in one universe."""
+    rates = []
+    with closing(EGraph.create(MODELS[model]())) as egraph:
+        extractor = AnytimeExtractor(
+            egraph, profile, ExtractionOptions(), ProcessOptions(), Silent()
+        )
+        universe = Universe(egraph, rules, limits)
+        compiled = universe.world.rules
+        rewards = Rewards(universe, extractor, "moves")
+        rng = np.random.default_rng(0)
+        averages = Averages(compiled.first + len(compiled.rules))
+        simulator = Simulator(universe, TreeOptions(), limits.world_nodes, rng, averages, rewards)
+        rows = egraph.database.run("worlds/original")
+        root = TreeNode(0, None, 0, np.array([enode for (enode,) in rows], np.int32))
+        root.graph = rewards.first(root.members)
+        for state in ("cold", "warm"):
+            live = sorted(simulator.live_rules(universe.arrays.became[root.members]))
+            nodes = [
+                TreeNode(1, root, int(rule), root.members) for rule in rng.choice(live, worlds)
+            ]
+            started = time.process_time()
+            rollouts = simulator.run(nodes, 1, root, 1)
+            simulated = time.process_time()
+            costs_us = rewards.evaluate(rollouts)
+            ended = time.process_time()
+            evaluated = sum(len(costs) - 1 for costs in costs_us)
+            built = int((universe.applications.states == 1).sum())
+            rates.append(
+                Rate(model, worlds, state, simulated - started, ended - simulated, evaluated, built)
+            )
+    return rates
