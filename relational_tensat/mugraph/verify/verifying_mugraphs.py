@@ -22,10 +22,10 @@ ERROR = 1e-6
 TESTS = 2
 _TESTS_WITHOUT_BOUND = 20
 #: Larger graphs are tested at small sizes only: elements of the largest tensor.
-_MOST_ELEMENTS = 1 << 22
+_MOST_ELEMENTS = 1 << 21
 _FLOAT64_TOLERANCE = 1e-9
-#: Of results in float16 whose logits are large: few weights are not 0, and these are rounded.
-_LARGE_TOLERANCE = 0.2
+#: Of results in float16 whose logits are large: at 600, its steps are 0.5, so weights are right to e^0.25.
+_LARGE_TOLERANCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
