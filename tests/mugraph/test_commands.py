@@ -9,24 +9,24 @@ import pytest
 
 from relational_tensat.cli.main import main
 
-SIZES = ["--size", "h=2,q=32,d=16,k=64,e=16"]
+SIZES = ["--size", "m=16,k=64,r=16,n=64"]
 
 
 def test_what_search_writes_verify_accepts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(tmp_path / "best.json")
-    assert main(["kernels", "search", "attention", *SIZES, "-o", path]) == 0
+    assert main(["kernels", "search", "mlp", *SIZES, "-o", path]) == 0
     printed = capsys.readouterr().out
     assert "ways found" in printed
     assert "random tests passed" in printed
-    assert main(["kernels", "verify", path, "attention", *SIZES, "--json"]) == 0
+    assert main(["kernels", "verify", path, "mlp", *SIZES, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["passed"]
-    assert main(["kernels", "verify", path, "attention"]) == 4
+    assert main(["kernels", "verify", path, "mlp"]) == 4
 
 
 def test_nothing_found_has_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["kernels", "search", "attention", *SIZES, "--max-operators", "2", "--json"]) == 5
+    assert main(["kernels", "search", "mlp", *SIZES, "--max-operators", "1", "--json"]) == 5
     assert json.loads(capsys.readouterr().out)["best"] is None
 
 

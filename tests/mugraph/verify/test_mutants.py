@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.found import build
-from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.verify.floats import relative_error
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.mutants import mutants
+from tests.mugraph.searches import searched
 
 _SIZE = 4
 _PER_GRAPH = 400
@@ -24,8 +25,8 @@ def right_graphs() -> Iterator[tuple[MuGraph, MuGraph]]:
     yield attention, flash_attention(**dict.fromkeys("hqdke", _SIZE))
     for name, names in (("mlp", "mkrn"), ("rmsnorm_linear", "mkn"), ("lora", "mknr")):
         small = program(name, **dict.fromkeys(names, _SIZE))
-        routes = search_kernels(small).routes
-        found = list(routes[-1].graphs())[-1]
+        route = searched(name, 2).routes[-1]
+        found = replace(list(route.graphs())[-1], program=small)
         splits = [((2,) * len(k.grid), 2 if k.loop else 1) for k in found.kernels]
         yield small, build(found, splits)
 

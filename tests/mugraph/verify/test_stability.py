@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -10,25 +11,25 @@ from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.mugraph import MuGraph, RunningMax
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.search.found import build
-from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.verify.floats import relative_error
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.mugraph.verify.stability import scaling_difference, stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from tests.mugraph.mugraphs import flash_attention
+from tests.mugraph.searches import searched
 
 SIZES = {"h": 2, "q": 8, "d": 16, "k": 64, "e": 8}
 #: Inputs of this size have logits of ±600, of which exp overflows float16, float32 and float64 sums of it.
 LARGE = 6.3
 
 
-@cache
-def decodings() -> list[MuGraph]:
-    """Return μGraphs of two kernels for attention: one of each way."""
-    found = search_kernels(program("attention", **SIZES)).routes
-    graphs = [next(route.graphs()) for route in found if len(route.alternatives) == 2]
-    units = [[((2,) * len(k.grid), 2 if k.loop else 1) for k in graph.kernels] for graph in graphs]
-    return [build(graph, splits) for graph, splits in zip(graphs, units, strict=True)]
+def decodings() -> Iterator[MuGraph]:
+    """Yield μGraphs of two kernels for attention: one of each way."""
+    for route in searched("attention", 2).routes:
+        if len(route.alternatives) == 2:
+            found = replace(next(route.graphs()), program=program("attention", **SIZES))
+            splits = [((2,) * len(k.grid), 2 if k.loop else 1) for k in found.kernels]
+            yield build(found, splits)
 
 
 def test_flash_attention_gets_the_online_maximum() -> None:
