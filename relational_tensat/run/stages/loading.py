@@ -99,6 +99,8 @@ def read_rules(state: RunState) -> list[Rule]:
             rules = [*load_target(name).rules(has_fixed_shapes=state.dynamic is None), *rules]
         if state.options.fusion.fuse:
             rules += _fusing_rules(state)
+        elif state.options.fusion.kernels is not None:
+            raise UsageError("--kernels goes with --fuse")
         if schedule := state.options.exploration.schedule:
             check_rulesets(parse_schedule(schedule), rules)
         return rules

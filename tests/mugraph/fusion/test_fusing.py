@@ -139,6 +139,11 @@ def test_the_run_can_be_explained_from_its_database(
     assert "checked: every step is what its rule says" in printed
 
 
+def test_a_folder_without_fusion_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--kernels goes with --fuse"):
+        optimize(GATED, Options.of(kernels=tmp_path))
+
+
 def test_measured_costs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from relational_tensat.run.progress import Silent
 
