@@ -1,10 +1,11 @@
-"""``python -m bench search``: saturation beside focus, at equal limits."""
+"""``python -m bench search``: saturation, focus and backtracking, at equal limits or CPU seconds."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import asdict
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
 from datetime import date
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from relational_tensat.rules.library import load_rules, taso_rules
 RULE_SETS = ("taso", "shipped")
 HEADER = (
     "model", "search", "k", "node limit", "e-nodes", "worlds", "before µs", "after µs", "bound µs",
-    "CPU s", "best at s", "stop",
+    "CPU limit", "CPU s", "best at s", "stop",
 )  # fmt: skip
 
 
@@ -37,6 +38,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--world-nodes", type=int, default=2_000, help="of first worlds (2000)")
     parser.add_argument("--universe-limit", type=int, default=50_000, help="limit (50000)")
     parser.add_argument("--time-limit", type=float, default=60.0, help="of one exploration (60)")
+    parser.add_argument(
+        "--cpu-seconds", metavar="S,T", default="", help="explore for so many CPU seconds each"
+    )
+    parser.add_argument("--seeds", type=int, default=1, help="runs of what is random (1)")
+    parser.add_argument(
+        "--searches", metavar="A,B", default="saturation,focus", help=f"of {', '.join(SEARCHES)}"
+    )
     add_extract_time_limit(parser, "extraction")
     add_save(parser)
     parser.set_defaults(run=run)
@@ -52,14 +60,18 @@ def run(options: argparse.Namespace) -> int:
     rules = taso_rules() if options.rules == "taso" else load_rules()
     profile = load_profile(options.cost)
     extraction_options = ExtractionOptions(time_limit_s=options.extract_time_limit)
+    searches = [check_choice("search", name, SEARCHES) for name in options.searches.split(",")]
     runs: list[SearchRun] = []
     print(_line(HEADER), flush=True)
     for model in models:
-        for limits in _limits(options):
-            for search in SEARCHES:
-                graph = MODELS[model]()
-                runs.append(measure(graph, search, limits, extraction_options, rules, profile))
-                print(_line(_cells(runs[-1])), flush=True)
+        for search, limits, cpu_limit_s, seed in _settings(options, searches):
+            graph = MODELS[model]()
+            runs.append(
+                measure(
+                    graph, search, limits, extraction_options, rules, profile, cpu_limit_s, seed
+                )
+            )
+            print(_line(_cells(runs[-1])), flush=True)
     if options.save:
         report_saved(save(runs, options, RESULTS))
     return 0
@@ -79,7 +91,29 @@ def save(runs: Sequence[SearchRun], options: argparse.Namespace, directory: Path
         },
         "runs": [asdict(run) for run in runs],
     }
+    with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(SearchRun)])
+        writer.writeheader()
+        writer.writerows(asdict(run) for run in runs)
+    rows = [HEADER, ["---"] * len(HEADER), *map(_cells, runs)]
+    text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    path.with_suffix(".md").write_text(text, encoding="utf-8")
     return save_result(path, content)
+
+
+def _settings(
+    options: argparse.Namespace, searches: Sequence[str]
+) -> Iterator[tuple[str, ExplorationOptions, float | None, int]]:
+    """Yield searches with their limits, CPU seconds and seeds; backtracking has no k and no node limit."""
+    seconds: list[float | None] = [float(text) for text in options.cpu_seconds.split(",") if text]
+    for cpu_limit_s in seconds or [None]:
+        limits = _limits(options)
+        for search in searches:
+            own = limits[:1] if search == "backtracking" else limits
+            seeds = options.seeds if search == "focus" else 1
+            yield from (
+                (search, limit, cpu_limit_s, seed) for limit in own for seed in range(seeds)
+            )
 
 
 def _limits(options: argparse.Namespace) -> list[ExplorationOptions]:
@@ -107,6 +141,7 @@ def _cells(run: SearchRun) -> tuple[str, ...]:
         f"{run.cost_before_us:.1f}",
         f"{run.cost_after_us:.1f}",
         f"{run.bound_us:.1f}",
+        "" if run.cpu_limit_s is None else f"{run.cpu_limit_s:g}",
         f"{run.cpu_s:.1f}",
         f"{run.best_s:.1f}",
         run.stop_reason,
@@ -114,4 +149,4 @@ def _cells(run: SearchRun) -> tuple[str, ...]:
 
 
 def _line(cells: Sequence[str]) -> str:
-    return " ".join(f"{cell:>11}" for cell in cells)
+    return " ".join(f"{cell or '-':>11}" for cell in cells)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from relational_tensat.cost import Profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore.observer import Observer
+from relational_tensat.explore.strategies.backtracking import backtrack
 from relational_tensat.explore.strategies.focus import explore_focus
 from relational_tensat.extract import Extraction, ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
@@ -21,8 +23,14 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.run.progress import Silent
 from relational_tensat.tensor import Graph
 
-#: What is compared, by the values of ``--search``.
-SEARCHES = ("saturation", "focus")
+#: What is compared: values of ``--search``, and TASO's search on graphs.
+SEARCHES = ("saturation", "focus", "backtracking")
+
+#: Of graphs that backtracking rewrites: only its time ends it.
+_MANY = 1_000_000
+
+#: Which graphs backtracking looks at: as TASO's authors had it, those up to 5 % dearer than the best.
+_ALPHA = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +38,11 @@ class SearchRun:
     """What was measured. The attributes are keys of the results that the bench writes.
 
     Attributes:
-        search: a value of ``--search``.
+        search: one of ``SEARCHES``.
         k_multi: in how many iterations of an e-graph, or of a world, multi-pattern rules took part.
-        node_limit: of the e-graph, or of the widest worlds.
+        node_limit: of the e-graph, or of the widest worlds; nothing to backtracking, which has no e-graph.
+        cpu_limit_s: CPU seconds after which no other iteration is begun; None: no such limit.
+        seed: of what is drawn at random.
         e_nodes: of the e-graph, or of all worlds together.
         worlds: how many were grown; 0 for saturation.
         cost_before_us, cost_after_us: of the model and of the cheapest graph found.
@@ -58,6 +68,8 @@ class SearchRun:
     wall_s: float
     best_s: float
     join_ms: float
+    cpu_limit_s: float | None = None
+    seed: int = 0
 
 
 def measure(
@@ -67,19 +79,30 @@ def measure(
     extraction_options: ExtractionOptions,
     rules: Sequence[Rule],
     profile: Profile,
+    cpu_limit_s: float | None = None,
+    seed: int = 0,
 ) -> SearchRun:
     """Search one model with one thread.
 
     Args:
         limits: of saturation, and of worlds; ``search`` is not looked at.
+        cpu_limit_s: after so many CPU seconds no other iteration is begun. What is then extracted from is
+            extracted from whole.
     """
+    if search == "backtracking":
+        return _backtracked(graph, limits, rules, profile, cpu_limit_s)
     reference_ms = join_ms()
     gc.collect()  # what earlier runs left behind is not this one's
     with stopwatch() as watch, closing(EGraph.create(graph)) as egraph:
         extractor = AnytimeExtractor(
             egraph, profile, extraction_options, ProcessOptions(), Silent()
         )
-        exploration = _explored(egraph, search, limits, rules, extractor)
+        observer = Observer(after=_ends_after(cpu_limit_s), watch=extractor.watch)
+        if search == "saturation":
+            exploration = explore(egraph, rules, limits, observer=observer)
+        else:
+            options = replace(limits, search=search)
+            exploration = explore_focus(egraph, rules, options, extractor, observer, seed=seed)
         extraction = extractor.finish(exploration.iterations)
         e_nodes, _ = egraph.counts()
     return SearchRun(
@@ -98,20 +121,50 @@ def measure(
         wall_s=watch.wall_s,
         best_s=_best_s(exploration, extraction),
         join_ms=reference_ms,
+        cpu_limit_s=cpu_limit_s,
+        seed=seed,
     )
 
 
-def _explored(
-    egraph: EGraph,
-    search: str,
+def _ends_after(cpu_limit_s: float | None) -> Callable[[int], str | None] | None:
+    """Return what ends an exploration after so many CPU seconds from now."""
+    if cpu_limit_s is None:
+        return None
+    end_s = time.process_time() + cpu_limit_s
+    return lambda _: "time" if time.process_time() >= end_s else None
+
+
+def _backtracked(
+    graph: Graph,
     limits: ExplorationOptions,
     rules: Sequence[Rule],
-    extractor: AnytimeExtractor,
-) -> Exploration:
-    if search == "saturation":
-        return explore(egraph, rules, limits)
-    options = replace(limits, search=search)
-    return explore_focus(egraph, rules, options, extractor, Observer(watch=extractor.watch))
+    profile: Profile,
+    cpu_limit_s: float | None,
+) -> SearchRun:
+    """Search by TASO's backtracking, of which only the time is limited."""
+    reference_ms = join_ms()
+    gc.collect()
+    limit_s = limits.time_limit_s if cpu_limit_s is None else cpu_limit_s
+    with stopwatch() as watch:
+        outcome = backtrack(graph, rules, profile, alpha=_ALPHA, budget=_MANY, time_limit_s=limit_s)
+    return SearchRun(
+        model=graph.name,
+        search="backtracking",
+        k_multi=0,
+        node_limit=0,
+        e_nodes=0,
+        worlds=0,
+        iterations=outcome.moments[-1].rewritten,
+        stop_reason=outcome.stop_reason,
+        cost_before_us=outcome.moments[0].best_us,
+        cost_after_us=outcome.cost_us,
+        bound_us=0.0,
+        cpu_s=watch.cpu_s,
+        wall_s=watch.wall_s,
+        best_s=outcome.found_at().cpu_s,
+        join_ms=reference_ms,
+        cpu_limit_s=cpu_limit_s,
+    )
 
 
 def _best_s(exploration: Exploration, extraction: Extraction) -> float:

@@ -15,13 +15,23 @@ from bench.search.measure import SearchRun
 
 
 def test_focus_costs_no_more_than_saturation(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["search", "inception_v3", "--k", "1", "--node-limits", "500"]) == 0
+    assert main(["search", "vgg19", "--k", "1", "--node-limits", "500"]) == 0
     _, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
     saturation, focus = rows
     assert (saturation[1], focus[1]) == ("saturation", "focus")
     assert (saturation[5], saturation[-2]) == ("0", "0.0")
     assert int(focus[5]) > 1
-    assert float(focus[7]) < float(saturation[7])
+    assert float(focus[7]) <= float(saturation[7])
+
+
+def test_equal_cpu_seconds_end_every_search(capsys: pytest.CaptureFixture[str]) -> None:
+    searches = ["--searches", "saturation,focus,backtracking"]
+    searches += ["--k", "1", "--node-limits", "500", "--cpu-seconds", "0"]
+    assert main(["search", "nasrnn", *searches]) == 0
+    _, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert [row[1] for row in rows] == ["saturation", "focus", "backtracking"]
+    assert {row[-1] for row in rows[1:]} == {"time"}
+    assert all(float(row[7]) <= float(row[6]) for row in rows)
 
 
 def test_an_unknown_model_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,3 +47,5 @@ def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
     document = json.loads(path.read_text())
     assert document["runs"][0]["worlds"] == 3
     assert document["settings"]["node_limits"] == "400"
+    assert path.with_suffix(".csv").read_text().splitlines()[1].startswith("m,focus,1,400,")
+    assert "| m | focus | 1 | 400 |" in path.with_suffix(".md").read_text()
