@@ -125,7 +125,7 @@ def test_what_takes_too_long_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_large_weights_are_not_written_to_be_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(whole, "MOST_WEIGHT_BYTES", 1000)
     times = time_whole(_pair(), _X, "off", 5.0)
     assert times == Unmeasurable("32,768 bytes of weights, more than 1,000")
 

@@ -102,7 +102,13 @@ def test_decisions_are_recorded_and_replayed() -> None:
 
 
 def test_every_operator_can_be_drawn() -> None:
-    leaves = {"input", "weight", "fill", "opaque"}
+    leaves = {
+        "input",
+        "weight",
+        "fill",
+        "opaque",
+        "fused",
+    }  # fused: its attributes are a whole kernel
     from relational_tensat.tensor.operators import operators
 
     for name, operator in operators().items():

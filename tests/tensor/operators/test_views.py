@@ -16,7 +16,7 @@ from relational_tensat.verify.memory import peak_bytes
 from tests.strategies import draw_configuration
 
 #: Leaves are given, and of what is opaque nobody knows.
-_NOT_DRAWN = {"input", "weight", "opaque"}
+_NOT_DRAWN = {"input", "weight", "opaque", "fused"}
 
 
 def _source(operator: Operator) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.outcome import DecisionReport
@@ -14,6 +14,9 @@ from relational_tensat.explore.worlds.applications import STATES
 from relational_tensat.explore.worlds.building import root_classes
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.universe import Universe
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def write_decision(database: Database, report: DecisionReport, live: Iterable[int]) -> None:
@@ -145,6 +148,8 @@ def _state(node: TreeNode) -> str:
 
 def _lists(rows: Ints) -> pa.Array:
     """Return rows of ids as lists, without what fills them up."""
+    import pyarrow as pa  # here: a run without a tree search does not need it
+
     ends = np.cumsum((rows > 0).sum(axis=1), dtype=np.int32)
     return pa.ListArray.from_arrays(np.concatenate([[0], ends]).astype(np.int32), rows[rows > 0])
 
