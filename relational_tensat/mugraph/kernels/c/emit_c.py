@@ -12,7 +12,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dims, size_of
 from relational_tensat.mugraph.graph.mugraph import Kernel
 from relational_tensat.mugraph.graph.well_formed import Stage
-from relational_tensat.mugraph.kernels.lowering.formulas import Formulas
+from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, reduced, summand
 from relational_tensat.mugraph.kernels.lowering.indices import (
     ITERATION,
     offset,
@@ -177,23 +177,8 @@ class _Emission(Formulas):
                 if is_max:
                     self._text.line(f"x = larger(x, {value});")
                 else:
-                    self._text.line(
-                        f"x += {f'square({value})' if reduce.kind == 'squares' else value};"
-                    )
-            self._text.line(*self._result(reduce, outer))
-
-    def _result(self, reduce: Reduce, at: Mapping[str, str]) -> list[str]:
-        """Return what becomes of one result, ``x``."""
-        cell = self.stored(reduce.output, at)
-        if reduce.fade:
-            return [
-                f"const float before = {cell}, now = larger(before, x);",
-                f"{self.stored(reduce.fade, at)} = fade(before, now);",
-                f"{cell} = now;",
-            ]
-        if reduce.rescale:
-            return [f"{cell} = {cell} * {self.stored(fade_of(reduce.rescale), at)} + x;"]
-        return [f"{cell} {'+=' if reduce.adds else '='} x;"]
+                    self._text.line(f"x += {summand(reduce, value)};")
+            self._text.line(*reduced(reduce, lambda name: self.stored(name, outer)))
 
     def _save(self, save: Save) -> None:
         saver, program = save.saver, self._program

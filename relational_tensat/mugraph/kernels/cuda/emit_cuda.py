@@ -12,7 +12,7 @@ from relational_tensat.mugraph.graph.dims import Dims, count, size_of
 from relational_tensat.mugraph.graph.mugraph import Kernel
 from relational_tensat.mugraph.graph.well_formed import Stage
 from relational_tensat.mugraph.kernels.cuda.partials import WARPS, with_partials
-from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, parts_of
+from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, parts_of, reduced, summand
 from relational_tensat.mugraph.kernels.lowering.indices import (
     ITERATION,
     offset,
@@ -297,21 +297,10 @@ class _Emission(Formulas):
         )  # fmt: skip
 
     def _summand(self, reduce: Reduce, at: Mapping[str, str]) -> str:
-        value = self.element(reduce.operand, at)
-        return f"square({value})" if reduce.kind == "squares" else value
+        return summand(reduce, self.element(reduce.operand, at))
 
     def _result(self, reduce: Reduce, at: Mapping[str, str]) -> list[str]:
-        """Return what becomes of one result, ``x``."""
-        cell = self._cell(reduce.output, at)
-        if reduce.fade:
-            return [
-                f"const float before = {cell}, now = larger(before, x);",
-                f"{self._cell(reduce.fade, at)} = fade(before, now);",
-                f"{cell} = now;",
-            ]
-        if reduce.rescale:
-            return [f"{cell} = {cell} * {self._fade(reduce.rescale, at)} + x;"]
-        return [f"{cell} {'+=' if reduce.adds else '='} x;"]
+        return reduced(reduce, lambda name: self._cell(name, at))
 
     def _save(self, save: Save) -> None:
         saver, program = save.saver, self._program

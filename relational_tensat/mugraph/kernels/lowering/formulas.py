@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, cast
 
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Operation
 from relational_tensat.mugraph.graph.operators import names
-from relational_tensat.mugraph.kernels.lowering.statements import Program
+from relational_tensat.mugraph.kernels.lowering.statements import Program, Reduce, fade_of
 
 #: Operators of one element; some are functions that the target's own code declares.
 _SPELLED: Mapping[str, str] = {
@@ -110,6 +110,29 @@ def parts_of(index: str, dims: Dims) -> dict[str, str]:
         step *= dim.size
     simple = len(real) <= 1
     return {name: text if simple or text == "0" else f"({text})" for name, text in result.items()}
+
+
+def summand(reduce: Reduce, value: str) -> str:
+    """Return what a reduction takes of an element."""
+    return f"square({value})" if reduce.kind == "squares" else value
+
+
+def reduced(reduce: Reduce, cell_of: Callable[[str], str]) -> list[str]:
+    """Return the lines that store one result of a reduction, ``x``.
+
+    Args:
+        cell_of: where a tensor has the element of this result.
+    """
+    cell = cell_of(reduce.output)
+    if reduce.fade:
+        return [
+            f"const float before = {cell}, now = larger(before, x);",
+            f"{cell_of(reduce.fade)} = fade(before, now);",
+            f"{cell} = now;",
+        ]
+    if reduce.rescale:
+        return [f"{cell} = {cell} * {cell_of(fade_of(reduce.rescale))} + x;"]
+    return [f"{cell} {'+=' if reduce.adds else '='} x;"]
 
 
 def joined(parts: Sequence[tuple[str, int]]) -> str:

@@ -87,7 +87,7 @@ def compile_triton(kernel: TritonKernel, arch: str, warps: int = 4, stages: int 
             target=GPUTarget("cuda", int(arch.removeprefix("sm_")), 32),
             options={"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True},
         )
-    except Exception as error:
+    except Exception as error:  # Triton's passes raise errors of many kinds, MLIR's among them
         raise InputError(
             f"{kernel.name}: Triton does not compile it for {arch}: {first_line(error)}"
         ) from error
