@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -142,17 +143,33 @@ class CostCache:
                 engine.execute("USE memory")
                 engine.execute("DETACH attached")
 
-    def _attach(self, engine: duckdb.DuckDBPyConnection, interruption: Postponed) -> None:
+    def _make(self, engine: duckdb.DuckDBPyConnection) -> None:
+        """Make an empty cache aside and give it its name.
+
+        DuckDB makes a file first and locks and fills it after, so another process that opens it in between
+        finds no database; one that is killed there leaves none.
+        """
+        folder = self.path.parent
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder, prefix=".costs-") as aside:
+                new = Path(aside) / self.path.name
+                engine.execute(f"ATTACH {_quoted(new)} AS new_cache (TYPE duckdb)")
+                engine.execute("DETACH new_cache")
+                _name_once(new, self.path)
         except OSError as error:
             reason = error.strerror or error
-            raise InputError(f"{self.path.parent}: cannot be made: {reason}") from error
-        quoted = str(self.path).replace("'", "''")
+            raise InputError(f"{folder}: a cost cache cannot be made there: {reason}") from error
+        except duckdb.Error as error:
+            raise InputError(f"{self.path}: cannot be made: {first_line(error)}") from error
+
+    def _attach(self, engine: duckdb.DuckDBPyConnection, interruption: Postponed) -> None:
+        if not self.path.exists():
+            self._make(engine)
         give_up = time.monotonic() + _LOCK_WAIT_S
         while True:
             try:
-                engine.execute(f"ATTACH '{quoted}' AS attached (TYPE duckdb)")
+                engine.execute(f"ATTACH {_quoted(self.path)} AS attached (TYPE duckdb)")
                 return
             except duckdb.Error as error:
                 if not _is_lock(error):
@@ -216,6 +233,22 @@ def _result(
     if reason is not None:
         return Unmeasurable(reason)
     return Sample(median_us, p10_us, p90_us, samples)
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _name_once(new: Path, path: Path) -> None:
+    """Give a file its name unless another process was first; its file then stays."""
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        pass
+    except (
+        OSError
+    ):  # a file system without hard links: what the other kept in these milliseconds is lost
+        new.replace(path)
 
 
 def _is_lock(error: duckdb.Error) -> bool:

@@ -53,6 +53,36 @@ def test_two_processes_share_a_file(tmp_path: Path) -> None:
     assert device.requests == []
 
 
+def test_a_new_file_has_its_name_only_once_it_is_a_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "costs.duckdb"
+    result = next(FakeDevice().measure(products(1)))[1]
+    name_once = cache_module._name_once
+
+    def another_is_first(new: Path, name: Path) -> None:
+        assert not name.exists()
+        assert duckdb.connect(str(new)).execute("SHOW TABLES").fetchall() == []
+        monkeypatch.setattr(cache_module, "_name_once", name_once)
+        CostCache(path)._make(duckdb.connect())
+        name_once(new, name)
+
+    monkeypatch.setattr(cache_module, "_name_once", another_is_first)
+    CostCache(path).keep(CPU, products(1)[0], result)
+    assert len(CostCache(path).rows()) == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(*_: Path) -> None:
+        raise PermissionError("no hard links here")
+
+    monkeypatch.setattr(cache_module.os, "link", link)
+    path = tmp_path / "costs.duckdb"
+    CostCache(path).keep(CPU, products(1)[0], next(FakeDevice().measure(products(1)))[1])
+    assert len(CostCache(path).rows()) == 1
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
 def test_killing_loses_at_most_the_measurement_in_flight(tmp_path: Path) -> None:
     path = tmp_path / "costs.duckdb"
@@ -101,7 +131,7 @@ def test_files_that_are_no_cache(tmp_path: Path) -> None:
         (text, "cannot be used as a cost cache"),
         (tmp_path, "cannot be used as a cost cache"),
         (other, "a database with the tables enode, expected a cost cache"),
-        (text / "costs.duckdb", "cannot be made"),
+        (text / "costs.duckdb", "a cost cache cannot be made there"),
     ):
         with pytest.raises(InputError, match=message) as caught:
             CostCache(path).keep(CPU, products(1)[0], next(FakeDevice().measure(products(1)))[1])
