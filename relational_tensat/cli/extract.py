@@ -30,7 +30,9 @@ _OPTIONS = tuple(
 
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``extract``."""
-    parser.add_argument("file", type=Path, metavar="EGRAPH.json", help="an e-graph file")
+    parser.add_argument(
+        "file", type=Path, metavar="EGRAPH.json", help="an e-graph file; .json.gz, too"
+    )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE",
         help="write the choice here: the e-node of each e-class that is needed",

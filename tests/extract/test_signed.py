@@ -64,3 +64,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     printed = capsys.readouterr().out
     assert "cost -2 (optimal)" in printed
     assert "note: ignored: 'comment' of the file, 'id' of e-nodes" in printed
+    assert "note: negative costs count where a chosen e-node needs them" in printed

@@ -49,6 +49,7 @@ def search_signed(search: Search, choices: Iterator[Ints], options: SolverOption
     """
     for choice in choices:
         search.offer(choice)
+    search.notes.append("negative costs count where a chosen e-node needs them")
     options.check()
     model = _model(search.problem)
     result = solve_mip(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ class Repeated:
 
 
 def parse_json(path: Path) -> Any:
-    """Return the content of an e-graph file; no value in it is checked.
+    """Return the content of an e-graph file, compressed by gzip or not; no value in it is checked.
 
     Objects are dictionaries, but for two: ``Repeated`` is one that contradicts itself, and a tuple
     of the values of ``NODE_FIELDS`` is one that has all of these, or all but ``subsumed``, in this
@@ -31,11 +33,22 @@ def parse_json(path: Path) -> Any:
         InputError: the file cannot be read, or is not JSON.
     """
     try:
-        return json.loads(path.read_bytes(), object_pairs_hook=_object)
+        return json.loads(_content(path), object_pairs_hook=_object)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: damaged gzip file: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}") from error
+
+
+_GZIP = b"\x1f\x8b"
+"""What such a file begins with; no JSON text does."""
+
+
+def _content(path: Path) -> bytes:
+    content = path.read_bytes()
+    return gzip.decompress(content) if content.startswith(_GZIP) else content
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Any:

@@ -2,8 +2,10 @@
 
 ``{"nodes": {ID: {"op", "children": [ID…], "eclass", "cost", "subsumed"}}, "root_eclasses": […],
 "class_data": {…}}``. A child is an e-node that stands for its e-class. A cost that is not given
-is 1, and may be negative; a subsumed e-node is not extracted. Fields that the format does not have, as
-benchmarks add them, are ignored and noted.
+is 1, and may be negative: the cost of a graph is the sum over the e-nodes that its roots reach, each
+counted once, so that what is worth taking counts where a chosen e-node needs it. A subsumed e-node is not
+extracted. Fields that the format does not have, as benchmarks add them, are ignored and noted. Files may
+be compressed by gzip.
 
 Files of a million e-nodes are read column by column: whether a column is right is asked once, and
 only if it is not, the place is searched for.

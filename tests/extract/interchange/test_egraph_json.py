@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,17 @@ def test_what_the_format_does_not_have_is_ignored_and_noted(tmp_path: Path) -> N
         "'id' of e-nodes (2 times), 'Z' of class_data"
     )
     assert read_egraph_json(written(tmp_path, example())).note == ""
+
+
+def test_a_compressed_file_is_read_as_it_is(tmp_path: Path) -> None:
+    content = json.dumps(example()).encode()
+    compressed = tmp_path / "egraph.json.gz"
+    compressed.write_bytes(gzip.compress(content))
+    assert extract(read_egraph_json(compressed).problem).cost_us == pytest.approx(6.0)
+    for damaged in (gzip.compress(content)[:-20], b"\x1f\x8b" + content):
+        compressed.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"egraph\.json\.gz: damaged gzip file: "):
+            read_egraph_json(compressed)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
