@@ -14,8 +14,8 @@ from relational_tensat.run.recording import Recording
 from tests.graphs import shared_matmuls
 
 
-class Heard:
-    """Progress that remembers what it was told."""
+class Calls:
+    """Progress that remembers what was reported to it."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -25,8 +25,8 @@ class Heard:
 
 
 def test_graphs_and_bounds_are_remembered_when_they_move_and_all_is_handed_on() -> None:
-    heard = Heard()
-    recording = Recording(heard)
+    progress = Calls()
+    recording = Recording(progress)
     report: Any = SimpleNamespace(iteration=3)
     recording.phase("explore")
     recording.iteration(report)
@@ -40,7 +40,7 @@ def test_graphs_and_bounds_are_remembered_when_they_move_and_all_is_handed_on() 
     assert [event[1:] for event in recording.events] == [
         ("explore", 3, 40.0, None), ("explore", 3, 40.0, 10.0), ("extract", 3, 40.0, 10.0),
     ]  # fmt: skip
-    assert [name for name, *_ in heard.calls] == [
+    assert [name for name, *_ in progress.calls] == [
         "phase", "iteration", "extraction", "extraction", "extraction", "extracted", "phase",
         "extraction", "measuring",
     ]  # fmt: skip
