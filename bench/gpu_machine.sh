@@ -13,7 +13,7 @@
 set -eu
 
 PYCUDA=2026.1
-PACKAGES="duckdb highspy platformdirs pytools mako markupsafe siphash24 typing-extensions"
+PACKAGES="duckdb highspy<1.16 platformdirs pytools mako markupsafe siphash24 typing-extensions"
 
 fetch() {
     wheels=$1 version=$2 platforms=
