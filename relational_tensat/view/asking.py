@@ -70,7 +70,7 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str, most: int = MOST_ROWS
     """Return the first rows of a query's answer.
 
     Raises:
-        UsageError: the query is wrong, or would change something.
+        UsageError: the query is wrong, would change something, or was interrupted.
     """
     try:
         result = connection.execute(query)
@@ -78,6 +78,8 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str, most: int = MOST_ROWS
             raise UsageError(f"the query is empty: {query!r}")
         columns = tuple(str(column[0]) for column in result.description)
         rows = result.fetchmany(most + 1)
+    except duckdb.InterruptException as error:
+        raise UsageError("the query was stopped") from error
     except duckdb.Error as error:
         raise UsageError(first_line(error)) from error
     return Answer(columns, tuple(rows[:most]), len(rows) > most)

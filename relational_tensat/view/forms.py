@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ _ATTRIBUTE_CHARACTERS = 400
 
 
 class Forms:
-    """Gives the signatures that a page names an index each.
+    """Gives the signatures that a page names an index each; threads may share it.
 
     Args:
         costs_us: microseconds by signature, one mapping for each source of costs.
@@ -30,6 +31,7 @@ class Forms:
         self._made: list[Form] = []  # by index, as far as they have been asked for
         self._other_us: dict[int, float] = {}  # by signature
         self._has_other = False
+        self._lock = threading.Lock()
 
     @classmethod
     def of(cls, stored: StoredEGraph) -> Forms:
@@ -47,10 +49,11 @@ class Forms:
 
     def index(self, signature: int) -> int:
         """Return the index of a signature."""
-        index = self._indices.setdefault(signature, len(self._signatures))
-        if index == len(self._signatures):
-            self._signatures.append(signature)
-        return index
+        with self._lock:
+            index = self._indices.setdefault(signature, len(self._signatures))
+            if index == len(self._signatures):
+                self._signatures.append(signature)
+            return index
 
     def op(self, index: int) -> str:
         """Return the operator of a form."""
@@ -58,8 +61,9 @@ class Forms:
 
     def all(self) -> tuple[Form, ...]:
         """Return the forms that have been named so far, by index."""
-        self._made += map(self._form, self._signatures[len(self._made) :])
-        return tuple(self._made)
+        with self._lock:
+            self._made += map(self._form, self._signatures[len(self._made) :])
+            return tuple(self._made)
 
     def _form(self, signature: int) -> Form:
         kind = self._stored.signatures[signature]

@@ -1,7 +1,6 @@
 """The served view: a page whose e-graph stays in the database, asked for as it is looked at.
 
-It listens on this machine only, under a path with a token that nobody else knows, changes nothing, and
-answers one question at a time.
+It listens on this machine only, under a path with a token that nobody else knows, and changes nothing.
 """
 
 from __future__ import annotations
@@ -21,19 +20,16 @@ import duckdb
 
 from relational_tensat.base.errors import RelationalTensatError, UsageError
 from relational_tensat.explain.stored import StoredEGraph
-from relational_tensat.explain.why_not.funnel import Funnels
-from relational_tensat.view.asking import ask
+from relational_tensat.explain.swapping import Swaps
 from relational_tensat.view.classes import Classes
-from relational_tensat.view.collecting import collect_film, collect_served
+from relational_tensat.view.collecting import collect_served
 from relational_tensat.view.document import page_html
 from relational_tensat.view.forms import Forms
 from relational_tensat.view.page_data import to_json
-from relational_tensat.view.unused import why_unused
+from relational_tensat.view.slow_questions import Queries, WholeEGraph
 
 HOST = "127.0.0.1"
 _TOKEN_BYTES = 24
-#: A query that takes longer is stopped.
-_LONGEST_QUERY_S = 30.0
 #: Of larger e-graphs, what the result would cost with another e-node is not told: all would be read for it.
 _MOST_FOR_SWAPS = 50_000
 #: Classes that may be asked for at once.
@@ -43,7 +39,11 @@ _HTML = "text/html; charset=utf-8"
 
 
 class RunView:
-    """Answers a page's questions about a run.
+    """Answers a page's questions about a run, several at a time.
+
+    What is read at once, a class say, has a connection of its own, and so have the questions that may
+    take long: those of the whole e-graph, one after the other, and queries, of which a new one, or
+    ``stop``, ends the one before.
 
     Args:
         connection: to the run's database, read-only.
@@ -51,18 +51,19 @@ class RunView:
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, prefix: str) -> None:
-        self._connection = connection
         self._prefix = prefix
-        self._lock = threading.Lock()
-        stored = StoredEGraph(connection)
-        self._forms = Forms.of(stored)
-        self._stored = stored
+        self._lock = threading.Lock()  # of what is read at once
+        self._stored = StoredEGraph(connection.cursor())
+        self._forms = Forms.of(self._stored)
+        self._whole = WholeEGraph(connection.cursor(), self._forms)
+        self._queries = Queries(connection.cursor())
         self._answers: Mapping[str, Callable[[str], object]] = {
             "classes": self._read_classes,
-            "find": lambda words: self._classes.find(words.split()),
-            "ask": self._ask,
-            "unused": lambda rule: why_unused(self._funnels, rule),
-            "film": lambda _: collect_film(self._stored, self._forms),
+            "find": self._find,
+            "ask": self._queries.ask,
+            "stop": lambda _: self._queries.stop(),
+            "unused": self._whole.why_unused,
+            "film": lambda _: self._whole.film(),
         }
 
     @cached_property
@@ -74,13 +75,10 @@ class RunView:
     @cached_property
     def _classes(self) -> Classes:
         """Reads classes; what the result costs with another e-node is told where the e-graph is small."""
-        ((e_nodes,),) = self._connection.execute("SELECT count(*) FROM enode").fetchall()
-        swaps = self._funnels.swaps if e_nodes <= _MOST_FOR_SWAPS else None
+        rows = self._stored.connection.execute("SELECT count(*) FROM enode").fetchall()
+        ((e_nodes,),) = rows
+        swaps = Swaps(self._stored) if e_nodes <= _MOST_FOR_SWAPS else None
         return Classes(self._stored, self._forms, swaps)
-
-    @cached_property
-    def _funnels(self) -> Funnels:
-        return Funnels(self._stored)  # reads the whole e-graph, so only once somebody asks
 
     def answer(self, name: str, question: str, known: int) -> str:
         """Return the answer to a question as JSON, with the forms that it may name.
@@ -89,27 +87,23 @@ class RunView:
             known: how many forms the page has.
 
         Raises:
-            UsageError: there is no such question, or its text is wrong.
+            UsageError: there is no such question, or its text is wrong, or it was stopped.
         """
         if name not in self._answers:
             raise UsageError(f"no such question: {name!r}")
-        with self._lock:
-            answer = self._answers[name](question)
-            return to_json({"answer": answer, "forms": self._forms.all()[known:]})
+        answer = self._answers[name](question)
+        return to_json({"answer": answer, "forms": self._forms.all()[known:]})
 
     def _read_classes(self, text: str) -> object:
         numbers = text.split(",")
         if not all(number.isdecimal() for number in numbers) or len(numbers) > _MOST_CLASSES:
             raise UsageError(f"{text!r}: expected ids of e-classes, at most {_MOST_CLASSES}")
-        return self._classes.read([int(number) for number in numbers])
+        with self._lock:
+            return self._classes.read([int(number) for number in numbers])
 
-    def _ask(self, query: str) -> object:
-        timer = threading.Timer(_LONGEST_QUERY_S, self._connection.interrupt)
-        timer.start()
-        try:
-            return ask(self._connection, query)
-        finally:
-            timer.cancel()
+    def _find(self, words: str) -> object:
+        with self._lock:
+            return self._classes.find(words.split())
 
 
 class Server(ThreadingHTTPServer):

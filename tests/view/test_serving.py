@@ -88,7 +88,7 @@ def test_forms_that_the_page_has_are_not_sent(server: Server) -> None:
 def test_the_film_is_that_of_the_page(server: Server) -> None:
     status, told = ask(server, "film", "")
     assert status == 200
-    data = collect(server.view._connection)
+    data = collect(server.view._stored.connection)
     assert data.film is not None
     assert [step["rule"] for step in told["film"]["steps"]] == [s.rule for s in data.film.steps]
     assert [rule["saved_us"] for rule in told["search"]["rules"]] == [
@@ -112,6 +112,24 @@ def test_queries_are_answered_and_change_nothing(server: Server) -> None:
         assert "\n" not in answer["error"]
 
 
+def test_a_query_that_takes_long_is_stopped_and_keeps_nobody_waiting(server: Server) -> None:
+    endless = "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b"
+    answers: list[tuple[int, Any]] = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(ask(server, "ask", endless)))
+        for _ in range(2)
+    ]
+    for thread in threads:  # the second one stops the first
+        thread.start()
+    assert ask(server, "find", "concat")[0] == 200
+    while len(answers) < 2:
+        assert ask(server, "stop", "")[0] == 200
+        threads[0].join(0.02)
+    assert [status for status, _ in answers] == [400, 400]
+    assert all("stopped" in answer["error"] for _, answer in answers)
+    assert ask(server, "ask", "SELECT 1 AS one")[0] == 200
+
+
 def test_why_a_rule_was_not_used(server: Server) -> None:
     status, answer = ask(server, "unused", "activation-into-product[tanh]")
     assert status == 200
@@ -123,7 +141,7 @@ def test_why_a_rule_was_not_used(server: Server) -> None:
 
 def test_a_port_that_is_taken_is_one_line(server: Server) -> None:
     with pytest.raises(UsageError, match=f"port {server.server_port}: cannot be listened on"):
-        Server(server.view._connection, server.server_port)
+        Server(server.view._stored.connection, server.server_port)
 
 
 def test_serving_writes_no_page(capsys: pytest.CaptureFixture[str]) -> None:

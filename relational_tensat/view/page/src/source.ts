@@ -8,7 +8,10 @@ export interface Source {
   eclasses(ids: number[]): Promise<EClass[]>;
   /** Classes in which each word occurs: as operator, type, rule or name of a tensor. */
   find(text: string): Promise<Hit[]>;
+  /** A query that is still being answered is stopped. */
   ask(query: string): Promise<Answer>;
+  /** Stop the query that is being answered. */
+  stop(): void;
   whyUnused(rule: string): Promise<Unused | null>;
   /** The film, where the page does not have it. */
   film(): Promise<Told>;
@@ -46,6 +49,7 @@ export function carried(data: PageData): Source {
       if (example !== undefined) return Promise.resolve(example.answer);
       return Promise.reject(new Error("this page carries the answers to the examples only"));
     },
+    stop: () => undefined,
     whyUnused: (rule) => Promise.resolve(data.unused.find((item) => item.rule === rule) ?? null),
     film: () => Promise.reject(new Error("this page has no film")),
   };
@@ -75,6 +79,7 @@ export function served(data: PageData, prefix: string): Source {
     eclasses: async (ids) => (await ask("classes", ids.join(","))) as EClass[],
     find: async (text) => (await ask("find", text)) as Hit[],
     ask: async (text) => (await ask("ask", text)) as Answer,
+    stop: () => void ask("stop", "").catch(() => undefined), // then nothing is left to stop
     whyUnused: async (rule) => (await ask("unused", rule)) as Unused,
     film: async () => (await ask("film", "")) as Told,
   };

@@ -107,6 +107,20 @@ test("layers that recur are one with a count; one that differs is not among them
   }
 });
 
+test("what recurs is one only if it is used at one place", () => {
+  const pairs = Array.from(
+    { length: 4 },
+    (_, n) => `${n + 10} = input\n${n + 20} = matmul ${n + 10}`,
+  );
+  const order = Array.from({ length: 4 }, (_, n) => pairs[n]).join("\n");
+  const together = frame(`${order}\n30 = concat 20 21 22 23`);
+  const apart = frame(`${order}\n30 = relu 20\n31 = add 30 21\n32 = mul 31 22\n33 = sub 32 23`);
+  const times = (graph: typeof apart) =>
+    compare(graph, graph, forms, { ...ALL, folds: true }).folded.map(({ block }) => block.times);
+  expect(times(together)).toEqual([4]);
+  expect(times(apart)).toEqual([]);
+});
+
 test("a thousand operators are laid out", () => {
   const { slots } = compare(frame(layers(250)), frame(layers(250)), forms, ALL);
   expect(slots.length).toBe(1001);

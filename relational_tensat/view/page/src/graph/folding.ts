@@ -1,6 +1,8 @@
 /**
  * Blocks that recur, one after the other, found in the order of the slots: slots with the same labels and
- * the same places of operands. One of them is drawn, with how often it is there.
+ * the same places of operands, used together: each by the next one, or all by the same. One of them is
+ * drawn, with how often it is there. Blocks that are used far apart (an input at each step of time) stay:
+ * the one that is drawn could only stand near one of those that use it.
  */
 import type { Slot } from "./aligned";
 
@@ -18,11 +20,15 @@ export function recurring(slots: Slot[], label: (slot: Slot) => string): Block[]
   const index = new Map(slots.map((slot, place) => [slot.key, place]));
   const labels = slots.map(label);
   const inputs = slots.map((slot) => slot.inputs.map((key) => index.get(key) ?? -1));
+  const users: number[][] = slots.map(() => []);
+  inputs.forEach((own, place) => {
+    for (const input of own) users[input]?.push(place);
+  });
   const blocks: Block[] = [];
   let place = 0;
   while (place < slots.length) {
     const block = best(place, labels, inputs);
-    if (block === null) {
+    if (block === null || !isUsedTogether(block, users)) {
       place += 1;
     } else {
       blocks.push(block);
@@ -63,6 +69,17 @@ function repeats(
     const enters = other < start && input >= model - length; // the first block takes what is before all
     return input - other === length || (input === other && input < start) || enters;
   });
+}
+
+/** Whether all that uses a block from outside of them all, if anything does, is the same for each. */
+function isUsedTogether({ start, length, times }: Block, users: number[][]): boolean {
+  const outside = new Set<string>();
+  for (let at = start; at < start + length * times; at += length) {
+    const own = users.slice(at, at + length).flat();
+    const others = own.filter((user) => user >= start + length * times);
+    if (others.length > 0) outside.add([...new Set(others)].sort((a, b) => a - b).join());
+  }
+  return outside.size <= 1;
 }
 
 /** What is drawn of folded slots: the first of each block, and the blocks by the key of their slots. */

@@ -1,5 +1,5 @@
 /** Ask: SQL over the run's tables; examples teach the schema. */
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { Answer, Cell, PageData } from "../data";
 import { count } from "../format";
 import { Check } from "../parts";
@@ -13,17 +13,22 @@ export function Ask({ data, source }: { data: PageData; source: Source }) {
   const [query, setQuery] = useState(data.examples[0]?.query ?? "");
   const [answer, setAnswer] = useState<Answer | null>(data.examples[0]?.answer ?? null);
   const [error, setError] = useState("");
+  const [isRunning, setRunning] = useState(false);
+  const asked = useRef(0); // only the last query's answer is shown
   const run = (text: string) => {
+    asked.current += 1;
+    const number = asked.current;
+    const show = (found: Answer | null, reason: string) => {
+      if (number !== asked.current) return;
+      setAnswer(found);
+      setError(reason);
+      setRunning(false);
+    };
     setQuery(text);
+    setRunning(true);
     source.ask(text).then(
-      (found) => {
-        setAnswer(found);
-        setError("");
-      },
-      (reason: unknown) => {
-        setAnswer(null);
-        setError(reason instanceof Error ? reason.message : String(reason));
-      },
+      (found) => show(found, ""),
+      (reason: unknown) => show(null, reason instanceof Error ? reason.message : String(reason)),
     );
   };
   return (
@@ -69,7 +74,13 @@ export function Ask({ data, source }: { data: PageData; source: Source }) {
             />
           </label>
           {source.isServed ? (
-            <button type="submit">run (Ctrl-Enter)</button>
+            <>
+              <button type="submit">run (Ctrl-Enter)</button>{" "}
+              <button type="button" disabled={!isRunning} onClick={() => source.stop()}>
+                stop
+              </button>
+              {isRunning ? <span role="status"> running…</span> : null}
+            </>
           ) : (
             <p class="hint">
               This page carries the examples and their answers. Your own questions:{" "}
@@ -83,7 +94,7 @@ export function Ask({ data, source }: { data: PageData; source: Source }) {
             {error}
           </p>
         ) : null}
-        {answer ? <Shown key={query} answer={answer} /> : null}
+        {answer && !isRunning ? <Shown key={asked.current} answer={answer} /> : null}
       </section>
     </article>
   );
