@@ -18,7 +18,7 @@ from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.strategies.mcts.simulation import Simulator
 from relational_tensat.explore.strategies.mcts.tree import TreeNode
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
-from relational_tensat.explore.worlds.universe import Universe
+from relational_tensat.explore.worlds.universe import begin_universe
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.models import MODELS
@@ -56,14 +56,13 @@ def measure_rates(
         extractor = AnytimeExtractor(
             egraph, profile, ExtractionOptions(), ProcessOptions(), Silent()
         )
-        universe = Universe(egraph, rules, limits)
+        universe = begin_universe(egraph, rules, limits)
         compiled = universe.world.rules
         rewards = Rewards(universe, extractor, "moves")
         rng = np.random.default_rng(0)
         averages = Averages(compiled.first + len(compiled.rules))
         simulator = Simulator(universe, TreeOptions(), limits.world_nodes, rng, averages, rewards)
-        rows = egraph.database.run("worlds/original")
-        root = TreeNode(0, None, 0, np.array([enode for (enode,) in rows], np.int32))
+        root = TreeNode(0, None, 0, universe.original())
         root.graph = rewards.first(root.members)
         for state in ("cold", "warm"):
             live = sorted(simulator.live_rules(universe.arrays.became[root.members]))
@@ -73,9 +72,9 @@ def measure_rates(
             started = time.process_time()
             rollouts = simulator.run(nodes, 1, root, 1)
             simulated = time.process_time()
-            costs_us = rewards.evaluate(rollouts)
+            evaluations = rewards.evaluate(rollouts)
             ended = time.process_time()
-            evaluated = sum(len(costs) - 1 for costs in costs_us)
+            evaluated = sum(len(evaluation.costs_us) - 1 for evaluation in evaluations)
             built = int((universe.applications.states == 1).sum())
             rates.append(
                 Rate(model, worlds, state, simulated - started, ended - simulated, evaluated, built)

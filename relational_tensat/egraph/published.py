@@ -58,7 +58,8 @@ def create_worlds(database: Database) -> None:
 
 def create_search_tree(database: Database) -> None:
     """Make the tables of a tree search, empty; those of one before it are replaced."""
-    for name in ("universe_application", "tree_decision", "tree_node", "tree_rollout"):
+    tables = ("decision", "node", "rollout", "best", "cost", "state")
+    for name in ("universe_application", *(f"tree_{table}" for table in tables)):
         database.execute(f"-- tree\nDROP TABLE IF EXISTS {name}", name="schema/search_tree")
     _create(database, ("search_tree",))
 

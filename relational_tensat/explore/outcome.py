@@ -100,6 +100,12 @@ class DecisionReport:
     universe: int
     seconds: float
 
+    @classmethod
+    def read(cls, database: Database) -> list[DecisionReport]:
+        """Return the decisions that the tables have; none where there was no tree search."""
+        ((has_tree,),) = database.run("tree/has_tree")
+        return [cls(*row) for row in database.run("tree/decisions")] if has_tree else []
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Exploration:
@@ -178,4 +184,5 @@ def ended_exploration(database: Database, checkpoint: Checkpoint, stop_reason: s
         sum(entry.statements for entry in log),
         seconds=0.0,
         worlds=tuple(WorldReport.read(database)),
+        decisions=tuple(DecisionReport.read(database)),
     )

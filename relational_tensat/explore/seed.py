@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from relational_tensat.base.watch import ShouldStop
 from relational_tensat.explore.worlds.world_arrays import WorldArrays
 
 
@@ -46,11 +47,21 @@ class Chooser(Protocol):
 class PricingChooser(Chooser, Protocol):
     """Says what e-nodes cost, and what is extracted from a world that no table shows."""
 
-    def world_cost_us(self, world: WorldArrays, extractor: str) -> float:
+    def world_cost_us(
+        self, world: WorldArrays, extractor: str, should_stop: ShouldStop | None = None
+    ) -> float:
         """Return what an extractor's graph of a world costs.
 
         Args:
             extractor: ``greedy``, ``greedy-dag`` or ``ilp``.
+            should_stop: asked meanwhile; if it says so, the best so far counts.
+        """
+
+    def note(self, seed: Seed, iteration: int) -> None:
+        """Keep a graph that was found without extraction: what is chosen in the end costs no more.
+
+        Args:
+            iteration: after which it was found.
         """
 
     def prices_us(self, signatures: Sequence[int]) -> Sequence[float]:

@@ -4,7 +4,7 @@
 
 CREATE TABLE universe_application (
     id INTEGER NOT NULL, rule INTEGER NOT NULL, instance INTEGER NOT NULL, state VARCHAR NOT NULL,
-    sources INTEGER[] NOT NULL, targets INTEGER[] NOT NULL
+    sources INTEGER[] NOT NULL, targets INTEGER[] NOT NULL, bindings INTEGER[] NOT NULL
 );
 COMMENT ON TABLE universe_application IS
 'Every application of a rule that was found in the universe: a rule on e-nodes. Those of multi-pattern rules are looked for only where a world has both sources.';
@@ -16,11 +16,13 @@ COMMENT ON COLUMN universe_application.state IS
 COMMENT ON COLUMN universe_application.sources IS
 'The e-nodes of its sources in pre-order, one source after the other; each joins enode.id. A world that has all of them may use it.';
 COMMENT ON COLUMN universe_application.targets IS 'The e-nodes that it brings into a world, operands first; each joins enode.id. Empty where it is not built.';
+COMMENT ON COLUMN universe_application.bindings IS
+'The classes at the leaves of its sources, 0 where there are fewer than of other rules; each joins eclass.id.';
 
 CREATE TABLE tree_decision (
     decision INTEGER NOT NULL, rule INTEGER NOT NULL, rollouts INTEGER NOT NULL, mean_ms DOUBLE NOT NULL,
     cost_us DOUBLE NOT NULL, best_us DOUBLE NOT NULL, e_nodes BIGINT NOT NULL, universe BIGINT NOT NULL,
-    live INTEGER[] NOT NULL, seconds DOUBLE NOT NULL
+    live INTEGER[] NOT NULL, applications INTEGER[] NOT NULL, seconds DOUBLE NOT NULL
 );
 COMMENT ON TABLE tree_decision IS 'The decisions: which rule was applied next to the real world, after the rollouts of a tree.';
 COMMENT ON COLUMN tree_decision.decision IS 'Key, from 1 on; joins iteration_log.iteration.';
@@ -32,6 +34,7 @@ COMMENT ON COLUMN tree_decision.best_us IS 'The same of the cheapest world of an
 COMMENT ON COLUMN tree_decision.e_nodes IS 'E-nodes of the real world after the decision.';
 COMMENT ON COLUMN tree_decision.universe IS 'E-nodes of all worlds so far, then.';
 COMMENT ON COLUMN tree_decision.live IS 'The rules that could change the real world before the decision; each joins rule.id.';
+COMMENT ON COLUMN tree_decision.applications IS 'Those that the rule then was in the real world, in order; each joins universe_application.id.';
 COMMENT ON COLUMN tree_decision.seconds IS 'Wall-clock seconds since the search began, after the decision.';
 
 CREATE TABLE tree_node (
@@ -39,7 +42,7 @@ CREATE TABLE tree_node (
     visits INTEGER NOT NULL, value_ms DOUBLE NOT NULL, reward_ms DOUBLE NOT NULL, cost_us DOUBLE NOT NULL,
     e_nodes BIGINT NOT NULL, live INTEGER[] NOT NULL, state VARCHAR NOT NULL
 );
-COMMENT ON TABLE tree_node IS 'The nodes of the tree of each decision but its root, which is the real world: worlds, each by one rule from its parent.';
+COMMENT ON TABLE tree_node IS 'The nodes of the tree of each decision but its root, which is the real world: worlds, each by one rule from its parent. The last tree may have come to no decision: a limit or Ctrl-C ended it.';
 COMMENT ON COLUMN tree_node.decision IS 'Joins tree_decision.decision.';
 COMMENT ON COLUMN tree_node.id IS 'Key within a decision, from 1 on.';
 COMMENT ON COLUMN tree_node.parent IS 'Joins tree_node.id of the same decision, 0: the root.';
@@ -64,3 +67,34 @@ COMMENT ON COLUMN tree_rollout.rules IS 'The rules that were applied, the node''
 COMMENT ON COLUMN tree_rollout.costs_us IS 'Cost in µs of the cheapest graph by moves: of the parent''s world, then after each rule.';
 COMMENT ON COLUMN tree_rollout.e_nodes IS 'E-nodes of its world in the end.';
 COMMENT ON COLUMN tree_rollout.return_ms IS 'Its discounted rewards, in ms.';
+
+CREATE TABLE tree_best (step INTEGER NOT NULL, rule INTEGER NOT NULL, applications INTEGER[] NOT NULL);
+COMMENT ON TABLE tree_best IS 'How the cheapest world of any rollout came about: the rules that led to it.';
+COMMENT ON COLUMN tree_best.step IS 'Key, from 1 on.';
+COMMENT ON COLUMN tree_best.rule IS 'The rule that was applied; joins rule.id.';
+COMMENT ON COLUMN tree_best.applications IS 'Those that it then was, in order; each joins universe_application.id.';
+
+CREATE TABLE tree_cost (content VARCHAR NOT NULL, cost_us DOUBLE NOT NULL);
+COMMENT ON TABLE tree_cost IS
+'What worlds cost that were extracted from in rollouts; empty where these follow the cheapest graph by moves.';
+COMMENT ON COLUMN tree_cost.content IS 'Key: a hash of the ids of its e-nodes.';
+COMMENT ON COLUMN tree_cost.cost_us IS 'Cost in µs of the graph that was extracted from it.';
+
+CREATE TABLE tree_state (
+    random VARCHAR NOT NULL, best_us DOUBLE NOT NULL, best INTEGER[] NOT NULL, enodes INTEGER[] NOT NULL,
+    is_whole BOOLEAN NOT NULL, choice INTEGER[] NOT NULL, pairs INTEGER[] NOT NULL, saved_ms DOUBLE[] NOT NULL,
+    tried BIGINT[] NOT NULL
+);
+COMMENT ON TABLE tree_state IS
+'One row: what the next decision depends on, beside the universe. Empty once the search has ended.';
+COMMENT ON COLUMN tree_state.random IS 'The state of the generator of random numbers, as JSON.';
+COMMENT ON COLUMN tree_state.best_us IS 'What the cheapest world of any rollout costs, in µs.';
+COMMENT ON COLUMN tree_state.best IS 'The e-nodes of its cheapest graph, children first; each joins enode.id.';
+COMMENT ON COLUMN tree_state.enodes IS 'The e-nodes of the real world; each joins enode.id.';
+COMMENT ON COLUMN tree_state.is_whole IS 'Whether no limit has left something out of the real world.';
+COMMENT ON COLUMN tree_state.choice IS
+'Of each of its classes, the e-node that its cheapest graph has or would have; each joins enode.id.';
+COMMENT ON COLUMN tree_state.pairs IS
+'Two and two, the roots of the targets of multi-pattern rules in it, which move together; each joins enode.id.';
+COMMENT ON COLUMN tree_state.saved_ms IS 'By rule id, 0 first: what it has saved in rollouts, in ms.';
+COMMENT ON COLUMN tree_state.tried IS 'By rule id, 0 first: how often it was applied in rollouts.';

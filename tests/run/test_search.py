@@ -114,18 +114,18 @@ def test_killed_at_any_moment_it_is_resumed_to_the_same_end(tmp_path: Path) -> N
     options = Options.of(cost="tensat_t4", search="focus", **LIMITS, db=db)
     progress = Copies(db, (1, 11, 17, 26))
     expected = optimize(model_in(tmp_path), options, progress=progress)
-    rows, reached = _rows(db), set()
+    rows, reached = rows_of(db), set()
     for copy in progress.copies:
         result = resume(copy)
         reached.add(result.resumed_after)
         assert result.stop_reason == expected.stop_reason
         assert [world.row[:9] for world in result.worlds] == [w.row[:9] for w in expected.worlds]
         assert result.cost_after_us == expected.cost_after_us
-        assert _rows(copy) == rows
+        assert rows_of(copy) == rows
     assert len(reached) == 4
 
 
-def _rows(path: Path) -> dict[str, list[tuple[object, ...]]]:
+def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:
     """Return what a database holds; an extraction that was not written down is made twice."""
     rows = dump_file(path)
     rows["extraction_log"] = sorted(set(rows["extraction_log"]), key=repr)

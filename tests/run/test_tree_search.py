@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import duckdb
@@ -10,10 +11,15 @@ import pytest
 from relational_tensat import Options, optimize
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.cli.main import main
+from relational_tensat.explore import IterationReport
+from relational_tensat.explore.worlds.firing import Fired, Worlds
+from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.formats import save_model
 from relational_tensat.run.pipeline import resume
+from relational_tensat.run.progress import Silent
 from relational_tensat.run.result import Result
 from tests.run.resume.models import RULES, layers
+from tests.run.test_search import Copies, rows_of
 
 LIMITS = {"node_limit": 120, "tree_budget": 16, "tree_steps": 4, "tree_threshold": 0.0}
 
@@ -108,3 +114,71 @@ def test_once_it_has_ended_it_is_extracted_from_again(stored: tuple[Path, Result
     again = resume(path, output=path.with_name("again.json"))
     assert again.cost_after_us == pytest.approx(result.cost_after_us)
     assert again.stop_reason == result.stop_reason
+
+
+@pytest.mark.parametrize("changes", [{}, {"tree_extractor": "greedy-dag", "tree_at_once": 1}])
+def test_killed_at_any_moment_it_is_resumed_to_the_same_end(
+    changes: dict[str, object], tmp_path: Path
+) -> None:
+    db = tmp_path / "run.duckdb"
+    save_model(layers(2, 3), tmp_path / "layers.json")
+    progress = Copies(db, (1, 2, 3, 5, 6))
+    settings = options(db, node_limit=400, tree_policy="average", tree_budget=8, **changes)
+    expected = optimize(tmp_path / "layers.json", settings, progress=progress)
+    assert len(expected.decisions) == 3
+    rows, reached = rows_of(db), set()
+    for copy in progress.copies:
+        result = resume(copy)
+        reached.add(result.resumed_after)
+        assert result.stop_reason == expected.stop_reason
+        assert [d.rule for d in result.decisions] == [d.rule for d in expected.decisions]
+        assert [world.row[:9] for world in result.worlds] == [w.row[:9] for w in expected.worlds]
+        assert result.cost_after_us == expected.cost_after_us
+        assert rows_of(copy) == rows
+    assert reached >= {1, 2}
+
+
+class PressesCtrlC(Silent):
+    """Progress that presses Ctrl-C in the midst of the second decision."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._patch = monkeypatch
+
+    def iteration(self, report: IterationReport) -> None:
+        fire = Worlds.fire
+
+        def pressing(worlds: Worlds, rules: Ints, iteration: int) -> Fired:
+            signal.raise_signal(signal.SIGINT)
+            self._patch.setattr(Worlds, "fire", fire)
+            return fire(worlds, rules, iteration)
+
+        self._patch.setattr(Worlds, "fire", pressing)
+
+
+def test_ctrl_c_keeps_the_worlds_and_the_cheapest_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = tmp_path / "run.duckdb"
+    save_model(layers(2, 3), tmp_path / "layers.json")
+    settings = options(db, node_limit=400, tree_budget=8, extractor="greedy")
+    result = optimize(tmp_path / "layers.json", settings, progress=PressesCtrlC(monkeypatch))
+    assert result.stop_reason == "interrupted"
+    assert len(result.decisions) == 1
+    assert {world.kind for world in result.worlds} == {"decision", "rollout"}
+    cheapest_us = min(world.best_us for world in result.worlds)
+    assert result.cost_after_us <= cheapest_us < result.cost_before_us
+    with duckdb.connect(str(db), read_only=True) as connection:
+        ((trees, decided, members),) = connection.execute(
+            "SELECT (SELECT max(decision) FROM tree_rollout), (SELECT count(*) FROM tree_decision),\n"
+            "    (SELECT count(*) FROM world_node)"
+        ).fetchall()
+    assert (trees, decided) == (2, 1)
+    assert members == sum(world.e_nodes for world in result.worlds)
+    assert resume(db).cost_after_us <= cheapest_us
+
+
+def test_a_time_limit_keeps_what_the_first_tree_has_found() -> None:
+    result = optimize(layers(2, 3), options(node_limit=400, time_limit_s=1e-3))
+    assert (result.stop_reason, result.decisions) == ("time", ())
+    assert result.verification.ok
+    assert [world.kind for world in result.worlds] == ["decision"]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
 from relational_tensat.explore.worlds.node_costs import NodeCosts
@@ -78,12 +79,19 @@ class CheapGraph:
         cost_us: what it costs.
     """
 
-    def __init__(self, prices: GraphPrices, members: Iterable[int], choice: dict[int, int]) -> None:
+    def __init__(
+        self,
+        prices: GraphPrices,
+        members: Iterable[int],
+        choice: dict[int, int],
+        pairs: Iterable[tuple[int, int]] = (),
+    ) -> None:
         """Begin with a graph.
 
         Args:
             members: the e-nodes of the world.
             choice: by class, its e-node; those that the root needs form no cycle.
+            pairs: e-nodes of the world that may move together later.
         """
         self.cost_us = 0.0
         self.prices = prices
@@ -92,6 +100,8 @@ class CheapGraph:
         self._users: dict[int, int] = {}
         self._pending: dict[int, list[tuple[int, int]]] = {}
         self._steps = 0
+        for pair in pairs:
+            self._expect(pair)
         for enode in self.members:
             choice.setdefault(prices.owner[enode], enode)
         self._users[prices.root] = 1
@@ -114,6 +124,11 @@ class CheapGraph:
     def choice(self) -> dict[int, int]:
         """By class, the e-node that it has or would have."""
         return self._choice
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The pairs of e-nodes that may move together later."""
+        return list(dict.fromkeys(chain.from_iterable(self._pending.values())))
 
     def chosen(self) -> dict[int, int]:
         """Return the e-nodes of the graph, by class, children first."""
@@ -148,11 +163,18 @@ class CheapGraph:
             else:
                 choice[owner[enode]] = enode
         self._steps = _TRIED_PER_NODE * len(move.targets)
-        if move.pair is not None and owner[move.pair[0]] != owner[move.pair[1]]:
-            for enode in move.pair:
-                self._pending.setdefault(owner[enode], []).append(move.pair)
+        if move.pair is not None and self._expect(move.pair):
             self._exchange(move.pair)
         self._try(alternatives)
+
+    def _expect(self, pair: tuple[int, int]) -> bool:
+        """Let two e-nodes move together once their classes are needed; return whether they have two."""
+        owners = [self.prices.owner[enode] for enode in pair]
+        if owners[0] == owners[1]:
+            return False
+        for owner in owners:
+            self._pending.setdefault(owner, []).append(pair)
+        return True
 
     def _try(self, enodes: list[int]) -> None:
         """Let classes have these e-nodes, where that makes the graph or the class cheaper; then follow."""
@@ -330,7 +352,8 @@ def moved(graph: CheapGraph, prices: GraphPrices) -> CheapGraph:
             now = int(arrays.became[enode])
             choice.setdefault(int(arrays.owner[now]), now)
     members = {int(arrays.became[enode]) for enode in graph.members}
-    return CheapGraph(prices, members, choice)
+    pairs = [(int(arrays.became[one]), int(arrays.became[other])) for one, other in graph.pairs]
+    return CheapGraph(prices, members, choice, dict.fromkeys(pairs))
 
 
 def moves_of(universe: Universe, places: Ints) -> dict[int, Move]:

@@ -81,7 +81,10 @@ class HalfMatches:
 
     def follow(self, arrays: NodeArrays) -> None:
         """Name e-nodes and classes as they are by now."""
-        self.sources[:] = arrays.became[self.sources]
+        is_gone = arrays.became != np.arange(len(arrays.became))
+        changed = np.flatnonzero(is_gone[self.sources].any(1))
+        self.sources[changed] = arrays.became[self.sources[changed]]
+        self._known.update(row.tobytes() for row in self.sources[changed])
         self.leaves[:] = arrays.parent[self.leaves]
 
 
@@ -106,7 +109,10 @@ class Pairs:
             matches.follow(arrays)
 
     def find(self, arrays: NodeArrays, masks: Masks) -> Iterator[FoundPairs]:
-        """Yield the pairs that some of the worlds have and that were not found before."""
+        """Yield the pairs that some of the worlds have and that were not found before.
+
+        Their order depends on their e-nodes only, not on when their matches were found.
+        """
         present: dict[int, tuple[Places, Bits]] = {}
         for pattern, matches in self._matches.items():
             having = masks.have_all(matches.sources)
@@ -171,7 +177,10 @@ class _Group:
         codes = np.sort((one[is_pair] << 32) + other[is_pair])
         codes = codes[~_is_in(codes, self.found)]
         self.found = np.sort(np.concatenate([self.found, codes]))
-        return codes >> 32, codes & 0xFFFFFFFF
+        one, other = codes >> 32, codes & 0xFFFFFFFF
+        enodes = np.hstack([matches[0].sources[one], matches[1].sources[other]])
+        order = np.lexsort(enodes.T[::-1])
+        return one[order], other[order]
 
     def _joined(self, leaves: Ints, others: Ints) -> tuple[Places, Places]:
         """Return the rows of the two that agree on the shared leaves, and perhaps some that do not."""

@@ -18,7 +18,7 @@ class Templates:
     """
 
     def __init__(self, database: Database, signature_columns: int) -> None:
-        """Read the instances that are judged so far.
+        """Begin without instances; ``refresh`` reads them.
 
         Args:
             signature_columns: how many signatures an instance's row has.
@@ -35,7 +35,6 @@ class Templates:
         self._instances.add(np.zeros((1, signature_columns + 3), np.int32))
         #: By step, then by instance id: signature and positions of the operands; 0 for none.
         self._steps: list[Ints] = []
-        self.refresh()
 
     @property
     def steps(self) -> int:
@@ -47,6 +46,8 @@ class Templates:
         last = self._instances.count - 1
         rows = self._database.execute(self._text, {"last": last}, "instances")
         if rows:
+            missing = rows[0][0] - self._instances.count  # of explorations before this one
+            self._instances.add(np.zeros((missing, self._columns + 3), np.int32))
             self._instances.add(np.array([row[1:] for row in rows], np.int32))
             self._read_templates(last)
         return rows

@@ -12,8 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.checkpoint import Checkpoint
+from relational_tensat.explore.compile.compiled import CompiledRules
 from relational_tensat.explore.exploration_options import ExplorationOptions
-from relational_tensat.explore.world import begin_world
+from relational_tensat.explore.members import show_universe
+from relational_tensat.explore.world import World, begin_world, restore_world
+from relational_tensat.explore.worlds.application_rows import read_applications
 from relational_tensat.explore.worlds.applications import BUILT, WAITING, Applications
 from relational_tensat.explore.worlds.building import (
     MOST_AT_ONCE,
@@ -47,10 +51,12 @@ class Universe:
             cycle.
     """
 
-    def __init__(self, egraph: EGraph, rules: Sequence[Rule], options: ExplorationOptions) -> None:
+    def __init__(self, world: World) -> None:
+        """Begin with what is in the tables, without applications; see ``begin_universe``."""
+        egraph = world.egraph
         egraph.is_universe = True
-        self.world = begin_world(egraph, rules, options)
-        self.limit = options.universe_limit
+        self.world = world
+        self.limit = world.options.universe_limit
         self.is_full = False
         self.version = 0
         self.unions = self.rejected = 0
@@ -68,12 +74,23 @@ class Universe:
         self._applications_text = (
             f"-- what single-pattern rules apply to\nSELECT {columns} FROM application"
         )
-        self.find()
+        self._see_instances()
+
+    def resume(self, *, is_full: bool) -> None:
+        """Continue with the applications that another process left in the tables."""
+        self.is_full = is_full
+        read_applications(self.egraph.database, self.applications)
+        self._add_halves(0)
 
     @property
     def egraph(self) -> EGraph:
         """The tables."""
         return self.world.egraph
+
+    def original(self) -> Ints:
+        """Return the e-nodes of the original graph, operands first."""
+        rows = self.egraph.database.run("worlds/original")
+        return np.array([enode for (enode,) in rows], np.int32)
 
     def find(self) -> None:
         """Match all rules on what is new; applications of multi-pattern rules: see ``pair``."""
@@ -140,13 +157,15 @@ class Universe:
 
     def _find_halves(self) -> None:
         """Find the matches of the sources of multi-pattern rules."""
+        rules = self.world.rules.multi_rules
+        if rules:
+            self._add_halves(self.world.since(rules))
+            self._note_matched(rules)
+
+    def _add_halves(self, since: int) -> None:
+        """Add the matches of the sources of multi-pattern rules that are new since then."""
         world, compiled = self.world, self.world.rules
-        rules = compiled.multi_rules
-        if not rules:
-            return
-        count = world.matcher.find("multi", world.since(rules), rules)
-        self._note_matched(rules)
-        if not count:
+        if not world.matcher.find("multi", since, compiled.multi_rules):
             return
         columns = world.egraph.database.columns("worlds/matches")
         nodes = np.stack([columns[f"g{i}"] for i in range(compiled.node_columns)], axis=1)
@@ -166,7 +185,7 @@ class Universe:
         rules = compiled.single_rules
         count = world.matcher.single(world.since(rules), rules)
         self._note_matched(rules)
-        self.templates.refresh()
+        self._see_instances()
         if not count:
             return
         found = np.array(
@@ -205,14 +224,43 @@ class Universe:
 
     def _instances(self, rule: int, kinds: Ints) -> Ints:
         """Return the instances that a multi-pattern rule on e-nodes of some signatures is."""
-        keys = [(rule, *kind) for kind in kinds.tolist()]
+        filling = [0] * (2 * self.world.rules.node_columns - kinds.shape[1])
+        keys = [(rule, *kind, *filling) for kind in kinds.tolist()]
         new = sorted({key for key in keys if key not in self._instance_of})
         if new:
             self.world.matcher.instances.judge(new)
-            for row in self.templates.refresh():
-                self._instance_of[tuple(row[1 : 2 + kinds.shape[1]])] = row[0]
+            self._see_instances()
         return np.array([self._instance_of[key] for key in keys], np.int32)
+
+    def _see_instances(self) -> None:
+        """Take note of what was judged."""
+        for instance, *key, _, _ in self.templates.refresh():
+            self._instance_of[tuple(key)] = instance
 
     def _note_matched(self, rules: frozenset[int]) -> None:
         self.egraph.clock += 1
         self.world.note_matched(rules, self.egraph.clock)
+
+
+def begin_universe(egraph: EGraph, rules: Sequence[Rule], options: ExplorationOptions) -> Universe:
+    """Return the universe of an e-graph that holds an original graph and nothing else."""
+    universe = Universe(begin_world(egraph, rules, options))
+    universe.find()
+    return universe
+
+
+def restore_universe(
+    egraph: EGraph, rules: Sequence[Rule], options: ExplorationOptions, start: Checkpoint
+) -> Universe:
+    """Return the universe that another process left in the tables.
+
+    Args:
+        start: where it was then.
+    """
+    show_universe(egraph)
+    world = restore_world(egraph, CompiledRules(rules, start.first_rule), options)
+    world.note_matched(world.rules.single_rules, start.since_single)
+    world.note_matched(world.rules.multi_rules, start.since_multi)
+    universe = Universe(world)
+    universe.resume(is_full=start.left_out)
+    return universe

@@ -24,7 +24,7 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.seed import Seed
 from relational_tensat.explore.worlds.world_arrays import WorldArrays
 from relational_tensat.extract.anytime.entry import ExtractionEntry, ExtractionProgress
-from relational_tensat.extract.anytime.kept import KeptChoice
+from relational_tensat.extract.anytime.kept import KeptChoice, seed_of
 from relational_tensat.extract.costing import signature_costs
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
@@ -35,7 +35,6 @@ from relational_tensat.extract.problem import (
     ExtractionProblem,
     Ints,
     relative_gap,
-    topological_order,
 )
 from relational_tensat.extract.tables import TableProblem, choose, extraction_problem
 
@@ -122,14 +121,33 @@ class AnytimeExtractor:
                 table, extraction = self._extract_between(iteration, self._options.time_limit_s)
         else:
             table, extraction = self._last
-        order = topological_order(table.problem, extraction.choice)
-        return Seed(extraction.cost_us, tuple(table.enodes[extraction.choice[order]].tolist()))
+        return seed_of(table, extraction)
+
+    def note(self, seed: Seed, iteration: int) -> None:
+        """Keep a graph that was found without extraction: what is chosen in the end costs no more.
+
+        Args:
+            iteration: after which it was found.
+        """
+        if not self._is_cheaper(seed.cost_us):
+            return
+        entry = ExtractionEntry(iteration, seed.cost_us, seed.cost_us, 0.0, False, 0.0, False)
+        with self._egraph.transaction():
+            self._egraph.catalogue.flush(self._egraph.database)
+            kept_choice = KeptChoice.keep(self._egraph, seed, iteration)
+            self._write(entry)
+        self._kept = kept_choice
+        self._count(seed.cost_us)
+        self.log.append(entry)
+        self._progress.extracted(entry)
 
     def prices_us(self, signatures: Sequence[int]) -> list[float]:
         """Return what kernels of these signatures cost, in µs."""
         return signature_costs(self._egraph, self._cost, signatures)
 
-    def world_cost_us(self, world: WorldArrays, extractor: str) -> float:
+    def world_cost_us(
+        self, world: WorldArrays, extractor: str, should_stop: ShouldStop | None = None
+    ) -> float:
         """Return what an extractor's graph of a world costs, which no table shows."""
         unknown = np.full(world.n_classes, UNUSED, np.int32)
         problem = ExtractionProblem(
@@ -141,7 +159,9 @@ class AnytimeExtractor:
             world.root,
             unknown,
         )
-        return extract(problem, replace(self._options, extractor=extractor), self._process).cost_us
+        options = replace(self._options, extractor=extractor)
+        watch = self.watch.within(options.time_limit_s, should_stop)
+        return extract(problem, options, self._process, watch=watch).cost_us
 
     def finish(self, iteration: int) -> Extraction:
         """Extract from the explored e-graph and write the cheapest choice into ``chosen``.
@@ -190,7 +210,7 @@ class AnytimeExtractor:
         kept_choice, best_us = self._kept, self._best_us
         with self._egraph.transaction():  # what another process would resume from
             if self._is_cheaper(extraction.cost_us):
-                kept_choice = KeptChoice.keep(self._egraph, table, extraction, iteration)
+                kept_choice = KeptChoice.keep(self._egraph, seed_of(table, extraction), iteration)
                 best_us = extraction.cost_us
             entry = _entry(iteration, extraction, best_us, start_s, final=False)
             self._write(entry)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.seed import choice_of
+from relational_tensat.explore.seed import Seed, choice_of
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.problem import Extraction, Ints, topological_order
 from relational_tensat.extract.tables import TableProblem
@@ -33,16 +33,11 @@ class KeptChoice:
         self.iteration = iteration
 
     @classmethod
-    def keep(
-        cls, egraph: EGraph, table: TableProblem, extraction: Extraction, iteration: int
-    ) -> KeptChoice:
-        """Keep what an extraction found, in place of what was kept before."""
-        order = topological_order(table.problem, extraction.choice)
+    def keep(cls, egraph: EGraph, seed: Seed, iteration: int) -> KeptChoice:
+        """Keep a graph that was found, in place of what was kept before."""
         egraph.database.run("extract/forget_choice")
-        egraph.database.run(
-            "extract/keep_choice", ids=table.enodes[extraction.choice[order]].tolist()
-        )
-        return cls(egraph, extraction.cost_us, iteration)
+        egraph.database.run("extract/keep_choice", ids=list(seed.enodes))
+        return cls(egraph, seed.cost_us, iteration)
 
     def start(self, table: TableProblem) -> Ints:
         """Return an acyclic choice of the e-graph as it is now that holds to this one.
@@ -61,3 +56,9 @@ class KeptChoice:
         choice = choice_of(rows, self._egraph.find(self._egraph.root))
         self._egraph.database.execute("DELETE FROM chosen", name="restore")
         self._egraph.database.append("chosen", sorted(choice.items()))
+
+
+def seed_of(table: TableProblem, extraction: Extraction) -> Seed:
+    """Return the graph that an extraction found."""
+    order = topological_order(table.problem, extraction.choice)
+    return Seed(extraction.cost_us, tuple(table.enodes[extraction.choice[order]].tolist()))

@@ -25,7 +25,7 @@ from relational_tensat.run.resume.record import RunRecord, cost_digest
 from relational_tensat.tensor.graph import Graph
 
 #: Values of the option ``search`` that are continued where they were.
-_RESUMABLE = ("saturation", "focus")
+_RESUMABLE = ("saturation", "focus", "mcts")
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def explore(state: RunState) -> RunState:
         elif options.search == "mcts":
             exploration = explore_tree(
                 state.egraph, state.rules, options, state.options.tree, extractor,
-                seed=state.options.process.seed, observer=observer,
+                seed=state.options.process.seed, observer=observer, start=state.start,
             )  # fmt: skip
         else:
             exploration, blocks = explore_blocks(

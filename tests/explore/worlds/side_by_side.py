@@ -13,7 +13,7 @@ from relational_tensat.explore.strategies.mcts.policies import drawn
 from relational_tensat.explore.worlds.firing import NO_RULE, Fired, Worlds
 from relational_tensat.explore.worlds.masks import Masks
 from relational_tensat.explore.worlds.node_arrays import Ints
-from relational_tensat.explore.worlds.universe import Universe
+from relational_tensat.explore.worlds.universe import Universe, begin_universe
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 
@@ -24,13 +24,12 @@ def universe_of(
     """Return a universe in which nothing is built."""
     egraph = EGraph.create(graph)
     create_worlds(egraph.database)
-    return Universe(egraph, rules, options or ExplorationOptions())
+    return begin_universe(egraph, rules, options or ExplorationOptions())
 
 
 def original(universe: Universe) -> Ints:
     """Return the e-nodes of the original graph, operands first."""
-    rows = universe.egraph.database.run("worlds/original")
-    return np.array([enode for (enode,) in rows], np.int32)
+    return universe.original()
 
 
 def worlds_of(universe: Universe, count: int, node_limit: int) -> Worlds:

@@ -11,7 +11,7 @@ from relational_tensat.cost import CostModel, graph_cost_us
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, Observer, explore
 from relational_tensat.extract import ExtractionOptions, dag_cost_us, extract, is_acyclic
-from relational_tensat.extract.anytime.kept import KeptChoice
+from relational_tensat.extract.anytime.kept import KeptChoice, seed_of
 from relational_tensat.extract.tables import TableProblem, chosen_graph, extraction_problem
 from relational_tensat.tensor import Graph
 from relational_tensat.verify import verify
@@ -63,7 +63,9 @@ def test_what_is_kept_is_found_again_after_each_iteration(name: str) -> None:
             assert_restored(egraph, kept[-1], cost)
         kept.append(
             KeptChoice.keep(
-                egraph, table, extract(table.problem, ExtractionOptions("greedy-dag")), iteration
+                egraph,
+                seed_of(table, extract(table.problem, ExtractionOptions("greedy-dag"))),
+                iteration,
             )
         )
 
@@ -80,7 +82,7 @@ def test_merged_and_filtered_e_nodes_are_found_again() -> None:
     cost = FlatCost()
     table = problem_of(egraph, cost)
     extraction = extract(table.problem)
-    kept = KeptChoice.keep(egraph, table, extraction, 0)
+    kept = KeptChoice.keep(egraph, seed_of(table, extraction), 0)
     explore(egraph, example_rules(), ExplorationOptions(3, node_limit=300))
     egraph.database.execute("UPDATE enode SET filtered = true WHERE iteration = 0 AND c0 > 0")
     graph = assert_restored(egraph, kept, cost)
@@ -93,7 +95,7 @@ def test_an_e_node_that_is_filtered_is_replaced_in_the_start() -> None:
     explore(egraph, example_rules("twice"), ExplorationOptions(2))
     table = problem_of(egraph, cost)
     extraction = extract(table.problem)
-    kept = KeptChoice.keep(egraph, table, extraction, 1)
+    kept = KeptChoice.keep(egraph, seed_of(table, extraction), 1)
     whole = kept.start(table)
     assert np.array_equal(np.sort(whole), np.sort(extraction.choice))
     egraph.database.execute("UPDATE enode SET filtered = true WHERE rule > 0")

@@ -6,6 +6,6 @@ A node of the tree is a world; an edge is a rule, applied once to all its matche
 - ``policies`` and ``simulation``: random rules, in worlds side by side.
 - ``rewards``: what each world's cheapest graph costs.
 - ``look_ahead``: the one policy that looks at rewards while it simulates.
-- ``deciding``: the outer loop.
+- ``deciding``: the outer loop. ``search_state``: where it is.
 - ``keeping``: the tables.
 """

@@ -2,6 +2,9 @@
 
 All worlds are parts of one universe (``explore.worlds``): what a rollout finds and builds stays there for
 all others, and the last extraction chooses from all of it.
+
+A decision is one transaction: what a process that was killed leaves is where it was before it. A time limit
+or Ctrl-C ends a tree between two steps of its rollouts, and what these have found is kept.
 """
 
 from __future__ import annotations
@@ -10,9 +13,6 @@ import time
 from collections.abc import Sequence
 from itertools import pairwise
 
-import numpy as np
-
-from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.published import create_search_tree, create_worlds
@@ -26,23 +26,29 @@ from relational_tensat.explore.outcome import (
     Exploration,
     IterationReport,
     WorldReport,
+    read_log,
     rule_stats,
 )
-from relational_tensat.explore.seed import PricingChooser
+from relational_tensat.explore.seed import PricingChooser, Seed
 from relational_tensat.explore.strategies.mcts.keeping import (
-    write_applications,
     write_decision,
     write_rollouts,
     write_tree,
     write_world,
 )
-from relational_tensat.explore.strategies.mcts.policies import Averages
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
+from relational_tensat.explore.strategies.mcts.search_state import (
+    Best,
+    SearchState,
+    first_state,
+    read_state,
+)
 from relational_tensat.explore.strategies.mcts.simulation import Simulator
 from relational_tensat.explore.strategies.mcts.tree import History, Rollout, Tree, TreeNode
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
-from relational_tensat.explore.worlds.node_arrays import Ints
-from relational_tensat.explore.worlds.universe import Universe
+from relational_tensat.explore.worlds.application_rows import write_applications
+from relational_tensat.explore.worlds.moves import CheapGraph
+from relational_tensat.explore.worlds.universe import Universe, begin_universe, restore_universe
 from relational_tensat.rules.model import Rule
 
 
@@ -55,6 +61,7 @@ def explore_tree(
     *,
     seed: int = 0,
     observer: Observer | None = None,
+    start: Checkpoint | None = None,
 ) -> Exploration:
     """Grow the worlds of a tree search, decision by decision, until one of its limits is reached.
 
@@ -65,12 +72,14 @@ def explore_tree(
         chooser: prices e-nodes, and extracts from the worlds that are kept in the end.
         seed: of all that is drawn.
         observer: as ``explore``; an iteration is a decision.
+        start: where another process left a search of this e-graph, with these rules and options; it is
+            resumed there, as ``explore`` resumes an exploration.
 
     Raises:
         UnsoundRuleError: as ``explore``.
     """
     search = _TreeSearch(
-        egraph, rules, options, tree_options, chooser, seed, observer or Observer()
+        egraph, rules, options, tree_options, chooser, seed, observer or Observer(), start
     )
     return search.run()
 
@@ -87,6 +96,7 @@ class _TreeSearch:
         chooser: PricingChooser,
         seed: int,
         observer: Observer,
+        start: Checkpoint | None,
     ) -> None:
         self._egraph = egraph
         self._database = egraph.database
@@ -94,113 +104,128 @@ class _TreeSearch:
         self._tree_options = tree_options
         self._chooser = chooser
         self._observer = observer
-        self._started = time.perf_counter()
-        self._journal = Journal([])
-        self._decisions: list[DecisionReport] = []
-        self._rng = np.random.default_rng(seed)
+        self._guard = observer.watch.guard(self._interrupt, options.time_limit_s)
+        self._may_interrupt = False
         self._node_limit = min(options.world_nodes, options.node_limit)
-        self._original_nodes = egraph.e_nodes
-        if self._database.is_file:  # of an exploration before this one
-            self._database.script("explore/forget_exploration")
-        create_worlds(self._database)
-        create_search_tree(self._database)
+        self._original_nodes = egraph.e_nodes if start is None else start.original
+        self._universe: Universe
+        self._rewards: Rewards
+        self._state: SearchState
         with egraph.transaction():
-            self._universe = Universe(egraph, rules, options)
-            self._write_checkpoint()
-        compiled = self._universe.world.rules
-        self._averages = Averages(compiled.first + len(compiled.rules))
-        self._rewards = Rewards(self._universe, chooser, tree_options.extractor)
+            create_worlds(self._database)  # of the search before, or when it was about to end
+            if start is None:
+                self._begin(rules, seed)
+            else:
+                self._resume(rules, start)
+        self._started = time.perf_counter()
+        if self._state.decisions:
+            self._started -= self._state.decisions[-1].seconds
         self._simulator = Simulator(
             self._universe,
             tree_options,
             self._node_limit,
-            self._rng,
-            self._averages,
+            self._state.rng,
+            self._state.averages,
             self._rewards,
+            self._should_stop,
         )
-        self._root = TreeNode(0, None, 0, self._original())
-        self._root.graph = self._rewards.first(self._root.members)
-        self._best_us = self._rewards.cost_us(self._root.graph)
-        self._best: History | None = None
+
+    def _begin(self, rules: Sequence[Rule], seed: int) -> None:
+        """Begin with the original graph."""
+        if self._database.is_file:  # of an exploration before this one
+            self._database.script("explore/forget_exploration")
+        create_search_tree(self._database)
+        self._journal = Journal([])
+        universe = self._universe = begin_universe(self._egraph, rules, self._options)
+        self._rewards = self._new_rewards()
+        n_rules = universe.world.rules.first + len(universe.world.rules.rules)
+        self._state = first_state(universe.original(), self._rewards, n_rules, seed)
+        self._write_checkpoint()
+
+    def _resume(self, rules: Sequence[Rule], start: Checkpoint) -> None:
+        """Continue from what another process left in the tables."""
+        self._database.run("tree/forget_nodes", decision=start.iteration)
+        self._database.run("tree/forget_rollouts", decision=start.iteration)
+        self._journal = Journal(read_log(self._database))
+        universe = self._universe = restore_universe(self._egraph, rules, self._options, start)
+        self._rewards = self._new_rewards()
+        self._state = read_state(self._database, self._rewards)
+        seconds = enumerate(start.rule_seconds, start=start.first_rule)
+        universe.world.matcher.rule_seconds = {rule: taken for rule, taken in seconds if taken}
+
+    def _new_rewards(self) -> Rewards:
+        extractor = self._tree_options.extractor
+        return Rewards(self._universe, self._chooser, extractor, self._should_stop)
 
     def run(self) -> Exploration:
-        guard = self._observer.watch.guard(self._database.interrupt, self._options.time_limit_s)
         worlds: tuple[WorldReport, ...] = ()
-        with guard.watching():
+        with self._guard.watching():
             try:
-                reason = self._search(guard)
+                reason = self._search()
                 worlds = self._keep_worlds(reason)
-            except Interrupted:
-                reason = guard.reason or "interrupted"
+            except Interrupted:  # just when extraction from a world had ended
+                reason = self._reason_to_end or "interrupted"
             except OutOfMemory:
                 reason = "memory"
         self._database.resume()
         show_universe(self._egraph)
         return self._finish(reason, worlds)
 
-    def _search(self, guard: Guard) -> str:
+    def _search(self) -> str:
         """Decide until there is a reason to stop; return it."""
-        while True:
-            root = self._root
-            root.live = self._simulator.live_rules(root.members)
-            if not root.live:
-                return "saturated"
-            if not root.is_whole or len(root.members) >= self._node_limit:
-                return "nodes"
-            if len(self._decisions) >= self._tree_options.decisions:
-                return "iterations"
-            self._decide()
-            if self._root is root:
-                return "nodes" if self._universe.is_full else "saturated"
-            reason = self._follow(guard)
-            if reason is not None:
-                return reason
+        reason = self._follow() if self._state.decisions else None
+        while reason is None:
+            mark = self._journal.mark()
+            try:
+                with self._universe.world.transaction():
+                    reason = self._decide()
+                    self._state.refresh(self._rewards)
+                    self._write_checkpoint()
+            except OutOfMemory:
+                self._journal.undo(mark)
+                raise
+            reason = reason or self._follow()
+        return reason
 
-    def _follow(self, guard: Guard) -> str | None:
+    def _follow(self) -> str | None:
         """Do what follows a decision; return a reason to stop."""
-        if self._root.cost_us < self._tree_options.threshold_us:
-            return "threshold"
         if self._observer.progress is not None:
             self._observer.progress(self._journal.log[-1])
         after = self._observer.after
-        reason = None if after is None else after(len(self._decisions))
-        return reason or guard.reason
+        reason = None if after is None else after(len(self._state.decisions))
+        self._chooser.note(_seed_of(self._state.best.graph), len(self._state.decisions))
+        if self._state.root.cost_us < self._tree_options.threshold_us:
+            return "threshold"
+        return reason
 
-    def _decide(self) -> None:
-        """Grow a tree, and let the child of the best mean be the real world."""
+    def _reason_to_stop(self, root: TreeNode) -> str | None:
+        """Return why no other rule is applied to the real world."""
+        if not root.live:
+            return "saturated"
+        if not root.is_whole or len(root.members) >= self._node_limit:
+            return "nodes"
+        if len(self._state.decisions) >= self._tree_options.decisions:
+            return "iterations"
+        return self._reason_to_end
+
+    def _decide(self) -> str | None:
+        """Grow a tree, and let the child of the best mean be the real world; return a reason to stop."""
         started, statements = time.perf_counter(), self._database.statements
-        decision, unions = len(self._decisions) + 1, self._universe.unions
-        found = self._universe.applications.count
-        root = self._root
-        assert root.graph is not None
-        root.graph = self._rewards.current(root.graph)
-        tree = Tree(root, self._tree_options, self._rng)
-        done = 0
-        while done < self._tree_options.budget:
-            most = min(self._tree_options.budget - done, self._tree_options.at_once)
-            batch = self._batch(tree, most)
-            if not batch:
-                break
-            times = most // len(batch)
-            with self._universe.world.transaction():
-                self._roll_out(tree, batch, times, decision)
-            done += times * len(batch)
+        unions, found = self._universe.unions, self._universe.applications.count
+        root = self._state.root
+        root.live = self._simulator.live_rules(root.members)
+        reason = self._reason_to_stop(root)
+        if reason is not None:
+            return reason
+        decision = len(self._state.decisions) + 1
+        tree = Tree(root, self._tree_options, self._state.rng)
+        rollouts = self._grow(tree, decision)
+        write_tree(self._database, decision, tree.nodes)
+        if self._should_stop():
+            return self._reason_to_end
         best = tree.best_child()
         if best is None:
-            return
-        assert best.graph is not None
-        report = DecisionReport(
-            decision,
-            best.rule,
-            self._universe.world.rules.rule(best.rule).rule.name,
-            done,
-            best.mean_ms,
-            best.cost_us,
-            self._best_us,
-            len(best.members),
-            self._egraph.e_nodes,
-            time.perf_counter() - self._started,
-        )
+            return "nodes" if self._universe.is_full else "saturated"
         self._journal.note_iteration(
             IterationReport(
                 decision,
@@ -213,12 +238,39 @@ class _TreeSearch:
                 time.perf_counter() - started,
             )
         )
-        self._decisions.append(report)
-        with self._egraph.transaction():
-            write_decision(self._database, report, root.live)
-            write_tree(self._database, decision, tree.nodes)
-            self._write_checkpoint()
-        self._root = TreeNode(
+        self._apply(best, rollouts)
+        return None
+
+    def _grow(self, tree: Tree, decision: int) -> int:
+        """Grow a tree by rollouts; return how many there were."""
+        done, budget = 0, self._tree_options.budget
+        while done < budget and not self._should_stop():
+            most = min(budget - done, self._tree_options.at_once)
+            batch = self._batch(tree, most)
+            if not batch:
+                break
+            times = most // len(batch)
+            done += self._roll_out(tree, batch, times, decision)
+        return done
+
+    def _apply(self, best: TreeNode, rollouts: int) -> None:
+        """Let a node of the tree be the real world, and write that down."""
+        assert best.history is not None
+        report = DecisionReport(
+            len(self._state.decisions) + 1,
+            best.rule,
+            self._universe.world.rules.rule(best.rule).rule.name,
+            rollouts,
+            best.mean_ms,
+            best.cost_us,
+            self._state.best.cost_us,
+            len(best.members),
+            self._egraph.e_nodes,
+            time.perf_counter() - self._started,
+        )
+        write_decision(self._database, report, self._state.root.live, best.history.applications)
+        self._state.decisions.append(report)
+        self._state.root = TreeNode(
             0, None, 0, best.members, best.graph, best.history, is_whole=best.is_whole
         )
 
@@ -232,50 +284,50 @@ class _TreeSearch:
             batch.append(node)
         return batch
 
-    def _roll_out(self, tree: Tree, batch: list[TreeNode], times: int, decision: int) -> None:
-        """Run rollouts from each new node, and update the tree."""
+    def _roll_out(self, tree: Tree, batch: list[TreeNode], times: int, decision: int) -> int:
+        """Run rollouts from each new node, and update the tree; return how many were run."""
         for node in batch:
             for _ in range(times - 1):
                 tree.begin(node)
-        rollouts = self._simulator.run(batch, times, self._root, decision)
-        costs_us = self._rewards.evaluate(rollouts)
+        rollouts = self._simulator.run(batch, times, self._state.root, decision)
+        evaluations = self._rewards.evaluate(rollouts)
+        rollouts = rollouts[: len(evaluations)]  # the others were not come to
         returns_ms = []
-        for rollout, costs in zip(rollouts, costs_us, strict=True):
-            rewards_ms = [max(a - b, 0.0) / 1000 for a, b in pairwise(costs)]
+        for rollout, evaluation in zip(rollouts, evaluations, strict=True):
+            rewards_ms = [max(a - b, 0.0) / 1000 for a, b in pairwise(evaluation.costs_us)]
             for (rule, _), reward_ms in zip(rollout.steps, rewards_ms, strict=True):
-                self._averages.note(rule, reward_ms)
+                self._state.averages.note(rule, reward_ms)
             node = rollout.node
             assert node.parent is not None
             node.history = History(node.parent.history, *rollout.steps[0])
             node.reward_ms = rewards_ms[0]
             returns_ms.append(tree.end(node, rewards_ms[1:]))
-            self._note_best(rollout, costs[-1])
-        write_rollouts(self._database, decision, rollouts, costs_us, returns_ms)
+            self._note_best(rollout, evaluation.costs_us[-1], evaluation.graph)
+        write_rollouts(self._database, decision, rollouts, evaluations, returns_ms)
+        return len(rollouts)
 
-    def _note_best(self, rollout: Rollout, cost_us: float) -> None:
+    def _note_best(self, rollout: Rollout, cost_us: float, graph: CheapGraph) -> None:
         """Keep how the world of a rollout came about, if it is the cheapest."""
-        if cost_us < self._best_us:
-            self._best_us = cost_us
+        if cost_us < self._state.best.cost_us:
             history = rollout.node.history
             for rule, applications in rollout.steps[1:]:
                 history = History(history, rule, applications)
-            self._best = history
-
-    def _original(self) -> Ints:
-        """Return the e-nodes of the original graph, operands first."""
-        rows = self._database.run("worlds/original")
-        return np.array([enode for (enode,) in rows], np.int32)
+            self._state.best = Best(cost_us, history, graph)
 
     def _keep_worlds(self, reason: str) -> tuple[WorldReport, ...]:
-        """Write the real world and the cheapest of any rollout; extract from both."""
+        """Write the cheapest world of any rollout and the real one, and the cheapest graphs of both."""
+        root, best = self._state.root, self._state.best
+        assert root.graph is not None
+        self._chooser.note(_seed_of(best.graph), len(self._state.decisions))
+        kept = [("decision", root.history, root.graph)]
+        if best.history is not None:
+            kept.insert(0, ("rollout", best.history, best.graph))
         reports: list[WorldReport] = []
-        kept = [("rollout", self._best), ("decision", self._root.history)]
-        for kind, history in kept if self._best is not None else kept[1:]:
-            number = len(reports) + 1
+        for number, (kind, history, graph) in enumerate(kept, start=1):
             with self._egraph.transaction():
-                size = write_world(self._universe, number, self._original(), history)
+                size = write_world(self._universe, number, self._universe.original(), history)
                 self._database.run("worlds/show", world=number)
-            seed = self._chooser.choose(len(self._decisions), anew=True)
+            seed = self._choose(graph)
             reports.append(
                 WorldReport(
                     number,
@@ -285,7 +337,7 @@ class _TreeSearch:
                     seed.cost_us,
                     size,
                     self._egraph.e_nodes,
-                    len(self._decisions),
+                    len(self._state.decisions),
                     reason,
                     time.perf_counter() - self._started,
                 )
@@ -295,20 +347,54 @@ class _TreeSearch:
                 self._database.append("world", [reports[-1].row])
         return tuple(reports)
 
+    def _choose(self, graph: CheapGraph) -> Seed:
+        """Return the cheapest graph of the world that is shown; where there is no time, that by moves."""
+        self._may_interrupt = True
+        try:
+            if not self._should_stop():
+                return self._chooser.choose(len(self._state.decisions), anew=True)
+        except Interrupted:
+            pass
+        finally:
+            self._may_interrupt = False
+            self._database.resume()
+        return _seed_of(graph)
+
+    @property
+    def _reason_to_end(self) -> str | None:
+        """Why the search is to end now: its time is over, or Ctrl-C was pressed."""
+        return self._guard.reason or ("interrupted" if self._observer.watch.happened else None)
+
+    def _should_stop(self) -> bool:
+        return self._reason_to_end is not None
+
+    def _interrupt(self) -> None:
+        """Stop extraction; rollouts ask themselves whether to stop."""
+        if self._may_interrupt:
+            self._database.interrupt()
+
     def _write_checkpoint(self) -> None:
-        """Write down what a run that is resumed after its end asks for; in memory, no process could."""
-        if self._database.is_file:
-            self._egraph.catalogue.flush(self._database)
-            self._journal.write(self._database)
-            write_checkpoint(
-                self._egraph,
-                Checkpoint(
-                    self._universe.world.rules.first,
-                    iteration=len(self._decisions),
-                    original=self._original_nodes,
-                    rule_seconds=[0.0] * len(self._universe.world.rules.rules),
-                ),
-            )
+        """Write down what another process would need to resume; in memory, none could."""
+        if not self._database.is_file:
+            return
+        world = self._universe.world
+        seconds = world.matcher.rule_seconds
+        self._egraph.catalogue.flush(self._database)
+        self._journal.write(self._database)
+        write_applications(self._database, self._universe.applications)
+        self._state.write(self._database, self._rewards)
+        write_checkpoint(
+            self._egraph,
+            Checkpoint(
+                world.rules.first,
+                iteration=len(self._state.decisions),
+                since_single=world.last_matched(world.rules.single_rules),
+                since_multi=world.last_matched(world.rules.multi_rules),
+                left_out=self._universe.is_full,
+                original=self._original_nodes,
+                rule_seconds=[seconds.get(rule.id, 0.0) for rule in world.rules.rules],
+            ),
+        )
 
     def _finish(self, reason: str, worlds: tuple[WorldReport, ...]) -> Exploration:
         """Write down what is not written yet, and why it ended; return how it went."""
@@ -316,7 +402,9 @@ class _TreeSearch:
         with self._egraph.transaction():
             self._egraph.catalogue.flush(database)
             matcher.log_instances()
-            write_applications(self._universe)
+            if reason != "memory":  # then the tables have what they had before the last decision
+                write_applications(database, self._universe.applications)
+            database.run("tree/forget_state")
             self._journal.write(database)
             seconds = matcher.rule_seconds
             database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})
@@ -326,11 +414,16 @@ class _TreeSearch:
         log = self._journal.log
         return Exploration(
             reason,
-            len(self._decisions),
+            len(self._state.decisions),
             rule_stats(database, self._universe.world.rules.first),
             tuple(log),
             sum(entry.statements for entry in log),
             time.perf_counter() - self._started,
             worlds,
-            decisions=tuple(self._decisions),
+            decisions=tuple(self._state.decisions),
         )
+
+
+def _seed_of(graph: CheapGraph) -> Seed:
+    """Return the cheapest graph by moves."""
+    return Seed(graph.cost_us, tuple(graph.chosen().values()))

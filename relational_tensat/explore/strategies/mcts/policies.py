@@ -18,27 +18,31 @@ _NEAR = 0.75
 
 
 class Averages:
-    """The average reward of each rule in the simulations so far."""
+    """The average reward of each rule in the simulations so far.
+
+    Attributes:
+        total_ms, count: by rule, the sum of its rewards, and how many there were.
+    """
 
     def __init__(self, rules: int) -> None:
-        self._total_ms: NDArray[np.float64] = np.zeros(rules)
-        self._count: NDArray[np.int64] = np.zeros(rules, np.int64)
+        self.total_ms: NDArray[np.float64] = np.zeros(rules)
+        self.count: NDArray[np.int64] = np.zeros(rules, np.int64)
 
     def note(self, rule: int, reward_ms: float) -> None:
         """Note what a rule saved."""
-        self._total_ms[rule] += reward_ms
-        self._count[rule] += 1
+        self.total_ms[rule] += reward_ms
+        self.count[rule] += 1
 
     @property
     def mean_ms(self) -> NDArray[np.float64]:
         """By rule; 0 for those that were not tried."""
-        return self._total_ms / np.maximum(self._count, 1)
+        return self.total_ms / np.maximum(self.count, 1)
 
     @property
     def epsilon(self) -> float:
         """The probability that the rule of the best average is taken: it grows with what is known."""
-        tried = int(self._count.sum())
-        return _GREATEST_EPSILON * tried / (tried + len(self._count))
+        tried = int(self.count.sum())
+        return _GREATEST_EPSILON * tried / (tried + len(self.count))
 
 
 def drawn(flags: Flags, rng: np.random.Generator) -> Ints:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relational_tensat.base.watch import ShouldStop
 from relational_tensat.explore.strategies.mcts.look_ahead import LookAhead
 from relational_tensat.explore.strategies.mcts.policies import Averages, next_rules
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
@@ -27,6 +28,7 @@ class Simulator:
         rng: draws the rules.
         averages: what each rule has saved so far.
         rewards: what worlds cost.
+        should_stop: asked before each step; if it says so, worlds stay as they are.
     """
 
     universe: Universe
@@ -35,6 +37,7 @@ class Simulator:
     rng: np.random.Generator
     averages: Averages
     rewards: Rewards
+    should_stop: ShouldStop = lambda: False
 
     def live_rules(self, members: Ints) -> frozenset[int]:
         """Return the rules that change a world."""
@@ -82,6 +85,8 @@ class Simulator:
             look_ahead = LookAhead(self.rewards, self._graphs(rollouts), self.rng)
             look_ahead.note(tuple(rollout.steps[0][1] for rollout in rollouts))
         for _ in range(self.options.steps):
+            if self.should_stop():
+                return
             if look_ahead is not None:
                 rules = look_ahead.next_rules(worlds, iteration)
             else:

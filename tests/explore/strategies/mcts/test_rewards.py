@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.process import ProcessOptions
+from relational_tensat.base.watch import ShouldStop
 from relational_tensat.cost import load_profile
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.worlds.world_arrays import WorldArrays
@@ -24,9 +25,11 @@ class Counting(AnytimeExtractor):
 
     asked = 0
 
-    def world_cost_us(self, world: WorldArrays, extractor: str) -> float:
+    def world_cost_us(
+        self, world: WorldArrays, extractor: str, should_stop: ShouldStop | None = None
+    ) -> float:
         self.asked += 1
-        return super().world_cost_us(world, extractor)
+        return super().world_cost_us(world, extractor, should_stop)
 
     def prices_us(self, signatures: Sequence[int]) -> list[float]:
         return super().prices_us(signatures)

@@ -1,0 +1,2 @@
+-- How the cheapest world came about.
+SELECT rule, applications FROM tree_best ORDER BY step

@@ -1,0 +1,2 @@
+-- What worlds cost that were extracted from.
+FROM tree_cost

@@ -1,0 +1,2 @@
+-- Where a tree search was.
+FROM tree_state
