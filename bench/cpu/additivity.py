@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.cpu.composition import nodes_of
 from relational_tensat.cost.cpu.graph_timing import Repeated, repeated
 from relational_tensat.cost.cpu.onnxruntime_device import KIND, OnnxRuntimeDevice
@@ -23,9 +24,7 @@ from relational_tensat.cost.cpu.quiet import thread_us
 from relational_tensat.cost.cpu.sampling import warm
 from relational_tensat.cost.cpu.session import prepare, refusals
 from relational_tensat.cost.device import PROTOCOLS, Configuration
-from relational_tensat.cost.key import configuration_of
 from relational_tensat.tensor import Array, Graph, Node, TensorType, build_graph
-from relational_tensat.tensor.inference import inference_nodes
 
 #: The whole graph is timed so often in a round, spread over it.
 _WHOLES = 6
@@ -78,8 +77,8 @@ def operator_counts(graph: Graph) -> Counter[Configuration]:
     """Return how often each configuration that is one ONNX node, and runs, is in a graph."""
     return Counter(
         part
-        for node, inputs, output in inference_nodes(graph)
-        for part in nodes_of(configuration_of(node.op, inputs, output, node.attrs))
+        for configuration in graph_configurations(graph)
+        for part in nodes_of(configuration)
         if not PROTOCOLS[KIND].is_free(part.op)
     )
 

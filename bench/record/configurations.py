@@ -11,8 +11,8 @@ from pathlib import Path
 from bench.onnx.model_files import model_files
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost.cache import CostCache
+from relational_tensat.cost.configurations import graph_configurations as all_configurations
 from relational_tensat.cost.device import Configuration, Device, Sample
-from relational_tensat.cost.key import configuration_of
 from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.profile_file import load_profile
 from relational_tensat.cost.source import Answer, CostSource
@@ -25,7 +25,6 @@ from relational_tensat.models import MODELS, GraphBuilder
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
-from relational_tensat.tensor.inference import inference_nodes
 from relational_tensat.tensor.sharing import share_equal_weights
 
 #: Asked for at once: the clock is looked at in between.
@@ -71,11 +70,7 @@ def load(name: str, path: Path | None) -> Graph:
 
 def graph_configurations(graph: Graph) -> list[Configuration]:
     """Return the distinct configurations that run at inference."""
-    configurations = (
-        configuration_of(node.op, inputs, output, node.attrs)
-        for node, inputs, output in inference_nodes(graph)
-    )
-    return list(dict.fromkeys(configurations))
+    return list(dict.fromkeys(all_configurations(graph)))
 
 
 def egraph_configurations(

@@ -33,12 +33,15 @@ class Configuration:
         inputs: the types of its operands, all row-major and contiguous.
         output: the type of its result; a tuple for an operator of several outputs.
         attrs: its canonical attributes in declared order; a fused activation is one of them.
+        computed: the operands that are computed at inference, of those that kernels otherwise arrange
+            before (``Operator.prepared_operands``); ascending.
     """
 
     op: str
     inputs: tuple[ValueType, ...]
     output: ValueType
     attrs: tuple[tuple[str, AttrValue], ...]
+    computed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +73,14 @@ class MeasuringProtocol:
         statistic: which of a sample's figures is the cost: ``median_us`` or ``p10_us``.
         free: the kernels (``tensor.operators.traits.KERNELS``) that take no time and are never asked for.
         calls_all: whether operators are run all the same that a runtime calls (``Operator.is_called``).
+        prepares: whether kernels arrange constant operands before inference.
     """
 
     version: int
     statistic: str
     free: frozenset[str]
     calls_all: bool = False
+    prepares: bool = False
 
     def is_free(self, op: str) -> bool:
         """Whether an operator takes no time."""
@@ -84,11 +89,13 @@ class MeasuringProtocol:
 
 
 #: By kind of device. CPUs: thread CPU time, whose noise only adds; a view is a call like any other, and
-#: onnxruntime calls identities, too (it copies in Dropout). GPUs: events around launches, and a view
-#: launches nothing.
+#: onnxruntime calls identities, too (it copies in Dropout); it packs constant matrices and filters. GPUs:
+#: events around launches, and a view launches nothing.
 PROTOCOLS: Mapping[str, MeasuringProtocol] = MappingProxyType(
     {
-        "cpu": MeasuringProtocol(3, "p10_us", frozenset({"nothing"}), calls_all=True),
+        "cpu": MeasuringProtocol(
+            3, "p10_us", frozenset({"nothing"}), calls_all=True, prepares=True
+        ),
         "cuda": MeasuringProtocol(2, "median_us", frozenset({"nothing", "view"})),
     }
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.cost.source import CostSource
 from relational_tensat.tensor import Graph
@@ -14,7 +15,9 @@ def graph_cost_us(graph: Graph, cost_model: CostModel) -> float:
     Those are computed once, before inference, in every graph alike.
     """
     if isinstance(cost_model, CostSource):
-        graph = cost_model.as_run(graph)
+        configurations = list(graph_configurations(cost_model.as_run(graph)))
+        answers = cost_model.ask(configurations)
+        return sum(answers[configuration].cost_us for configuration in configurations)
     total = 0.0
     for node, inputs, output in inference_nodes(graph):
         total += cost_model.cost_us(node.op, inputs, output, node.attrs)

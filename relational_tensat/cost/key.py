@@ -5,13 +5,15 @@ from the rest; nor is the name under which an e-graph or a model knows the appli
 
     {"op":"transpose","attrs":{"perm":[1,0]},"inputs":["float32[64,1024]"],"layout":"row-major"}
 
-An operand that is a tuple of tensors is an array of their types.
+An operand that is a tuple of tensors is an array of their types. Where operands are computed that are
+usually constants, their numbers follow: ``"computed":[1]``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from relational_tensat.base.errors import InputError, RelationalTensatError, nearest
@@ -25,10 +27,15 @@ from relational_tensat.tensor.operators import get_operator
 LAYOUT = "row-major"
 
 _FIELDS = ("op", "attrs", "inputs", "layout")
+_COMPUTED = "computed"
 
 
 def configuration_of(
-    op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs
+    op: str,
+    inputs: tuple[ValueType, ...],
+    output: ValueType,
+    attrs: Attrs,
+    computed: Collection[int] = (),
 ) -> Configuration:
     """Return the configuration of one application of an operator.
 
@@ -37,6 +44,8 @@ def configuration_of(
 
     Args:
         attrs: those left out have their defaults; canonical or not.
+        computed: the numbers of the operands that are computed at inference; those that no kernel would
+            arrange before are left out.
 
     Raises:
         UsageError: there is no such operator.
@@ -48,7 +57,13 @@ def configuration_of(
     kinds = {attr.name: attr.kind for attr in operator.attrs}
     items = tuple((name, _one_form(value, kinds[name])) for name, value in complete.items())
     result = tensors_of(output) if operator.multi_output else output  # a graph names single parts
-    return Configuration(op, inputs, result, items)
+    prepared = operator.prepared_operands(inputs) if computed else ()
+    return Configuration(op, inputs, result, items, tuple(n for n in prepared if n in computed))
+
+
+def as_constants(configuration: Configuration) -> Configuration:
+    """Return a configuration whose operands are constants as far as they usually are."""
+    return replace(configuration, computed=()) if configuration.computed else configuration
 
 
 def configuration_text(configuration: Configuration) -> str:
@@ -58,6 +73,7 @@ def configuration_text(configuration: Configuration) -> str:
         "attrs": {name: encode_attr(value) for name, value in configuration.attrs},
         "inputs": [_type_json(kind) for kind in configuration.inputs],
         "layout": LAYOUT,
+        **({_COMPUTED: list(configuration.computed)} if configuration.computed else {}),
     }
     return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
 
@@ -82,7 +98,8 @@ def parse_configuration(text: str, where: str = "configuration") -> Configuratio
         operator.check_arity(len(inputs))
         complete = operator.canonical(inputs, attrs)
         output = operator.infer(inputs, complete)
-        return configuration_of(operator.name, inputs, output, complete)
+        computed = _parse_computed(content.get(_COMPUTED, []), where)
+        return configuration_of(operator.name, inputs, output, complete, computed)
     except RelationalTensatError as error:
         message = str(error)
         raise InputError(message if where in message else f"{where}: {message}") from error
@@ -129,7 +146,7 @@ def _fields(text: str, where: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{where}: not a configuration: expected a JSON object")
     for name in content:
-        if name not in _FIELDS:
+        if name not in (*_FIELDS, _COMPUTED):
             raise InputError(f"{where}: unknown key {name!r}{nearest(name, _FIELDS)}")
     for name in _FIELDS:
         if name not in content:
@@ -145,6 +162,12 @@ def _parse_attrs(content: object, op: str, where: str) -> dict[str, AttrValue]:
         name: decode_attr(Place(value, where, f"attrs.{name}"), kinds.get(name, "any"))
         for name, value in content.items()
     }
+
+
+def _parse_computed(content: object, where: str) -> list[int]:
+    if not isinstance(content, list) or not all(type(number) is int for number in content):
+        raise InputError(f"{where}: computed {content!r}, expected an array of operands' numbers")
+    return content
 
 
 def _parse_type(place: Place) -> ValueType:

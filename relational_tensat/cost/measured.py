@@ -40,6 +40,7 @@ class MeasuredSource(CostSource):
         self._watch = watch or _ignore
         self._samples: dict[Configuration, Sample] = {}
         self._unmeasurable: dict[Configuration, str] = {}
+        self.tells_computed = PROTOCOLS[device.key.kind].prepares
         self._outdated = 0
         self._calibration: Calibration | None = None
 

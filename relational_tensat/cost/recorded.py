@@ -7,6 +7,7 @@ from functools import cached_property
 
 from relational_tensat.cost.calibration import Calibration, base_profile, calibrate
 from relational_tensat.cost.device import PROTOCOLS, Configuration
+from relational_tensat.cost.key import as_constants
 from relational_tensat.cost.source import ESTIMATED, RECORDED, Answer, CostSource
 from relational_tensat.cost.table import RecordedTable
 
@@ -17,6 +18,7 @@ class RecordedSource(CostSource):
     def __init__(self, name: str, table: RecordedTable) -> None:
         super().__init__(name)
         self._table = table
+        self.tells_computed = PROTOCOLS[table.key.kind].prepares
         self._times_us = table.times_us()
 
     @property
@@ -49,7 +51,7 @@ class RecordedSource(CostSource):
         return self._answer(configuration).cost_us
 
     def _answer(self, configuration: Configuration) -> Answer:
-        time_us = self._times_us.get(configuration)
+        time_us = self._times_us.get(configuration, self._times_us.get(as_constants(configuration)))
         if time_us is not None:
             return Answer(time_us, RECORDED)
         return Answer(self.calibration.cost_us(configuration), ESTIMATED)

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.device import Configuration, Device
-from relational_tensat.cost.key import configuration_of
+from relational_tensat.cost.key import as_constants, configuration_of
 from relational_tensat.tensor import Attrs, Graph, ValueType
-from relational_tensat.tensor.inference import inference_nodes
 from relational_tensat.tensor.operators import get_operator
 
 #: Where a cost may come from; what no kernel runs for comes from nowhere ("free").
@@ -50,9 +50,11 @@ class CostSource(ABC):
     Attributes:
         measuring_s: wall seconds spent on measuring so far.
         is_instant: asking costs nothing, so that what no result depends on may be asked for, too.
+        tells_computed: whether operands that are computed instead of constant change an answer.
     """
 
     is_instant: ClassVar[bool] = False
+    tells_computed: bool = False
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -94,7 +96,8 @@ class CostSource(ABC):
             InputError: the cache cannot be used.
             KeyboardInterrupt: measuring was interrupted; its text says what is kept.
         """
-        distinct = dict.fromkeys(configurations)
+        told = {each: self._told(each) for each in configurations}
+        distinct = dict.fromkeys(told.values())
         new = [configuration for configuration in distinct if configuration not in self._answers]
         unanswered = []
         for configuration in new:
@@ -104,13 +107,14 @@ class CostSource(ABC):
                 unanswered.append(configuration)
         if unanswered:
             self._answers.update(self.find(unanswered))
-        return {configuration: self._answers[configuration] for configuration in distinct}
+        return {each: self._answers[configuration] for each, configuration in told.items()}
 
     def peek_us(self, configuration: Configuration) -> float:
         """Return a cost without asking for it: the known one, else an estimate.
 
         For what no result depends on: nothing is measured, and nothing counted.
         """
+        configuration = self._told(configuration)
         if configuration in self._answers:
             return self._answers[configuration].cost_us
         return 0.0 if self.is_free(configuration) else self.estimate_us(configuration)
@@ -130,6 +134,10 @@ class CostSource(ABC):
         """Whether a configuration takes no time: unless overridden, no kernel runs on any device."""
         return get_operator(configuration.op).free
 
+    def _told(self, configuration: Configuration) -> Configuration:
+        """Return what is asked for: what changes no answer is left out."""
+        return configuration if self.tells_computed else as_constants(configuration)
+
     @abstractmethod
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Answer for configurations, distinct, new and not free, each."""
@@ -141,7 +149,4 @@ class CostSource(ABC):
 
 def ask_for_graph(source: CostSource, graph: Graph) -> None:
     """Ask in one batch for all that ``graph_cost_us`` of this graph will need."""
-    source.ask(
-        configuration_of(node.op, inputs, output, node.attrs)
-        for node, inputs, output in inference_nodes(source.as_run(graph))
-    )
+    source.ask(graph_configurations(source.as_run(graph)))

@@ -182,6 +182,10 @@ class Catalogue:
                 "symbol": [s.symbol for s in signatures],
                 "operands": [list(s.operands) for s in signatures],
                 "type": [s.type for s in signatures],
+                "prepared": [
+                    self._prepared(signature)
+                    for signature in range(written.signatures + 1, len(self.signatures) + 1)
+                ],
                 "head": self.heads[written.signatures :],
             },
         )
@@ -192,6 +196,11 @@ class Catalogue:
         heads = [head_of(symbol) for symbol in self.symbols]
         self.heads = [heads[s.symbol - 1] for s in self.signatures]
         return heads
+
+    def _prepared(self, signature: int) -> int:
+        """Return the operands that kernels arrange before inference, a bit for each."""
+        operator = get_operator(self.symbol_of(signature).op)
+        return sum(1 << n for n in operator.prepared_operands(self.operand_types(signature)))
 
     def _symbol(self, symbol: Symbol) -> int:
         symbol_id = self._symbol_ids.get(symbol)

@@ -21,6 +21,12 @@ class TermCosts:
         self._cost_us: Mapping[int, float] = dict(
             stored.connection.execute("SELECT signature, cost_us FROM cost").fetchall()
         )
+        self._computed_us: Mapping[tuple[int, int], float] = {
+            (signature, computed): cost_us
+            for signature, computed, cost_us in stored.connection.execute(
+                "SELECT signature, computed, cost_us FROM computed_cost"
+            ).fetchall()
+        }
         self._constant: list[bool] = []
 
     def graph(self, outputs: Iterable[int]) -> tuple[float, int]:
@@ -47,7 +53,8 @@ class TermCosts:
             return 0.0
         if signature not in self._cost_us:
             raise InputError(f"the database has no cost for an e-node of {self._op(term)}")
-        return self._cost_us[signature]
+        own_us = self._computed_us.get((signature, self._computed(term)))
+        return self._cost_us[signature] if own_us is None else own_us
 
     def is_constant(self, term: int) -> bool:
         """Whether a term is known before inference (see ``cost.graph``)."""
@@ -61,6 +68,13 @@ class TermCosts:
                 is_constant and foldable and all(self._constant[child] for child in children)
             )
         return self._constant[term]
+
+    def _computed(self, term: int) -> int:
+        """Return the operands that are computed although kernels would arrange them before, a bit each."""
+        signature, children = self._terms[term]
+        kind = self._signatures[signature]
+        prepared = get_operator(kind.symbol.op).prepared_operands(kind.operands)
+        return sum(1 << n for n in prepared if not self._is_free(children[n]))
 
     def _is_free(self, term: int) -> bool:
         """Whether a term is known before inference, or unpacks what is."""

@@ -8,6 +8,7 @@ from relational_tensat.cost.analytic import as_source
 from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.key import configuration_of
+from relational_tensat.cost.source import CostSource
 from relational_tensat.egraph.egraph import EGraph
 
 
@@ -21,6 +22,28 @@ def fill_costs(egraph: EGraph, cost: CostModel) -> None:
     source = as_source(cost)
     provisional = f"{source.name}: estimated, not asked for"
     egraph.database.run("cost/note_source", source=source.name)
+    _fill_constant(egraph, source, provisional)
+    if source.tells_computed:
+        _fill_computed(egraph, source)
+
+
+def signature_costs(egraph: EGraph, cost: CostModel, signatures: Sequence[int]) -> list[float]:
+    """Return what signatures cost in µs: as the table has them, else as the source answers."""
+    known = dict(egraph.database.run("cost/of_signatures", signatures=list(signatures)))
+    asked = {s: _configuration(egraph, s) for s in signatures if s not in known}
+    answers = as_source(cost).ask(asked.values())
+    known.update({s: answers[configuration].cost_us for s, configuration in asked.items()})
+    return [float(known[signature]) for signature in signatures]
+
+
+def forget_costs(egraph: EGraph) -> None:
+    """Drop the costs that the last source filled in; rows of one's own stay."""
+    egraph.database.run("cost/forget_source")
+    egraph.database.run("cost/forget_computed")
+
+
+def _fill_constant(egraph: EGraph, source: CostSource, provisional: str) -> None:
+    """Give every signature what it costs where its operands are constants as they usually are."""
     rows = egraph.database.run("cost/uncosted", provisional=provisional)
     if not rows:
         return
@@ -51,26 +74,31 @@ def fill_costs(egraph: EGraph, cost: CostModel) -> None:
     )
 
 
-def signature_costs(egraph: EGraph, cost: CostModel, signatures: Sequence[int]) -> list[float]:
-    """Return what signatures cost in µs: as the table has them, else as the source answers."""
-    known = dict(egraph.database.run("cost/of_signatures", signatures=list(signatures)))
-    asked = {s: _configuration(egraph, s) for s in signatures if s not in known}
-    answers = as_source(cost).ask(asked.values())
-    known.update({s: answers[configuration].cost_us for s, configuration in asked.items()})
-    return [float(known[signature]) for signature in signatures]
+def _fill_computed(egraph: EGraph, source: CostSource) -> None:
+    """Give signatures what they cost where operands are computed that usually are constants."""
+    rows = egraph.database.run("cost/uncosted_computed", source=source.name)
+    asked = [_configuration(egraph, int(signature), int(computed)) for signature, computed in rows]
+    answers = [source.ask(asked)[configuration] for configuration in asked]
+    egraph.database.insert(
+        "computed_cost",
+        {
+            "signature": [signature for signature, _ in rows],
+            "computed": [computed for _, computed in rows],
+            "cost_us": [answer.cost_us for answer in answers],
+            "source": [source.label(answer.origin) for answer in answers],
+        },
+    )
 
 
-def forget_costs(egraph: EGraph) -> None:
-    """Drop the costs that the last source filled in; rows of one's own stay."""
-    egraph.database.run("cost/forget_source")
-
-
-def _configuration(egraph: EGraph, signature: int) -> Configuration:
+def _configuration(egraph: EGraph, signature: int, computed: int = 0) -> Configuration:
+    """Return the configuration of a signature; ``computed`` has a bit for each operand."""
     catalogue = egraph.catalogue
     symbol = catalogue.symbol_of(signature)
+    operands = catalogue.operand_types(signature)
     return configuration_of(
         symbol.op,
-        catalogue.operand_types(signature),
+        operands,
         catalogue.type_of(signature),
         dict(symbol.attrs),
+        [n for n in range(len(operands)) if computed >> n & 1],
     )

@@ -33,7 +33,7 @@ COMMENT ON COLUMN head.text IS
 -- This is the shape analysis: an e-node's type is its signature's. It is also the configuration that has a cost.
 CREATE TABLE signature (
     id INTEGER NOT NULL, symbol INTEGER NOT NULL, operands INTEGER[] NOT NULL, type INTEGER NOT NULL,
-    head INTEGER NOT NULL
+    prepared INTEGER NOT NULL, head INTEGER NOT NULL
 );
 COMMENT ON TABLE signature IS
 'A symbol on operands of given types, each once. The type of an e-node is that of its signature; the cost, too, is a signature''s.';
@@ -41,6 +41,8 @@ COMMENT ON COLUMN signature.id IS 'Key, from 1 on.';
 COMMENT ON COLUMN signature.symbol IS 'Joins symbol.id.';
 COMMENT ON COLUMN signature.operands IS 'Types of the operands; each joins value_type.id.';
 COMMENT ON COLUMN signature.type IS 'Type of the result; joins value_type.id.';
+COMMENT ON COLUMN signature.prepared IS
+'The operands that kernels arrange before inference where they are constants: bit i, from 0 on, is set for operand i.';
 COMMENT ON COLUMN signature.head IS 'Joins head.id; 0: none. Set by the rules of the last exploration.';
 
 CREATE TABLE rule (
@@ -67,6 +69,16 @@ COMMENT ON TABLE cost IS 'What one application of a signature costs. Replace row
 COMMENT ON COLUMN cost.signature IS 'Key; joins signature.id.';
 COMMENT ON COLUMN cost.cost_us IS 'Microseconds.';
 COMMENT ON COLUMN cost.source IS 'Where it is from, e.g. analytic or measured.';
+
+CREATE TABLE computed_cost (
+    signature INTEGER NOT NULL, computed INTEGER NOT NULL, cost_us DOUBLE NOT NULL, source VARCHAR NOT NULL
+);
+COMMENT ON TABLE computed_cost IS
+'What an application costs that computes operands which its kernel usually finds as constants, and arranges before inference: in place of the cost of its signature.';
+COMMENT ON COLUMN computed_cost.signature IS 'Joins signature.id.';
+COMMENT ON COLUMN computed_cost.computed IS 'Those operands; as computed_operands.computed.';
+COMMENT ON COLUMN computed_cost.cost_us IS 'Microseconds.';
+COMMENT ON COLUMN computed_cost.source IS 'Where it is from, as cost.source.';
 
 CREATE TABLE run_record (key VARCHAR NOT NULL, value VARCHAR NOT NULL);
 COMMENT ON TABLE run_record IS 'How the run was asked for, so that another process can resume it.';

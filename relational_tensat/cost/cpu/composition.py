@@ -16,7 +16,7 @@ from relational_tensat.tensor.operators.activations import NO_ACTIVATION
 def nodes_of(configuration: Configuration) -> list[Configuration]:
     """Return the configurations of the nodes that one is written as; itself where it is one node."""
     attrs = dict(configuration.attrs)
-    inputs, output = configuration.inputs, configuration.output
+    inputs, output, computed = configuration.inputs, configuration.output, configuration.computed
     after: list[Configuration] = []
     activation = str(attrs.get("act", NO_ACTIVATION))
     if activation != NO_ACTIVATION:
@@ -25,7 +25,7 @@ def nodes_of(configuration: Configuration) -> list[Configuration]:
     if get_operator(configuration.op).adds_bias_apart(inputs):
         after.insert(0, configuration_of("add", (output, inputs[2]), output, {}))
         inputs = inputs[:2]
-    return [configuration_of(configuration.op, inputs, output, attrs), *after]
+    return [configuration_of(configuration.op, inputs, output, attrs, computed), *after]
 
 
 def total(samples: list[Sample]) -> Sample:

@@ -87,7 +87,8 @@ class _Builder:
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
         self._operator = get_operator(configuration.op)
-        self._weight_operands = self._operator.weight_operands(configuration.inputs)
+        weights = self._operator.weight_operands(configuration.inputs)
+        self._weight_operands = frozenset(weights).difference(configuration.computed)
         self._rng = np.random.default_rng(0)
         self._inputs: dict[str, TensorType] = {_TRIGGER: _TRIGGER_TYPE}
         self._weights: dict[str, Weight] = {}

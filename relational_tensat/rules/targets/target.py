@@ -26,11 +26,14 @@ class Target:
         kernels: the operators that only it has. They are known from now on, to rules and graphs.
         runs_as_one: whether it runs an operator with a bias or an activation as one kernel; else its
             cost is that of the operators that it is written as.
+        unprepared: what else runs where operands are computed that its kernels usually arrange before
+            inference: for costs that do not tell.
     """
 
     name: str
     kernels: Sequence[type[FusedKernel]]
     runs_as_one: Callable[[Configuration], bool]
+    unprepared: Callable[[Configuration], list[Configuration]]
 
     def __post_init__(self) -> None:
         known = operators()

@@ -21,6 +21,8 @@ class TargetCosts(CostSource):
         rules: those of the target that hold for the file that it reads.
     """
 
+    tells_computed = True
+
     def __init__(self, kernels: CostSource, target: Target, rules: Sequence[Rule]) -> None:
         super().__init__(f"{kernels.name} on {target.name}")
         self.is_instant = kernels.is_instant  # type: ignore[misc]  # as is what it asks
@@ -51,8 +53,8 @@ class TargetCosts(CostSource):
         self._as_run.clear()
 
     def label(self, origin: str) -> str:
-        """Return what the kernels' source says."""
-        return self._kernels.label(origin)
+        """Return what the kernels' source says, after this one's name."""
+        return self.name + self._kernels.label(origin).removeprefix(self._kernels.name)
 
     def as_run(self, graph: Graph) -> Graph:
         """Return the kernels that the target runs a graph by."""
@@ -79,6 +81,8 @@ class TargetCosts(CostSource):
         return sum(map(self._kernels.peek_us, self._kernels_of(configuration)))
 
     def _kernels_of(self, configuration: Configuration) -> list[Configuration]:
-        if self._target.runs_as_one(configuration):
-            return [configuration]
-        return nodes_of(configuration)
+        runs_as_one = self._target.runs_as_one(configuration)
+        kernels = [configuration] if runs_as_one else nodes_of(configuration)
+        if self._kernels.tells_computed:
+            return kernels
+        return [*kernels, *(more for each in kernels for more in self._target.unprepared(each))]

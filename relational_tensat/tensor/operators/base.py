@@ -123,6 +123,14 @@ class Operator(OnnxForm, Sampling, ABC):
         """
         return ()
 
+    def prepared_operands(self, inputs: Types) -> tuple[int, ...]:
+        """Return which of ``weight_operands`` kernels arrange once, before inference, where they can.
+
+        Where such an operand is computed at inference, its kernel is another, slower one. None unless
+        overridden.
+        """
+        return ()
+
     def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
         """As ``evaluate``, for operators whose meaning needs the operands' declared types."""
         return self.evaluate(inputs, attrs)

@@ -165,6 +165,10 @@ class Conv(Operator):
         """The filters and the bias."""
         return tuple(range(1, len(inputs)))
 
+    def prepared_operands(self, inputs: Types) -> tuple[int, ...]:
+        """The filters, in blocks of channels, and the bias, which is filled up to such blocks."""
+        return self.weight_operands(inputs)
+
     def read_onnx(self, node: OnnxNode) -> Mapped | None:
         x, w = input_type(node, 0), input_type(node, 1)
         sizes, kernel = x.shape[2:], w.shape[2:]

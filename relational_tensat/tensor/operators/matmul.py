@@ -75,6 +75,10 @@ class Matmul(Operator):
         bias = tuple(range(2, len(inputs)))
         return (1, *bias) if tensor(inputs[1], self.name).rank == 2 else bias
 
+    def prepared_operands(self, inputs: Types) -> tuple[int, ...]:
+        """The right matrix, packed; not those of a batch."""
+        return (1,) if 1 in self.weight_operands(inputs) else ()
+
     def summed_terms(self, inputs: Types) -> int:
         return tensor(inputs[1], self.name).shape[-2]
 

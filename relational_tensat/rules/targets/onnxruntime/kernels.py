@@ -54,6 +54,10 @@ class ConvAdd(FusedKernel):
         """The filters and the bias."""
         return (1, *range(3, len(inputs)))
 
+    def prepared_operands(self, inputs: Types) -> tuple[int, ...]:
+        """As a convolution's."""
+        return self.weight_operands(inputs)
+
     def suggest_operand(
         self, index: int, partial: PartialApplication, hints: Hints
     ) -> TensorType | None:
@@ -101,6 +105,14 @@ class ScaledProduct(FusedKernel):
             scale = {"value": float_of(attrs, "alpha")}
             parts.append(Part("smul", (len(inputs) + len(parts) - 1,), scale))
         return parts
+
+    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
+        """A right matrix that is not one of a batch."""
+        return get_operator("matmul").weight_operands(inputs)
+
+    def prepared_operands(self, inputs: Types) -> tuple[int, ...]:
+        """As a product's."""
+        return get_operator("matmul").prepared_operands(inputs)
 
 
 class BiasGelu(FusedKernel):
