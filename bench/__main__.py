@@ -11,6 +11,7 @@ from bench.big import command as big_command
 from bench.blocks import command as blocks_command
 from bench.conformance import command as conformance_command
 from bench.cpu import command as cpu_command
+from bench.engines import command as engines_command
 from bench.exports import command as exports_command
 from bench.extract import command as extract_command
 from bench.fuzz import command as fuzz_command
@@ -39,6 +40,7 @@ COMMANDS = (
     extract_command,
     big_command,
     scale_command,
+    engines_command,
     blocks_command,
     cpu_command,
     gpu_command,
