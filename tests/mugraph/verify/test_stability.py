@@ -11,8 +11,9 @@ from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.mugraph import MuGraph, RunningMax
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.search.found import build
+from relational_tensat.mugraph.verify import stability
 from relational_tensat.mugraph.verify.floats import relative_error
-from relational_tensat.mugraph.verify.random_tests import first_difference
+from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
 from relational_tensat.mugraph.verify.stability import scaling_difference, stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from tests.mugraph.mugraphs import flash_attention
@@ -42,6 +43,20 @@ def test_flash_attention_gets_the_online_maximum() -> None:
     assert relative_error(reference, raw, 1, "float16", LARGE) == float("inf")
     assert relative_error(reference, stable, 1, "float16", LARGE) < 0.05
     assert first_difference(program("attention", **SIZES), stable, 1) is None
+
+
+def test_scaling_is_tested_at_small_sizes_of_kernels_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    tested: list[int] = []
+
+    def noted(program: MuGraph, graph: MuGraph, seed: int) -> Difference | None:
+        tested.extend(dim.size for dims in program.inputs.values() for dim in dims)
+        return first_difference(program, graph, seed)
+
+    monkeypatch.setattr(stability, "first_difference", noted)
+    sizes = {"h": 256, "q": 512, "d": 128, "k": 4096, "e": 128}
+    assert scaling_difference(flash_attention(**sizes)) is None
+    assert scaling_difference(program("attention", **sizes)) is None
+    assert max(tested) == 4
 
 
 def test_kernels_that_split_keys_store_their_maxima() -> None:
