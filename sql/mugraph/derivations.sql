@@ -1,11 +1,10 @@
--- The e-nodes of a configuration; terms that differ in nothing but their abstract class are one e-class, named
+-- The e-nodes of all configurations; terms that differ in nothing but their abstract class are one e-class, named
 -- by its first term.
 WITH same AS (
-    SELECT id, min(id) OVER (PARTITION BY value, stage) AS first
+    SELECT id, config, min(id) OVER (PARTITION BY config, value, stage) AS first
     FROM term
-    WHERE config = $config
 )
-SELECT DISTINCT s.first, d.op, d.name, d.variable, a.first, coalesce(b.first, 0)
+SELECT DISTINCT s.config, s.first, d.op, d.name, d.variable, a.first, coalesce(b.first, 0)
 FROM derivation AS d
 JOIN same AS s ON s.id = d.term
 JOIN same AS a ON a.id = d.a

@@ -131,6 +131,7 @@ class BlockSearch:
         self._values: dict[int, Labelled] = {}
         self._loaded: dict[int, Operand] = {}
         self._next = 1
+        self._derivations: dict[int, dict[int, list[Derivation]]] | None = None
         self._disable = frozenset(disable)
         for table in _TABLES:
             database.execute(f"DROP TABLE IF EXISTS {table}", name="mugraph/tables")
@@ -178,6 +179,7 @@ class BlockSearch:
             Interrupted: someone interrupted the database; nothing is done.
         """
         database, first, counts = self._database, self._next, dataclasses.replace(self.counts)
+        self._derivations = None
         is_done = False
         database.begin()
         try:
@@ -220,12 +222,18 @@ class BlockSearch:
         """Return the terms that a kernel may store."""
         return [Output(*map(int, row)) for row in self._database.run("mugraph/outputs")]
 
-    def derivations(self, config: int) -> dict[int, list[Derivation]]:
+    def derivations(self, config: int) -> Mapping[int, list[Derivation]]:
         """Return all derivations of the terms of a configuration; tiles have none."""
-        result: dict[int, list[Derivation]] = {}
-        for term, op, name, bit, a, b in self._database.run("mugraph/derivations", config=config):
+        if self._derivations is None:
+            self._derivations = self._all_derivations()
+        return self._derivations.get(config, {})
+
+    def _all_derivations(self) -> dict[int, dict[int, list[Derivation]]]:
+        """Return all derivations, by configuration and term: one statement is faster than hundreds."""
+        result: dict[int, dict[int, list[Derivation]]] = {}
+        for config, term, op, name, bit, a, b in self._database.run("mugraph/derivations"):
             made = Derivation(str(op), str(name), self._names.get(int(bit), ""), int(a), int(b))
-            result.setdefault(int(term), []).append(made)
+            result.setdefault(int(config), {}).setdefault(int(term), []).append(made)
         return result
 
     def loaded(self, term: int) -> Operand | None:
