@@ -24,6 +24,7 @@ from bench.models import command as models
 from bench.mutations import command as mutations_command
 from bench.onnx import command as onnx_command
 from bench.paper import command as paper_command
+from bench.public_egraphs import command as public_egraphs_command
 from bench.record import command as record_command
 from bench.runs import command as runs_command
 from bench.scale import command as scale_command
@@ -38,6 +39,7 @@ COMMANDS = (
     tensat,
     onnx_command,
     extract_command,
+    public_egraphs_command,
     big_command,
     scale_command,
     engines_command,

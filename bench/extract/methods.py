@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bench.extract.algorithm2 import algorithm_2
-from bench.extract.check import chosen_cost
+from bench.extract.check import chosen_cost, is_cyclic
 from bench.extract.papers import solve_paper_form
 from bench.tensat.measure import stopwatch
 from relational_tensat.base.errors import NoSolutionError, RelationalTensatError
@@ -172,6 +172,11 @@ def _paper(form: str) -> Callable[[ExtractionProblem, float, int], _Raw]:
     return run
 
 
+def _plain(problem: ExtractionProblem, time_limit_s: float, threads: int) -> _Raw:
+    """The papers' program with integer topological variables where there are cycles, else without."""
+    return _paper("int" if is_cyclic(problem) else "none")(problem, time_limit_s, threads)
+
+
 def _ours(
     problem: ExtractionProblem,
     time_limit_s: float,
@@ -222,6 +227,7 @@ METHODS: dict[str, Callable[[ExtractionProblem, float, int], _Raw]] = {
     "algorithm-2": _algorithm_2,
     "greedy-dag": _heuristic("greedy-dag"),
     **{f"paper-{form}": _paper(form) for form in ("real", "int", "none")},
+    "highs": _plain,
     **{f"ilp-{form}": _package_form(form) for form in ("real", "int", "none")},
     "ours": _ours,
 }

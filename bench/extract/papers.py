@@ -33,7 +33,7 @@ class PaperResult:
     Attributes:
         choice: per class, the e-node it chose, or ``UNUSED``; None without a solution. Not
             checked: without t it may be cyclic.
-        bound: proven lower bound of the cost (0 where none).
+        bound: proven lower bound of the cost (0 where none, unless costs are negative).
         proven: whether the solver calls the choice optimal.
         status: the solver's status in words.
     """
@@ -52,7 +52,7 @@ def solve_paper_form(
     Args:
         problem: the e-graph.
         form: ``real``, ``int`` or ``none``.
-        time_limit_s: wall seconds for HiGHS.
+        time_limit_s: seconds for HiGHS.
         threads: HiGHS threads.
 
     Raises:
@@ -62,7 +62,8 @@ def solve_paper_form(
     columns, rows = paper_form(problem, form)
     result = solve_mip(columns, rows, SolverOptions(watch, threads))
     choice = None if result.values is None else _chosen(problem, result.values)
-    return PaperResult(choice, max(0.0, result.bound), result.proven, result.status)
+    bound = max(problem.least_cost_us, result.bound)
+    return PaperResult(choice, bound, result.proven, result.status)
 
 
 def paper_form(problem: ExtractionProblem, form: str) -> tuple[Columns, Rows]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import highspy
 import numpy as np
 
+from relational_tensat.base.clock import wall_limit_s
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.extract.exact.solve.constraints import Columns, Rows
 from relational_tensat.extract.exact.solve.running import run_highs
@@ -16,6 +17,9 @@ from relational_tensat.extract.problem import Floats, Ints
 
 _INFINITY = highspy.kHighsInf
 _ROW_WISE = int(highspy.MatrixFormat.kRowwise)
+_TIME_OVER = "time limit reached"
+"""What HiGHS says, too, where its own clock ends it."""
+
 _MINIMIZE = int(highspy.ObjSense.kMinimize)
 
 
@@ -72,7 +76,11 @@ def solve_mip(
     highs.cbIpmInterrupt.subscribe(watch.on_event)
     has_ended = _run(highs, options)
     watch.reraise()
-    return _read_mip(highs, watch.stopped) if has_ended else watch.so_far()
+    if not has_ended:
+        return watch.so_far()
+    result = _read_mip(highs, watch.stopped)
+    ran_out = watch.stopped and not options.watch.wants_stop
+    return replace(result, status=_TIME_OVER) if ran_out else result
 
 
 class LinearProgram:
@@ -106,7 +114,8 @@ class LinearProgram:
         if time_limit_s is not None:
             seconds = min(seconds, time_limit_s)
         # HiGHS counts the time of all runs of one instance together.
-        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + seconds)
+        limit_s = wall_limit_s(self._highs.getRunTime() + seconds)
+        self._highs.setOptionValue("time_limit", limit_s)
         _run(self._highs, self._options)
         self._watch.reraise()
         self._options.watch.check()
@@ -148,7 +157,7 @@ class _Watch:
         """Report what moved, and stop HiGHS where the caller wants to."""
         try:
             self._report(event)
-            if self.options.watch.wants_stop:
+            if self.options.watch.is_over:
                 self.stopped = True
         except KeyboardInterrupt:
             self.options.watch.remember()
@@ -211,7 +220,7 @@ def _loaded(columns: Columns, rows: Rows, options: SolverOptions) -> highspy.Hig
     highs.silent()
     highs.setOptionValue("threads", options.threads)
     highs.setOptionValue("random_seed", options.seed)
-    highs.setOptionValue("time_limit", options.seconds_left)
+    highs.setOptionValue("time_limit", wall_limit_s(options.seconds_left))
     status = highs.passModel(
         len(columns.cost),
         rows.count,
