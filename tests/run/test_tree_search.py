@@ -68,6 +68,7 @@ def test_its_database_has_the_universe_the_worlds_and_the_tree(
         assert rows(
             "SELECT min(len(rules)), min(len(costs_us) - len(rules)) FROM tree_rollout"
         ) == [(1, 1)]
+        assert rows("SELECT max(e_nodes) <= 120 FROM tree_rollout") == [(True,)]
         invariants = resource_dir("sql") / "invariants"
         files = sorted((*invariants.glob("worlds/*.sql"), *invariants.glob("search_tree/*.sql")))
         assert len(files) >= 8
