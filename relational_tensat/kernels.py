@@ -1,64 +1,131 @@
 """Kernels of a folder that a run has written, as functions of NumPy's arrays.
 
-They are compiled by the system's C compiler; ``kernels emit`` prints the same kernels for GPUs.
+Kernels without products are compiled by the system's C compiler. Those with products are for GPUs, and in
+the folder as Triton and CUDA; where NumPy is asked for, it computes what their μGraphs say.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.fusion.kernel_files import INDEX
+from relational_tensat.mugraph.fusion.kernel_files import FORMAT, INDEX
+from relational_tensat.mugraph.graph.arithmetic import Numbers
+from relational_tensat.mugraph.graph.evaluation import evaluate
+from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
 from relational_tensat.mugraph.kernels.c.compile_c import compile_c
 from relational_tensat.mugraph.kernels.c.emit_c import emit_c
 
-#: A kernel: its operands, of float32 and of the sizes that it was made for, give its result.
+#: A kernel: its operands, of the shapes and the element type that it was made for, give its result.
 KernelFunction = Callable[..., NDArray[Any]]
+#: What kernels are run by: the system's C compiler, or NumPy, which is slow and has all of them.
+RUNNERS = ("c", "numpy")
 
 
-def load(folder: str | Path) -> dict[str, KernelFunction]:
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A kernel in the list of a folder."""
+
+    dtype: str
+    operands: tuple[tuple[int, ...], ...]
+    result: tuple[int, ...]
+    targets: tuple[str, ...]
+
+
+def load(folder: str | Path, runner: str = "c") -> dict[str, KernelFunction]:
     """Return the kernels of a folder, by their hashes, which ONNX's local functions are named for.
 
-    A dimension of size 1 is none to a kernel: operands may have any, results have none.
+    Args:
+        folder: that ``run --fuse --kernels`` has written.
+        runner: ``c``, which leaves out kernels that there is no C of; or ``numpy``, for checks.
 
     Raises:
         InputError: the folder has no kernels, or one is malformed.
+        UsageError: there is no such runner.
         MissingDependencyError: there is no C compiler.
     """
-    path = Path(folder) / INDEX
+    check_choice("runner", runner, RUNNERS)
+    entries = _entries(Path(folder) / INDEX)
+    return {
+        key: _function(Path(folder) / f"{key}.json", entry, runner)
+        for key, entry in entries.items()
+        if runner == "numpy" or runner in entry.targets
+    }
+
+
+def _entries(path: Path) -> Mapping[str, _Entry]:
     try:
-        keys = [str(key) for key in json.loads(path.read_text(encoding="utf-8"))["kernels"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise ValueError(f"format {content['format']!r}, expected {FORMAT!r}")
+        return {
+            str(key): _Entry(
+                str(entry["dtype"]),
+                tuple(tuple(map(int, shape)) for shape in entry["operands"]),
+                tuple(map(int, entry["result"])),
+                tuple(map(str, entry["targets"])),
+            )
+            for key, entry in content["kernels"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: no list of kernels: {error}") from error
-    return {key: _load_one(Path(folder) / f"{key}.json") for key in keys}
 
 
-def _load_one(path: Path) -> KernelFunction:
+def _function(path: Path, entry: _Entry, runner: str) -> KernelFunction:
     graph = load_mugraph(path)
-    (kernel,) = graph.kernels
-    (saver,) = kernel.block.savers
-    shapes = {name: tuple(dim.size for dim in dims) for name, dims in graph.inputs.items()}
-    with tempfile.TemporaryDirectory() as folder:
-        function = compile_c(emit_c(kernel, graph.inputs), Path(folder))
+    run = _compiled(graph) if runner == "c" else _evaluated(graph, entry.dtype)
+    shapes = [tuple(dim.size for dim in dims) for dims in graph.inputs.values()]
 
     def call(*operands: NDArray[Any]) -> NDArray[Any]:
         if len(operands) != len(shapes):
             raise InputError(f"{path.stem}: {len(operands)} operands, expected {len(shapes)}")
-        given = {}
-        for (name, shape), operand in zip(shapes.items(), operands, strict=True):
-            if tuple(size for size in operand.shape if size > 1) != shape:
-                raise InputError(f"{path.stem}: an operand of {operand.shape}, expected {shape}")
-            given[name] = np.ascontiguousarray(operand)
-        result = np.empty([dim.size for dim in saver.dims], np.float32)
+        for operand, own in zip(operands, entry.operands, strict=True):
+            if _without_ones(operand.shape) != _without_ones(own):
+                raise InputError(f"{path.stem}: an operand of {operand.shape}, expected {own}")
+        given = [
+            np.ascontiguousarray(operand).reshape(shape)
+            for operand, shape in zip(operands, shapes, strict=True)
+        ]
+        return run(given).reshape(entry.result)
+
+    return call
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(size for size in shape if size > 1)
+
+
+def _compiled(graph: MuGraph) -> Callable[[list[NDArray[Any]]], NDArray[Any]]:
+    (kernel,) = graph.kernels
+    (saver,) = kernel.block.savers
+    with tempfile.TemporaryDirectory() as folder:
+        function = compile_c(emit_c(kernel, graph.inputs), Path(folder))
+
+    def run(operands: list[NDArray[Any]]) -> NDArray[Any]:
+        given = dict(zip(graph.inputs, operands, strict=True))
+        result = np.empty(math.prod(dim.size for dim in saver.dims), np.float32)
         function([given[name] for name in kernel.operands], [result])
         return result
 
-    return call
+    return run
+
+
+def _evaluated(graph: MuGraph, dtype: str) -> Callable[[list[NDArray[Any]]], NDArray[Any]]:
+    (output,) = graph.outputs
+
+    def run(operands: list[NDArray[Any]]) -> NDArray[Any]:
+        given = dict(zip(graph.inputs, operands, strict=True))
+        return evaluate(graph, given, Numbers(dtype))[output]
+
+    return run

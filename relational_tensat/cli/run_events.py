@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
     from relational_tensat.extract.anytime import ExtractionEntry
+    from relational_tensat.mugraph.fusion.region_report import RegionReport
 
 
 class ExtractionEvents:
@@ -36,7 +37,7 @@ class ExtractionEvents:
 
 
 class RunEvents:
-    """Progress as events: ``phase``, ``iteration``, ``incumbent``, ``bound``, ``extracted``, ``measuring``.
+    """Progress as events: ``phase``, ``region``, ``iteration``, ``incumbent``, ``bound``, and others.
 
     Every event has ``seconds`` since this was made, ``event``, and the ``phase`` and the ``iteration``
     in which it happened. An ``incumbent`` is a cheaper graph, a ``bound`` a better bound; both have the
@@ -57,6 +58,10 @@ class RunEvents:
         self._phase = name
         self._last = None
         self._write("phase")
+
+    def region(self, report: RegionReport) -> None:
+        """Write what became of a part of the model for which a kernel was sought."""
+        self._write("region", **asdict(report))
 
     def iteration(self, report: IterationReport) -> None:
         """Write what an iteration of exploration did."""

@@ -11,12 +11,14 @@ from rich.console import Console
 if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
     from relational_tensat.extract.anytime import ExtractionEntry
+    from relational_tensat.mugraph.fusion.region_report import RegionReport
 
 #: Phases whose names do not say what is done.
-_SAID = {"whole": "run both graphs whole"}
+_SAID = {"fuse": "search kernels", "whole": "run both graphs whole"}
 #: The solver reports more often than a person can read.
 _SECONDS_BETWEEN_BOUNDS = 0.5
 _SECONDS_BETWEEN_MEASUREMENTS = 2.0
+_SECONDS_BETWEEN_REGIONS = 2.0
 
 
 class ConsoleProgress:
@@ -27,12 +29,28 @@ class ConsoleProgress:
         self._phase = ""
         self._last_bound = -math.inf
         self._last_measured = -math.inf
+        self._last_region = -math.inf
 
     def phase(self, name: str) -> None:
         """Print the name of a phase when it begins."""
         if name not in ("load", self._phase):  # loading is too quick to be news
             self._phase = name
             self._console.print(f"{_SAID.get(name, name)} …", style="dim")
+
+    def region(self, report: RegionReport) -> None:
+        """Print now and then what became of a part of the model for which a kernel was sought."""
+        now = time.monotonic()
+        if report.place < report.total and now - self._last_region < _SECONDS_BETWEEN_REGIONS:
+            return
+        self._last_region = now
+        if report.kernel_us is None:
+            found = f"no kernel: {report.reason}" if report.reason else "a kernel"
+        else:
+            found = f"a kernel, {report.kernel_us:,.2f} µs instead of {report.operators_us:,.2f}"
+        self._console.print(
+            f"  part {report.place} of {report.total}, {len(report.operators)} operators to "
+            f"{report.output}: {found}"
+        )
 
     def iteration(self, report: IterationReport) -> None:
         """Print what an iteration of exploration did."""

@@ -22,6 +22,11 @@ class AnalyticSource(CostSource):
         super().__init__(model.name)
         self._model = model
 
+    @property
+    def model(self) -> CostModel:
+        """What is asked."""
+        return self._model
+
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Ask the model for each."""
         return {configuration: self._answer(configuration) for configuration in configurations}

@@ -27,6 +27,8 @@ class Profile:
         bandwidth_bytes_per_s: of the device's main memory.
         launch_us: what one kernel costs before it does anything.
         free: names of operators that launch no kernel under this profile.
+        multiprocessors: how many the device has; 0 where it has none that blocks of a kernel run on.
+        shared_bytes: of the shared memory that a block may have.
     """
 
     name: str
@@ -34,6 +36,8 @@ class Profile:
     bandwidth_bytes_per_s: float
     launch_us: float
     free: frozenset[str] = frozenset()
+    multiprocessors: int = 0
+    shared_bytes: int = 0
 
     def peak_for(self, dtype: str) -> float:
         """Return the operations per second on elements of type ``dtype``."""

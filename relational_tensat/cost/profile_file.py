@@ -1,9 +1,11 @@
-"""Reading profiles: TOML files of four keys, checked strictly.
+"""Reading profiles: TOML files of six keys, checked strictly.
 
 peak_flops_per_s = 8.1e12                  # or a table, one number per element type and default
 bandwidth_bytes_per_s = 320e9
 launch_us = 5.0
 free = ["reshape"]                         # operators that launch no kernel here; may be left out
+multiprocessors = 40                       # of a GPU, for kernels of one's own; may be left out
+shared_bytes = 65536                       # of shared memory that a block may have; goes with these
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from relational_tensat.cost.profile import OTHER_DTYPES, PROFILE_DIR, Profile, p
 from relational_tensat.tensor import DTYPE_BYTES
 from relational_tensat.tensor.operators import operators
 
-_KEYS = ("peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free")
+_KEYS = (
+    "peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free", "multiprocessors", "shared_bytes",
+)  # fmt: skip
 
 
 def load_profile(name_or_path: str | Path) -> Profile:
@@ -59,6 +63,8 @@ def _read(path: Path) -> Profile:
         ),
         launch_us=_number(table["launch_us"], "launch_us", path),
         free=_operator_names(table.get("free", []), path),
+        multiprocessors=_whole(table, "multiprocessors", path),
+        shared_bytes=_whole(table, "shared_bytes", path),
     )
 
 
@@ -95,6 +101,13 @@ def _number(value: object, key: str, path: Path) -> float:
     if not math.isfinite(value) or value < 0:
         raise InputError(f"{path}: {key} = {value!r}, expected a finite number, not negative")
     return float(value)
+
+
+def _whole(table: Mapping[str, Any], key: str, path: Path) -> int:
+    value = table.get(key, 0)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(f"{path}: {key} = {value!r}, expected a whole number, not negative")
+    return value
 
 
 def _positive(value: object, key: str, path: Path) -> float:

@@ -11,6 +11,7 @@ from relational_tensat.mugraph.graph.thread_graphs import with_thread_graphs
 from relational_tensat.mugraph.search.kernel_search import Progress, SearchResult, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized, sized
+from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import Verification, verify_mugraph
 
@@ -45,6 +46,7 @@ def find_kernels(
     options: SearchOptions | None = None,
     watch: Watch | None = None,
     progress: Progress | None = None,
+    device: Multiprocessors | None = None,
 ) -> Finding:
     """Search kernels that compute a program, and verify the cheapest.
 
@@ -53,13 +55,14 @@ def find_kernels(
         options: how far to go.
         watch: ends the search with the best so far.
         progress: of the search.
+        device: what it shall run on; an A100 by default.
 
     Raises:
         InputError: the program is malformed, or has operators that no search knows.
     """
     options = options or SearchOptions()
     result = search_kernels(program, options, watch, progress)
-    candidates = [made for route in result.routes for made in sized(route)]
+    candidates = [made for route in result.routes for made in sized(route, device)]
     candidates.sort(key=lambda made: made.cost_us)
     seed = _FRESH_SEEDS + options.seed
     verification = None

@@ -77,11 +77,20 @@ class FusionOptions(OptionGroup):
 
     fuse: bool = option(
         False,
-        "chains of functions and reductions may be one kernel each, modelled; in ONNX, a local function",
+        "parts of the model may be one kernel each: chains of functions and reductions and, with a GPU's "
+        "profile as costs, what kernels are found for by search; modelled; in ONNX, a local function",
     )
     kernels: Path | None = option(
         None, "with --fuse: write the result's kernels into this folder", metavar="DIR"
     )
+    time_limit_s: float | None = option(
+        60.0, "with --fuse: seconds of searching kernels; Ctrl-C ends it, too, with those found so far",
+        name="fuse_time_limit_s", metavar="S",
+    )  # fmt: skip
+    most_operators: int = option(
+        8, "with --fuse: operators that a kernel is sought for at most", name="fuse_operators",
+        metavar="N", minimum=2,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
     from relational_tensat.extract.anytime import ExtractionEntry
+    from relational_tensat.mugraph.fusion.region_report import RegionReport
 
 
 class Progress(Protocol):
     """Every step of a run is reported to it; ``Silent`` ignores all of it."""
 
     def phase(self, name: str) -> None:
-        """A phase begins: load, explore, extract, verify, whole or write."""
+        """A phase begins: load, fuse, explore, extract, verify, whole or write."""
+
+    def region(self, report: RegionReport) -> None:
+        """A kernel for a part of the model has been found, or none."""
 
     def iteration(self, report: IterationReport) -> None:
         """An iteration of exploration has ended."""
@@ -32,6 +36,9 @@ class Silent:
     """Progress that is not shown."""
 
     def phase(self, name: str) -> None:
+        """Ignore it."""
+
+    def region(self, report: RegionReport) -> None:
         """Ignore it."""
 
     def iteration(self, report: IterationReport) -> None:

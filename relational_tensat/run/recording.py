@@ -14,6 +14,7 @@ from relational_tensat.run.progress import Progress
 if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
     from relational_tensat.extract.anytime import ExtractionEntry
+    from relational_tensat.mugraph.fusion.region_report import RegionReport
 
 #: A row of the table ``run_event``.
 Event = tuple[float, str, int, float | None, float | None]
@@ -39,6 +40,10 @@ class Recording:
         """Hand on that a phase begins."""
         self._phase, self._last = name, None
         self.progress.phase(name)
+
+    def region(self, report: RegionReport) -> None:
+        """Hand on what became of a part of the model."""
+        self.progress.region(report)
 
     def iteration(self, report: IterationReport) -> None:
         """Hand on that an iteration of exploration has ended."""

@@ -32,6 +32,7 @@ from relational_tensat.view.run_tables import RunTables
 
 if TYPE_CHECKING:
     from relational_tensat.formats.dynamic.sized_model import DynamicModel
+    from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
     from relational_tensat.run.file_change import FileChange
     from relational_tensat.run.sized_result import SizedResult
 
@@ -58,6 +59,7 @@ class RunState:
         notes: what the reader should know beside the figures.
 
         graph: (load) the model as it was read.
+        kernels: the model's own, that were found for it.
         rules, untrusted: the rules, and why some of them are not known to be sound.
         inputs: to verify with, by name.
         target: where the result is written; None for nowhere.
@@ -104,6 +106,7 @@ class RunState:
     notes: tuple[str, ...] = ()
 
     graph: Graph = _LATER
+    kernels: tuple[OwnKernel, ...] = ()
     rules: list[Rule] = _LATER
     untrusted: Mapping[str, str] = _LATER
     inputs: Mapping[str, Array] = _LATER

@@ -185,6 +185,8 @@ def _note_needs(prefixes: Iterable[Prefix]) -> None:
         step = prefix.step
         columns = {f"n{step.parent}.c{step.position}"} if prefix.above else set()
         columns.update(_columns(step))
+        if prefix.is_shared:  # whose rows are kept to the heads that its nodes may have together
+            columns.update(f"n{p.node}.head" for p in prefix.path() if len(p.step.heads) > 1)
         for branch, late in prefix.ends:
             columns.update(["n0.class", *branch.leaves])
             columns.update(f"n{i}.signature" for i in range(prefix.node + 1))

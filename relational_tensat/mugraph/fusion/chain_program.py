@@ -31,7 +31,7 @@ def program_of(chain: Chain, graph: Graph) -> MuGraph:
     Raises:
         InputError: a layer is normalized over several axes.
     """
-    inputs = {name: _dims(graph, name) for name in chain.inputs}
+    inputs = {name: dims_of_value(graph, name) for name in chain.inputs}
     builder = _Builder(graph)
     for node in chain.nodes:
         builder.add(node)
@@ -98,7 +98,7 @@ class _Builder:
         shape = _shape(self._graph, x)
         axes = cast(tuple[int, ...], node.attrs["axes"]) or tuple(range(len(shape)))
         over = [_variable(shape, axis) for axis in axes if shape[axis] > 1]
-        size = count(tuple(dim for dim in _dims(self._graph, x) if dim.variable in over))
+        size = count(tuple(dim for dim in dims_of_value(self._graph, x) if dim.variable in over))
         is_mean = node.op == "reduce_mean"
         total = self._step("sum", [x], f"{output}_sum" if is_mean else output, over=tuple(over))
         if is_mean:
@@ -132,7 +132,7 @@ def _variable(shape: tuple[int, ...], axis: int) -> str:
     return f"a{len(shape) - 1 - axis}"
 
 
-def _dims(graph: Graph, name: str) -> Dims:
+def dims_of_value(graph: Graph, name: str) -> Dims:
     """Return the dims of a value; those of one element need no variable."""
     shape = _shape(graph, name)
     return tuple(Dim(_variable(shape, axis), size) for axis, size in enumerate(shape) if size > 1)

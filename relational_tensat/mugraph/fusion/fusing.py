@@ -1,132 +1,236 @@
-"""Each chain of a model with its kernel, and the rule that lets the kernel stand for it.
-
-A rule's target means what its source says, operator by operator, so the rule is true by itself; that the
-kernel computes this is what the verification of its μGraph shows.
-"""
+"""Kernels of a model's own: functions and reductions by rows, regions with products by search."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
 
-from relational_tensat.base.errors import InputError, VerificationError
-from relational_tensat.mugraph.fusion.chain_program import program_of, row_kernel
-from relational_tensat.mugraph.fusion.chains import Chain, chains
-from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
+from relational_tensat.base.errors import InputError, RelationalTensatError, VerificationError
+from relational_tensat.base.watch import Watch
+from relational_tensat.cost import CostSource
+from relational_tensat.cost.analytic import AnalyticSource
+from relational_tensat.cost.profile import Profile
+from relational_tensat.mugraph.finding import find_kernels
+from relational_tensat.mugraph.fusion.candidates import (
+    Candidate,
+    chain_candidates,
+    pattern_hash,
+    region_candidates,
+)
+from relational_tensat.mugraph.fusion.chain_program import row_kernel
+from relational_tensat.mugraph.fusion.kernel_rule import kernel_rule
+from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
+from relational_tensat.mugraph.fusion.own_kernel import OwnKernel, Shape
+from relational_tensat.mugraph.fusion.region_report import RegionReport
+from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
-from relational_tensat.mugraph.verify.stability import has_exponentials
+from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.sizing.libraries import least_us
+from relational_tensat.mugraph.sizing.modelled import graph_us
+from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
+from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
-from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
-from relational_tensat.rules.targets.fused_chain import body_of
-from relational_tensat.rules.targets.fused_kernel import Part
-from relational_tensat.rules.targets.known import FUSED, know_kernels
-from relational_tensat.tensor import Attrs, AttrValue, Graph, Node, TensorType
+from relational_tensat.rules.targets.known import know_kernels
+from relational_tensat.tensor import Graph, TensorType
 
 _SEED = 2_000_000
+#: A search takes so many times as long with one more operator.
+_GROWTH = 1.25
+#: No search takes more than this part of the time for all.
+_LARGEST_SHARE = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class FusedChain:
-    """A chain whose kernel passed verification.
-
-    Attributes:
-        key: k and the hash of its μGraph's content.
-        graph: the μGraph.
-        rule: lets it stand for the chain's operators.
-    """
-
-    key: str
-    graph: MuGraph
-    rule: Rule
+Report: TypeAlias = Callable[[RegionReport], None]
 
 
-def fused_chains(graph: Graph, seed: int = _SEED) -> list[FusedChain]:
-    """Return the chains of a model with verified kernels, equal ones once.
+def own_kernels(
+    graph: Graph,
+    costs: CostSource,
+    options: SearchOptions,
+    watch: Watch | None = None,
+    report: Report | None = None,
+) -> list[OwnKernel]:
+    """Return kernels for the parts of a model, each verified; which are used is for extraction to choose.
+
+    Parts overlap. Of a recurring one there is one kernel, which its rule finds everywhere.
 
     Args:
         graph: the model.
-        seed: of verification.
+        costs: of its operators. Where these are no profile of a GPU, there are chains only.
+        options: of the search for regions with products; its time limit is for all of them together.
+        watch: ends the search with what was found so far.
+        report: called for each part.
     """
     know_kernels()
-    found: dict[str, FusedChain] = {}
-    for chain in chains(graph):
-        try:
-            program = _named(program_of(chain, graph), chain)
-            kernel = row_kernel(program)
-        except InputError:
-            continue
-        key = f"k{content_hash(kernel)}"  # a word, which digits are not
-        if key in found or has_exponentials(kernel):
-            continue
-        try:
-            passed = verify_mugraph(program, kernel, seed).passed
-        except VerificationError:
-            continue
-        if passed:
-            found[key] = FusedChain(key, kernel, _rule(chain, graph, key))
-    return list(found.values())
+    watch = watch or Watch()
+    if options.time_limit_s is not None:
+        watch = watch.within(options.time_limit_s)
+    fusing = _Fusing(graph, costs, options, watch, report or _silent)
+    return fusing.run()
 
 
-def _named(program: MuGraph, chain: Chain) -> MuGraph:
-    """Return a program whose tensors are named by their order, so that equal chains are equal."""
-    order = [*program.inputs, *(step.outputs[0] for step in program.steps)]
-    short = {name: f"t{place}" for place, name in enumerate(order)}
-    steps = tuple(
-        Operation(s.op, tuple(short[n] for n in s.operands), short[s.output], s.attrs)
-        for s in program.steps
-        if isinstance(s, Operation)
-    )
-    inputs = {short[name]: dims for name, dims in program.inputs.items()}
-    return MuGraph("chain", inputs, steps, (short[chain.output],))
+def profile_of(costs: CostSource) -> Profile | None:
+    """Return the profile of a GPU that costs are from; None for others."""
+    model = costs.model if isinstance(costs, AnalyticSource) else None
+    return model if isinstance(model, Profile) and model.multiprocessors else None
 
 
-def _rule(chain: Chain, graph: Graph, key: str) -> Rule:
-    terms: dict[str, Term] = {name: Var(f"x{place}") for place, name in enumerate(chain.inputs)}
-    numbers = {name: place for place, name in enumerate(chain.inputs)}
-    parts: list[Part] = []
-    for node in chain.nodes:
-        operands = list(node.inputs)
-        if node.op == "pow":
-            fill = _number(graph, node)
-            parts.append(Part("fill", (), fill))
-            numbers[operands[1]] = len(chain.inputs) + len(parts) - 1
-            terms[operands[1]] = Apply("fill", (), _literals(fill))
-        parts.append(Part(node.op, tuple(numbers[name] for name in operands), node.attrs))
-        numbers[node.outputs[0]] = len(chain.inputs) + len(parts) - 1
-        children = tuple(terms[name] for name in operands)
-        terms[node.outputs[0]] = Apply(node.op, children, _literals(node.attrs))
-    source = terms[chain.output]
-    assert isinstance(source, Apply)
-    operand_terms = tuple(terms[name] for name in chain.inputs)
-    attrs = (("mugraph", Literal(key)), ("body", Literal(body_of(parts))))
-    return Rule(
-        f"fused-{key}",
-        "a kernel computes what the operators compute that it is made of",
-        (source,),
-        (Apply("fused", operand_terms, attrs),),
-        tuple(_conditions(chain, graph)),
-        file=f"{FUSED}.rules",
-    )
+class _Fusing:
+    def __init__(
+        self, graph: Graph, costs: CostSource, options: SearchOptions, watch: Watch, report: Report
+    ) -> None:
+        self._graph = graph
+        self._costs = costs
+        self._options = options
+        self._watch = watch
+        self._report = report
+        self._profile = profile_of(costs)
+        self._kernels: dict[str, OwnKernel] = {}
+        self._patterns: set[str] = set()
+        self._searched: dict[str, MuGraph] = {}
 
+    def run(self) -> list[OwnKernel]:
+        candidates = [*chain_candidates(self._graph), *self._regions()]
+        candidates.sort(key=lambda candidate: candidate.has_products)
+        for place, candidate in enumerate(candidates, 1):
+            if self._watch.is_over and candidate.has_products:
+                continue
+            kernel_us, reason = None, ""
+            try:
+                kernel = self._kernel(candidate)
+                kernel_us = kernel.cost_us
+            except RelationalTensatError as error:
+                reason = str(error)
+            operators = tuple(s.op for s in candidate.program.steps if isinstance(s, Operation))
+            self._report(
+                RegionReport(
+                    place, len(candidates), candidate.output, operators,
+                    self._operators_us(candidate), kernel_us, reason,
+                )
+            )  # fmt: skip
+        return list(self._kernels.values())
 
-def _conditions(chain: Chain, graph: Graph) -> list[Expr]:
-    """Return that operands are of the types that the kernel was made for."""
-    conditions: list[Expr] = []
-    for place, name in enumerate(chain.inputs):
-        kind, variable = graph.types[name], Var(f"x{place}")
+    def _regions(self) -> list[Candidate]:
+        """Return regions, those first that may save most for the time that a search takes."""
+        if self._profile is None:
+            return []
+        regions = region_candidates(self._graph, self._options.max_operators)
+        worth = {id(region): self._saving_us(region) for region in regions}
+        return sorted(
+            (region for region in regions if worth[id(region)] > 0),
+            key=lambda region: -worth[id(region)] / _GROWTH ** len(region.program.steps),
+        )
+
+    def _saving_us(self, candidate: Candidate) -> float:
+        """Return what a kernel might save at best."""
+        device = self._device(candidate)
+        least = 0.0 if device is None else least_us(candidate.program, device)
+        return self._operators_us(candidate) - least
+
+    def _operators_us(self, candidate: Candidate) -> float:
+        types = self._graph.types
+        return sum(
+            self._costs.cost_us(
+                node.op,
+                tuple(types[name] for name in node.inputs),
+                types[node.outputs[0]],
+                node.attrs,
+            )
+            for node in candidate.nodes
+        )
+
+    def _device(self, candidate: Candidate) -> Multiprocessors | None:
+        return None if self._profile is None else Multiprocessors(self._profile, candidate.dtype)
+
+    def _kernel(self, candidate: Candidate) -> OwnKernel:
+        """Return the kernel of a candidate, with a rule for it.
+
+        Raises:
+            RelationalTensatError: there is none; says why.
+        """
+        pattern = pattern_hash(candidate, self._graph)
+        if pattern in self._patterns:
+            raise InputError("the same as another one")
+        self._patterns.add(pattern)
+        if not computes_nodes(candidate, self._graph, _SEED):
+            raise VerificationError("its program computes something else")
+        device = self._device(candidate)
+        if candidate.has_products:
+            assert device is not None
+            graph = self._search(candidate.program, device)
+        else:
+            graph = _by_rows(candidate.program)
+        graph = _stored_in_order(graph, candidate.order)
+        cost_us = None if device is None else graph_us(graph, device)
+        if cost_us is not None and not math.isfinite(cost_us):
+            raise InputError("a block of it is too large")
+        key = f"k{content_hash(graph)}"
+        known = self._kernels.get(key)
+        rules = known.rules if known else ()
+        name = f"fused-{key}-{len(rules) + 1}" if rules else f"fused-{key}"
+        rule = kernel_rule(candidate, self._graph, key, name)
+        kernel = OwnKernel(
+            key, graph, (*rules, rule), candidate.dtype,
+            tuple(self._shape(name) for name in candidate.inputs), self._shape(candidate.output),
+            cost_us,
+        )  # fmt: skip
+        self._kernels[key] = kernel
+        return kernel
+
+    def _search(self, program: MuGraph, device: Multiprocessors) -> MuGraph:
+        """Return the cheapest kernel that a search finds, once for a program.
+
+        Raises:
+            RelationalTensatError: it finds none.
+        """
+        content = f"{device.dtype} {content_hash(program)}"
+        if content in self._searched:
+            return self._searched[content]
+        limit_s = self._options.time_limit_s
+        most_s = (
+            None if limit_s is None else min(self._watch.seconds_left, _LARGEST_SHARE * limit_s)
+        )
+        options = replace(self._options, max_operators=len(program.steps) + 1, time_limit_s=most_s)
+        finding = find_kernels(program, options, self._watch, device=device)
+        if finding.best is None:
+            how = "" if finding.result.is_complete else " in the time"
+            raise VerificationError("; ".join(dict.fromkeys(finding.reasons)) or f"none found{how}")
+        self._searched[content] = finding.best.graph
+        return finding.best.graph
+
+    def _shape(self, name: str) -> Shape:
+        kind = self._graph.types[name]
         assert isinstance(kind, TensorType)
-        shape = Call("list", tuple(Literal(size) for size in kind.shape))
-        of_shape = Call("=", (Call("shape", (variable,)), shape))
-        of_one = Call("=", (Call("rank", (variable,)), Literal(0)))
-        conditions.append(of_shape if kind.shape else of_one)
-        conditions.append(Call("=", (Call("dtype", (variable,)), Literal(kind.dtype))))
-    return conditions
+        return kind.shape
 
 
-def _number(graph: Graph, node: Node) -> dict[str, AttrValue]:
-    kind = graph.types[node.inputs[1]]
-    assert isinstance(kind, TensorType)
-    return {"value": 2.0, "dtype": kind.dtype, "shape": kind.shape}
+def _by_rows(program: MuGraph) -> MuGraph:
+    """Return the verified kernel that computes a program row by row.
+
+    Raises:
+        RelationalTensatError: there is none, or it is wrong.
+    """
+    graph = stabilized(row_kernel(program))
+    verification = verify_mugraph(program, graph, _SEED)
+    if not verification.passed or not verification.is_stable:
+        raise VerificationError("the kernel computes something else")
+    return graph
 
 
-def _literals(attrs: Attrs) -> tuple[tuple[str, Expr], ...]:
-    return tuple((name, Literal(value)) for name, value in attrs.items())
+def _stored_in_order(graph: MuGraph, order: tuple[str, ...]) -> MuGraph:
+    """Return a μGraph whose result lies in memory as the model has it."""
+    *before, last = graph.steps
+    assert isinstance(last, Kernel)
+    savers = tuple(
+        replace(saver, dims=tuple(sorted(saver.dims, key=lambda dim: order.index(dim.variable))))
+        if saver.output in graph.outputs
+        else saver
+        for saver in last.block.savers
+    )
+    return replace(graph, steps=(*before, replace(last, block=replace(last.block, savers=savers))))
+
+
+def _silent(report: RegionReport) -> None:
+    """Report nothing."""

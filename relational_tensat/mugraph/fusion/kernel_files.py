@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.fusion.fusing import fused_chains
+from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
 from relational_tensat.mugraph.kernels.cuda.compile_cuda import headers
 from relational_tensat.mugraph.kernels.emission import SUFFIXES, TARGETS, emit
@@ -14,13 +16,14 @@ from relational_tensat.tensor import Graph
 
 #: The list of kernels in a folder.
 INDEX = "kernels.json"
+FORMAT = "relational_tensat kernels 2"
 
 
-def write_kernels(original: Graph, chosen: Graph, folder: Path) -> int:
+def write_kernels(kernels: Iterable[OwnKernel], chosen: Graph, folder: Path) -> int:
     """Write the kernels that a graph has; return how many there are.
 
     Args:
-        original: the model, whose chains they are of.
+        kernels: those that there are for the model.
         chosen: the graph, with nodes ``fused``.
         folder: is made if it is not there.
 
@@ -28,18 +31,41 @@ def write_kernels(original: Graph, chosen: Graph, folder: Path) -> int:
         InputError: nothing can be written there.
     """
     keys = {str(node.attrs["mugraph"]) for node in chosen.nodes if node.op == "fused"}
-    made = {chain.key: chain.graph for chain in fused_chains(original) if chain.key in keys}
+    used = sorted((kernel for kernel in kernels if kernel.key in keys), key=lambda k: k.key)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for key, graph in made.items():
-            save_mugraph(graph, folder / f"{key}.json")
-            for target in TARGETS:
-                (emitted,) = emit(graph, target, "float32")
-                (folder / f"{key}{SUFFIXES[target]}").write_text(emitted.source, encoding="utf-8")
-        for name, text in headers().items() if made else ():
+        entries = {kernel.key: _write(kernel, folder) for kernel in used}
+        for name, text in headers().items() if entries else ():
             (folder / name).write_text(text, encoding="utf-8")
-        index = {"format": "relational_tensat kernels 1", "kernels": sorted(made)}
-        (folder / INDEX).write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
+        index = json.dumps({"format": FORMAT, "kernels": entries}, indent=1)
+        (folder / INDEX).write_text(index + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror or error}") from error
-    return len(made)
+    return len(entries)
+
+
+def _write(kernel: OwnKernel, folder: Path) -> dict[str, Any]:
+    """Write the files of a kernel; return its entry in the list."""
+    save_mugraph(kernel.graph, folder / f"{kernel.key}.json")
+    targets = []
+    for target, source in _sources(kernel):
+        (folder / f"{kernel.key}{SUFFIXES[target]}").write_text(source, encoding="utf-8")
+        targets.append(target)
+    return {
+        "dtype": kernel.dtype,
+        "operands": kernel.operands,
+        "result": kernel.result,
+        "targets": targets,
+    }
+
+
+def _sources(kernel: OwnKernel) -> Iterator[tuple[str, str]]:
+    """Yield the targets that can say a kernel, with its code: products are left to GPUs, for example."""
+    for target in TARGETS:
+        if target == "c" and kernel.dtype != "float32":
+            continue
+        try:
+            (emitted,) = emit(kernel.graph, target, kernel.dtype)
+        except InputError:
+            continue
+        yield target, emitted.source

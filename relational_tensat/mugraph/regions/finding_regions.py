@@ -6,13 +6,13 @@ overlap. What was left out, and why, is kept, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from relational_tensat.base.errors import RelationalTensatError
+from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
-from relational_tensat.mugraph.regions.lowering_regions import lowered
+from relational_tensat.mugraph.regions.lowering_regions import LoweredRegion, lowered
 from relational_tensat.tensor import Graph, Node
 
 #: A program of more operators is beyond a search of seconds.
@@ -54,51 +54,76 @@ def find_regions(graph: Graph) -> tuple[list[Region], list[LeftOut]]:
     Args:
         graph: the model.
     """
-    cones = _Cones(graph)
+    cones = Cones(graph)
     regions: dict[str, Region] = {}
     left_out: list[LeftOut] = []
     within: list[frozenset[str]] = []
     for node in reversed(graph.nodes):
         try:
-            nodes, program = cones.largest(node)
+            *_, cone = cones.grown(node)
         except RelationalTensatError as error:
             left_out.append(LeftOut(node.outputs[0], str(error)))
             continue
-        names = frozenset(n.outputs[0] for n in nodes)
+        program = cone.lowered.program
+        names = frozenset(n.outputs[0] for n in cone.nodes)
         if len(program.steps) < _FEWEST_STEPS or any(names <= other for other in within):
             continue  # what it computes, a larger region does, too
         within.append(names)
         key = content_hash(replace(program, name=""))
         known = regions.get(key)
         outputs = (*(known.outputs if known else ()), node.outputs[0])
-        regions[key] = Region(outputs, len(nodes), program)
+        regions[key] = Region(outputs, len(cone.nodes), program)
     return list(regions.values()), left_out
 
 
-class _Cones:
-    def __init__(self, graph: Graph) -> None:
+@dataclass(frozen=True, slots=True)
+class Cone:
+    """Nodes of which only the last one's result is read by others.
+
+    Attributes:
+        nodes: in order.
+        lowered: what they compute.
+    """
+
+    nodes: tuple[Node, ...]
+    lowered: LoweredRegion
+
+
+class Cones:
+    """The regions of a model, grown from their last nodes.
+
+    Args:
+        graph: the model.
+        without: operators that no region has.
+    """
+
+    def __init__(self, graph: Graph, without: Collection[str] = ()) -> None:
         self._graph = graph
+        self._without = frozenset(without)
         self._makers: Mapping[str, Node] = {o: node for node in graph.nodes for o in node.outputs}
         self._readers: dict[str, set[str]] = {}
         for node in graph.nodes:
             for name in node.inputs:
                 self._readers.setdefault(name, set()).add(node.outputs[0])
 
-    def largest(self, root: Node) -> tuple[list[Node], MuGraph]:
-        """Return the largest region that ends in a node, and its program.
+    def grown(self, root: Node) -> Iterator[Cone]:
+        """Yield the regions that end in a node, each within the next.
 
         Raises:
             RelationalTensatError: the node alone is none.
         """
+        if root.op in self._without:
+            raise InputError(f"{root.op} is left to itself")
         region = {root.outputs[0]: root}
-        program = self._lowered(region)
+        cone = self._cone(region)
         refused: set[str] = set()
         while True:
+            yield cone
             grown = None
             for maker in self._candidates(region, refused):
                 larger = {**region, maker.outputs[0]: maker}
                 try:
-                    grown = larger, self._lowered(larger)
+                    grown = larger, self._cone(larger)
                 except RelationalTensatError:
                     # The start of a chain: a root mean square is none before all of it is there.
                     region_chain = self._with_chain(larger)
@@ -106,15 +131,15 @@ class _Cones:
                         refused.add(maker.outputs[0])
                         continue
                     grown = region_chain
-                if len(grown[1].steps) <= _MOST_STEPS:
+                if len(grown[1].lowered.program.steps) <= _MOST_STEPS:
                     break
                 refused.add(maker.outputs[0])
                 grown = None
             if grown is None:
-                return self._ordered(region), program
-            region, program = grown
+                return
+            region, cone = grown
 
-    def _with_chain(self, region: dict[str, Node]) -> tuple[dict[str, Node], MuGraph] | None:
+    def _with_chain(self, region: dict[str, Node]) -> tuple[dict[str, Node], Cone] | None:
         """Return a region with up to four more nodes, if it is a program only then."""
         for _ in range(5):
             makers = [m for m in self._candidates(region, set()) if m.op in _CHAIN]
@@ -122,7 +147,7 @@ class _Cones:
                 return None
             region = {**region, **{m.outputs[0]: m for m in makers}}
             try:
-                return region, self._lowered(region)
+                return region, self._cone(region)
             except RelationalTensatError:
                 continue
         return None
@@ -135,15 +160,12 @@ class _Cones:
                 if maker is None or name in region or name in refused:
                     continue
                 is_inner = self._readers[name] <= region.keys() and name not in self._graph.outputs
-                if is_inner and len(maker.outputs) == 1:
+                if is_inner and len(maker.outputs) == 1 and maker.op not in self._without:
                     yield maker
 
-    def _lowered(self, region: dict[str, Node]) -> MuGraph:
-        nodes = self._ordered(region)
-        return lowered(self._graph, nodes, nodes[-1].outputs[0]).program
-
-    def _ordered(self, region: dict[str, Node]) -> list[Node]:
-        return [node for node in self._graph.nodes if node.outputs[0] in region]
+    def _cone(self, region: dict[str, Node]) -> Cone:
+        nodes = tuple(node for node in self._graph.nodes if node.outputs[0] in region)
+        return Cone(nodes, lowered(self._graph, nodes, nodes[-1].outputs[0]))
 
 
 #: What the chain of a root mean square is made of.

@@ -30,20 +30,17 @@ class Sized:
     cost_us: float
 
 
-def sized(
-    route: Route, device: Multiprocessors | None = None, element_bytes: int = 2
-) -> list[Sized]:
+def sized(route: Route, device: Multiprocessors | None = None) -> list[Sized]:
     """Return the μGraphs of a route at the sizes that the model likes best, cheapest first.
 
     Args:
         route: what a search found.
         device: what it shall run on; an A100 by default.
-        element_bytes: of an element.
 
     Returns:
         One for each alternative of the last kernel that fits shared memory, with the best before it.
     """
-    return _Sizing(route, device or a100(), element_bytes).best()
+    return _Sizing(route, device or a100()).best()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +54,9 @@ class _Partial:
 
 
 class _Sizing:
-    def __init__(self, route: Route, device: Multiprocessors, element_bytes: int) -> None:
+    def __init__(self, route: Route, device: Multiprocessors) -> None:
         self._route = route
         self._device = device
-        self._bytes = element_bytes
         inputs = route.program.inputs
         self._given = {d.variable: d.size for dims in inputs.values() for d in dims}
 
@@ -135,9 +131,7 @@ class _Sizing:
         blocks = np.prod(table[:, :axes], axis=1)
         after = tile | ({kernel.loop: tile[kernel.loop] * loop} if _concatenates(step) else {})
         shapes = Sizes(extents, tile, after, blocks, loop)
-        return rows, kernel_us(
-            step.block, block_tensors(step, device), shapes, self._device, self._bytes
-        )
+        return rows, kernel_us(step.block, block_tensors(step, device), shapes, self._device)
 
 
 def _cheapest_by_sizes(partials: Iterable[_Partial]) -> list[_Partial]:

@@ -1,4 +1,4 @@
-"""What a program takes when each operator is a kernel of a library: the roofline, tensor cores at 70 %."""
+"""What a program takes as kernels of a library, one for each operator; and at least, as one kernel."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from relational_tensat.mugraph.graph.operators import mu_operator
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
 
+#: What of the peak a library reaches.
 _EFFICIENCY = 0.7
 
 
-def library_us(
-    program: MuGraph, device: Multiprocessors | None = None, element_bytes: int = 2
-) -> float:
+def library_us(program: MuGraph, device: Multiprocessors | None = None) -> float:
     """Return the modelled microseconds of a program without fused kernels.
 
     Args:
         program: of operators of libraries only.
         device: what it runs on; an A100 by default.
-        element_bytes: of an element.
     """
-    profile = (device or a100()).profile
-    peak = profile.peak_for("float16") * _EFFICIENCY
+    device = device or a100()
+    profile, peak = device.profile, device.peak_flops_per_s * _EFFICIENCY
     dims = kernel_tensors(program)
     total = 0.0
     for step in program.steps:
@@ -31,7 +29,21 @@ def library_us(
         operands = [dims[name] for name in step.operands]
         result = dims[step.output]
         flops = mu_operator(step.op).flops(operands, result)
-        moved = element_bytes * sum(map(count, (*operands, result)))
+        moved = device.element_bytes * sum(map(count, (*operands, result)))
         seconds = max(flops / peak, moved / profile.bandwidth_bytes_per_s)
         total += profile.launch_us + 1e6 * seconds
     return total
+
+
+def least_us(program: MuGraph, device: Multiprocessors) -> float:
+    """Return what no kernel for a program can be modelled to take less than: see ``waves``.
+
+    Args:
+        program: of operators of libraries only.
+        device: what it runs on.
+    """
+    dims = kernel_tensors(program)
+    moved = sum(count(dims[name]) for name in (*program.inputs, *program.outputs))
+    return device.profile.launch_us + 1e6 * moved * device.element_bytes / (
+        device.profile.bandwidth_bytes_per_s
+    )

@@ -8,13 +8,14 @@ FlashDecoding does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, BlockStep, Operation, ThreadGraph
 from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage
@@ -49,7 +50,6 @@ def kernel_us(
     tensors: BlockTensors,
     sizes: Sizes,
     device: Multiprocessors,
-    element_bytes: int,
 ) -> Floats:
     """Return the microseconds of a kernel for each choice of sizes; infinite where a block is too large.
 
@@ -58,12 +58,12 @@ def kernel_us(
         tensors: its tensors.
         sizes: the choices.
         device: what it runs on.
-        element_bytes: of an element.
     """
-    profile = device.profile
-    peak = profile.peak_for("float16") / device.count * device.efficiency
+    profile, element_bytes = device.profile, device.element_bytes
+    peak = device.peak_flops_per_s / device.count * device.efficiency
     cache = profile.bandwidth_bytes_per_s * device.cache_factor / device.count
-    computing = sum_of((_flops(step, tensors, sizes) for step in block.steps), sizes) / peak
+    flops = sum_of((_flops(step, tensors, sizes, device) for step in block.steps), sizes)
+    computing = flops / peak
     loads, unique = _bytes(block, tensors, sizes)
     seconds = np.ceil(sizes.blocks / device.count) * np.maximum(
         computing, loads * element_bytes / cache
@@ -123,34 +123,57 @@ def _elements(name: str, tensors: BlockTensors, sizes: Sizes) -> Floats:
     return _product((dim.variable for dim in tensors.dims[name]), extents, sizes)
 
 
-def _product(variables: Iterable[str], extents: Mapping[str, Floats], sizes: Sizes) -> Floats:
+def _product(labels: Iterable[str], extents: Mapping[str, Floats], sizes: Sizes) -> Floats:
     total = np.ones_like(sizes.blocks)
-    for variable in variables:
-        total = total * extents[variable]
+    for label in labels:
+        total = total * extents[label]
     return total
 
 
-def _flops(step: BlockStep, tensors: BlockTensors, sizes: Sizes) -> Floats:
+def _flops(step: BlockStep, tensors: BlockTensors, sizes: Sizes, device: Multiprocessors) -> Floats:
     """Return the operations of a step in all iterations of a block."""
     stage = max(
         (tensors.stages[name] for name in step.operands), key=_ORDER.index, default=Stage.LOOP
     )
     extents = sizes.after if stage is Stage.AFTER else sizes.tile
     loop = sizes.loop if stage is Stage.LOOP else np.ones_like(sizes.loop)
-    found = dict.fromkeys(d.variable for t in step.operands for d in tensors.dims[t])
+    inner = step.steps if isinstance(step, ThreadGraph) else (step,)
+    own = tensors.dims[
+        step.outputs[0]
+    ]  # what a thread graph has in registers has its result's dims
+    return loop * sum_of(
+        (
+            _once(
+                one, [tensors.dims.get(name, own) for name in one.operands], extents, sizes, device
+            )
+            for one in inner
+        ),
+        sizes,
+    )
+
+
+def _once(
+    step: BlockStep,
+    operands: Sequence[Dims],
+    extents: Mapping[str, Floats],
+    sizes: Sizes,
+    device: Multiprocessors,
+) -> Floats:
+    """Return the operations of a step in one iteration, as many as a product does in the time."""
+    found = dict.fromkeys(variable for dims in operands for variable in variables(dims))
     if isinstance(step, Operation) and step.op in ("matmul", "concat_matmul"):
-        return 2.0 * _product(found, _padded(step, tensors, extents), sizes) * loop
-    steps = len(step.steps) if isinstance(step, ThreadGraph) else 1
-    # Ordinary cores have a sixteenth of the rate of tensor cores.
-    return 16.0 * steps * _product(found, extents, sizes) * loop
+        if device.slowness > 1:
+            extents = _padded(step, operands, extents)
+        return 2.0 * _product(found, extents, sizes)
+    return device.slowness * _product(found, extents, sizes)
 
 
 def _padded(
-    step: Operation, tensors: BlockTensors, extents: Mapping[str, Floats]
+    step: Operation, operands: Sequence[Dims], extents: Mapping[str, Floats]
 ) -> Mapping[str, Floats]:
     """Return extents rounded up to tensor cores, but for those of a batch."""
     over = names(step.attrs, "over")
-    sides = [{dim.variable for dim in tensors.dims[name]} for name in step.operands]
+    sides = [set(variables(dims)) for dims in operands]
     batch = set.intersection(*sides) - set(over)
     padding = {name: 1 if name in batch else _TENSOR_CORE for name in set.union(*sides)}
     return {name: np.ceil(extents[name] / size) * size for name, size in padding.items()}

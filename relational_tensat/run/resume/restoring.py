@@ -7,6 +7,7 @@ from pathlib import Path
 
 from relational_tensat.explore.outcome import ended_exploration
 from relational_tensat.run.resume.stored import StoredRun
+from relational_tensat.run.stages.fusing import fuse
 from relational_tensat.run.stages.loading import (
     check_plan,
     on_target,
@@ -31,7 +32,7 @@ def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState
 
     def read(path: Path) -> Graph:
         nonlocal opened
-        opened = on_target(open_model(state, path))
+        opened = fuse(on_target(open_model(state, path)))
         return opened.graph
 
     found_model = stored.find_model(model, read)

@@ -18,6 +18,7 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.rules.targets.known import FUSED, load_target
+from relational_tensat.run.stages.fusing import fuse
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.sharing import share_equal_weights
@@ -26,7 +27,7 @@ from relational_tensat.verify.real_inputs import load_inputs
 
 def load(state: RunState) -> RunState:
     """Read the model, the rules and the inputs, and check where the result is to go."""
-    state = on_target(open_model(state, state.source))
+    state = fuse(on_target(open_model(state, state.source)))
     return check_plan(replace(state, rules=read_rules(state)))
 
 
@@ -90,35 +91,17 @@ def on_target(state: RunState) -> RunState:
 
 
 def read_rules(state: RunState) -> list[Rule]:
-    """Read the rules that the options name, and those of the target."""
+    """Read the rules that the options name, those of the target, and those of the model's own kernels."""
     with state.phases.phase("load"):
         options = state.options.rules
         rules = load_rules(options.files or None, options.only, options.skip)
         if name := state.options.rules.target:
             # first, so that what the target does itself is not called another rule's doing
             rules = [*load_target(name).rules(has_fixed_shapes=state.dynamic is None), *rules]
-        if state.options.fusion.fuse:
-            rules += _fusing_rules(state)
-        elif state.options.fusion.kernels is not None:
-            raise UsageError("--kernels goes with --fuse")
+        rules += [rule for kernel in state.kernels for rule in kernel.rules]
         if schedule := state.options.exploration.schedule:
             check_rulesets(parse_schedule(schedule), rules)
         return rules
-
-
-def _fusing_rules(state: RunState) -> list[Rule]:
-    """Return a rule for each chain of the model that a kernel was made of and verified for.
-
-    Raises:
-        UsageError: costs are measured: no device here runs such kernels.
-    """
-    if state.cost.device is not None:
-        raise UsageError(
-            "--fuse goes with modelled costs: what is measured runs no such kernels yet"
-        )
-    from relational_tensat.mugraph.fusion.fusing import fused_chains  # few runs need it
-
-    return [chain.rule for chain in fused_chains(state.graph)]
 
 
 def check_plan(state: RunState) -> RunState:

@@ -13,6 +13,7 @@ from relational_tensat.formats import copy_model, save_model
 from relational_tensat.formats.same_file import OtherDataError
 from relational_tensat.run.end_to_end import time_on_device
 from relational_tensat.run.result import WholeRun
+from relational_tensat.run.stages.fusing import write_kernels
 from relational_tensat.run.stages.verifying import keep_original
 from relational_tensat.run.stages.weighing import change_notes
 from relational_tensat.run.state import RunState
@@ -42,7 +43,7 @@ def time(state: RunState) -> RunState:
 
 def write(state: RunState) -> RunState:
     """Write the result, if it is to be written; the original as the file that it is."""
-    state = _write_kernels(state)
+    state = write_kernels(state)
     if state.target is None:
         return state
     state = _at_free_place(state, state.target)
@@ -69,17 +70,6 @@ def write(state: RunState) -> RunState:
             )
     beside = f", with {', '.join(map(str, data))}" if data else ""
     return state.noting(f"the written file is the original, byte for byte{beside}")
-
-
-def _write_kernels(state: RunState) -> RunState:
-    """Write the kernels that the chosen graph has, if there is a folder for them."""
-    folder = state.options.fusion.kernels
-    if folder is None:
-        return state
-    from relational_tensat.mugraph.fusion.kernel_files import write_kernels  # few runs need it
-
-    count = write_kernels(state.graph, state.chosen, folder)
-    return state.noting(f"{count} kernels, modelled, not timed, are in {folder}")
 
 
 def _at_free_place(state: RunState, target: Path) -> RunState:

@@ -1,4 +1,4 @@
-"""``run --fuse``: chains become kernels, in the e-graph, in ONNX and in a folder."""
+"""``run --fuse``: parts of a model become kernels, in the e-graph, in ONNX and in a folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from relational_tensat.formats import load_model
 from relational_tensat.mugraph.fusion.chain_program import program_of, row_kernel
 from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
-from relational_tensat.run.stages import loading
+from relational_tensat.run.stages.fusing import fuse
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Array
 
@@ -29,9 +29,9 @@ DOMAIN = "relational_tensat.kernels"
 
 @pytest.fixture(scope="module")
 def fused(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the result, and its kernels in a folder of its own."""
+    """A folder with the result of chains only, and its kernels in a folder of its own."""
     folder = tmp_path_factory.mktemp("fused")
-    options = Options.of(fuse=True, kernels=folder / "kernels", iterations=2)
+    options = Options.of(fuse=True, fuse_time_limit_s=0.0, kernels=folder / "kernels", iterations=2)
     plain = optimize(GATED, Options.of(iterations=2))
     result = optimize(GATED, options, output=folder / "out.onnx")
     assert result.cost_after_us < plain.cost_after_us
@@ -131,7 +131,7 @@ def test_a_folder_without_kernels_is_refused(tmp_path: Path) -> None:
 def test_the_run_can_be_explained_from_its_database(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = Options.of(fuse=True, iterations=2, db=tmp_path / "run.duckdb")
+    options = Options.of(fuse=True, fuse_time_limit_s=0.0, iterations=2, db=tmp_path / "run.duckdb")
     optimize(GATED, options)
     assert main(["explain", str(tmp_path / "run.duckdb"), "--check"]) == 0
     printed = capsys.readouterr().out
@@ -150,4 +150,4 @@ def test_measured_costs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     state = RunState.begin(Options.of(fuse=True), GATED, None, None, Silent())
     monkeypatch.setattr(type(state.cost), "device", property(lambda self: object()))
     with pytest.raises(UsageError, match="--fuse goes with modelled costs"):
-        loading.read_rules(state)
+        fuse(state)

@@ -1,0 +1,123 @@
+"""Parts of a model that a kernel is sought for: chains, and regions within regions.
+
+Of a region, each smaller one that it was grown from is a candidate, too: which of them become kernels is
+for extraction to choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from relational_tensat.base.errors import InputError, RelationalTensatError
+from relational_tensat.mugraph.fusion.chain_program import dims_of_value, program_of
+from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains
+from relational_tensat.mugraph.graph.dims import variables
+from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
+from relational_tensat.mugraph.graph.mugraph_json import content_hash
+from relational_tensat.mugraph.regions.finding_regions import Cone, Cones
+from relational_tensat.tensor import Graph, Node, TensorType
+
+#: Element types that kernels are made for.
+_DTYPES = ("float32", "float16")
+#: No rule matches these: what they are is known to other runtimes only.
+_UNMATCHED = ("opaque",)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Nodes of a model that a kernel may stand for.
+
+    Attributes:
+        nodes: in topological order; only the last one's result is read by others.
+        inputs: the model's values that they read, as the program's inputs are; not single numbers.
+        program: what they compute; its tensors are named by their order, so that equal ones are equal.
+        order: the index variables of the result, as the model has them in memory.
+        dtype: of all tensors.
+    """
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[str, ...]
+    program: MuGraph
+    order: tuple[str, ...]
+    dtype: str
+
+    @property
+    def output(self) -> str:
+        """The value that they compute."""
+        return self.nodes[-1].outputs[0]
+
+    @property
+    def has_products(self) -> bool:
+        """Whether one of the operators is a product of matrices."""
+        return any(isinstance(s, Operation) and s.op == "matmul" for s in self.program.steps)
+
+
+def chain_candidates(graph: Graph) -> Iterator[Candidate]:
+    """Yield the chains of a model."""
+    for chain in chains(graph):
+        try:
+            program = program_of(chain, graph)
+        except InputError:
+            continue
+        order = variables(dims_of_value(graph, chain.output))
+        yield Candidate(chain.nodes, chain.inputs, named_by_order(program), order, "float32")
+
+
+def region_candidates(graph: Graph, most_steps: int) -> list[Candidate]:
+    """Return the regions of a model that are no chains of functions, equal ones once.
+
+    Args:
+        graph: the model.
+        most_steps: of a program.
+    """
+    cones = Cones(graph, without=_UNMATCHED)
+    found: dict[str, Candidate] = {}
+    for node in reversed(graph.nodes):
+        try:
+            for cone in cones.grown(node):
+                candidate = _of_cone(cone, graph)
+                if candidate is not None and 1 < len(candidate.program.steps) <= most_steps:
+                    found.setdefault(pattern_hash(candidate, graph), candidate)
+        except RelationalTensatError:
+            continue  # no region ends in the node
+    return list(found.values())
+
+
+def pattern_hash(candidate: Candidate, graph: Graph) -> str:
+    """Return a hash that candidates share which one rule finds: the same program, by the same nodes."""
+    places = {name: place for place, name in enumerate(candidate.inputs)}
+    nodes = []
+    for node in candidate.nodes:
+        operands = [places.get(name, str(graph.types[name])) for name in node.inputs]
+        places[node.outputs[0]] = len(places)
+        nodes.append((node.op, operands, sorted(node.attrs.items())))
+    shapes = [str(graph.types[name]) for name in candidate.inputs]
+    return f"{content_hash(candidate.program)} {nodes} {shapes}"
+
+
+def named_by_order(program: MuGraph) -> MuGraph:
+    """Return a program whose tensors are named by their order."""
+    order = [*program.inputs, *(step.outputs[0] for step in program.steps)]
+    short = {name: f"t{place}" for place, name in enumerate(order)}
+    steps = tuple(
+        replace(s, operands=tuple(short[n] for n in s.operands), output=short[s.output])
+        for s in cast(Sequence[Operation], program.steps)
+    )
+    inputs = {short[name]: dims for name, dims in program.inputs.items()}
+    return MuGraph("region", inputs, steps, tuple(short[name] for name in program.outputs))
+
+
+def _of_cone(cone: Cone, graph: Graph) -> Candidate | None:
+    """Return a region as a candidate; None where no kernel or no rule is made of its like."""
+    lowered = cone.lowered
+    if not 0 < len(lowered.inputs) <= MOST_INPUTS:
+        return None
+    made = [node.outputs[0] for node in cone.nodes]
+    kinds = {graph.types[name] for name in (*lowered.inputs, *made)}
+    dtypes = {kind.dtype for kind in kinds if isinstance(kind, TensorType)}
+    if len(dtypes) > 1 or not dtypes <= {*_DTYPES}:
+        return None
+    program = named_by_order(lowered.program)
+    return Candidate(cone.nodes, lowered.inputs, program, lowered.order, dtypes.pop())

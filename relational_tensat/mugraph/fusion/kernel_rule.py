@@ -1,0 +1,79 @@
+"""The rule that lets a kernel stand for operators of a model.
+
+Its target means what its source says, operator by operator, so the rule is true by itself; that the
+kernel computes this is what the verification of its μGraph shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from relational_tensat.egraph.loading import single_number
+from relational_tensat.mugraph.fusion.candidates import Candidate
+from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
+from relational_tensat.rules.targets.fused_chain import body_of
+from relational_tensat.rules.targets.fused_kernel import Part
+from relational_tensat.rules.targets.known import FUSED
+from relational_tensat.tensor import Attrs, Graph, TensorType
+
+
+def kernel_rule(candidate: Candidate, graph: Graph, key: str, name: str) -> Rule:
+    """Return the rule: where these operators are on operands of these types, the kernel may be.
+
+    Args:
+        candidate: the operators.
+        graph: the model that they are of.
+        key: of the kernel.
+        name: of the rule.
+    """
+    terms: dict[str, Term] = {read: Var(f"x{place}") for place, read in enumerate(candidate.inputs)}
+    numbers = {read: place for place, read in enumerate(candidate.inputs)}
+    parts: list[Part] = []
+    for node in candidate.nodes:
+        for read in node.inputs:
+            if read not in terms:  # a number: the kernel has it
+                fill = _fill(graph, read)
+                parts.append(Part("fill", (), fill))
+                numbers[read] = len(candidate.inputs) + len(parts) - 1
+                terms[read] = Apply("fill", (), _literals(fill))
+        parts.append(Part(node.op, tuple(numbers[read] for read in node.inputs), node.attrs))
+        numbers[node.outputs[0]] = len(candidate.inputs) + len(parts) - 1
+        children = tuple(terms[read] for read in node.inputs)
+        terms[node.outputs[0]] = Apply(node.op, children, _literals(node.attrs))
+    source = terms[candidate.output]
+    assert isinstance(source, Apply)
+    operands = tuple(terms[read] for read in candidate.inputs)
+    attrs = (("mugraph", Literal(key)), ("body", Literal(body_of(parts))))
+    return Rule(
+        name,
+        "a kernel computes what the operators compute that it is made of",
+        (source,),
+        (Apply("fused", operands, attrs),),
+        tuple(_conditions(candidate, graph)),
+        file=f"{FUSED}.rules",
+    )
+
+
+def _conditions(candidate: Candidate, graph: Graph) -> Iterator[Expr]:
+    """Yield that operands are of the types that the kernel was made for."""
+    for place, name in enumerate(candidate.inputs):
+        kind, variable = graph.types[name], Var(f"x{place}")
+        assert isinstance(kind, TensorType)
+        shape = Call("list", tuple(Literal(size) for size in kind.shape))
+        of_shape = Call("=", (Call("shape", (variable,)), shape))
+        of_one = Call("=", (Call("rank", (variable,)), Literal(0)))
+        yield of_shape if kind.shape else of_one
+        yield Call("=", (Call("dtype", (variable,)), Literal(kind.dtype)))
+
+
+def _fill(graph: Graph, name: str) -> Attrs:
+    """Return the e-node that a weight of one number is."""
+    weight, kind = graph.weights[name], graph.types[name]
+    assert isinstance(kind, TensorType)
+    number = single_number(weight)
+    assert number is not None
+    return {"value": number, "dtype": kind.dtype, "shape": kind.shape}
+
+
+def _literals(attrs: Attrs) -> tuple[tuple[str, Expr], ...]:
+    return tuple((name, Literal(value)) for name, value in attrs.items())
