@@ -21,6 +21,9 @@ from relational_tensat.models import MODELS
 from relational_tensat.rules.library import load_rules, taso_rules
 
 RULE_SETS = ("taso", "shipped")
+
+#: Searches that draw something at random.
+RANDOM = ("focus", "best-first")
 HEADER = (
     "model", "search", "k", "node limit", "e-nodes", "worlds", "before µs", "after µs", "bound µs",
     "CPU limit", "CPU s", "best at s", "stop",
@@ -110,7 +113,7 @@ def _settings(
         limits = _limits(options)
         for search in searches:
             own = limits[:1] if search == "backtracking" else limits
-            seeds = options.seeds if search == "focus" else 1
+            seeds = options.seeds if search in RANDOM else 1
             yield from (
                 (search, limit, cpu_limit_s, seed) for limit in own for seed in range(seeds)
             )

@@ -16,6 +16,7 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.strategies.backtracking import backtrack
+from relational_tensat.explore.strategies.best_first import explore_best_first
 from relational_tensat.explore.strategies.focus import explore_focus
 from relational_tensat.extract import Extraction, ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
@@ -24,7 +25,7 @@ from relational_tensat.run.progress import Silent
 from relational_tensat.tensor import Graph
 
 #: What is compared: values of ``--search``, and TASO's search on graphs.
-SEARCHES = ("saturation", "focus", "backtracking")
+SEARCHES = ("saturation", "focus", "best-first", "backtracking")
 
 #: Of graphs that backtracking rewrites: only its time ends it.
 _MANY = 1_000_000
@@ -100,6 +101,10 @@ def measure(
         observer = Observer(after=_ends_after(cpu_limit_s), watch=extractor.watch)
         if search == "saturation":
             exploration = explore(egraph, rules, limits, observer=observer)
+        elif search == "best-first":
+            exploration = explore_best_first(
+                egraph, rules, limits, extractor, seed=seed, observer=observer
+            )
         else:
             options = replace(limits, search=search)
             exploration = explore_focus(egraph, rules, options, extractor, observer, seed=seed)

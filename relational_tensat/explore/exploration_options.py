@@ -36,8 +36,9 @@ class ExplorationOptions(OptionGroup):
             is worthwhile, wherever some block recurs, or never. A search has no use for them.
         search: what decides what is grown. ``saturation``: one e-graph. ``focus``: worlds, parts of one
             universe, from the original graph and from the cheapest found in the world before; it extracts
-            from each, so it needs costs. ``mcts``: worlds of a tree of rules, by which it decides what to
-            apply next to the real one; it needs costs, too.
+            from each, so it needs costs. ``best-first``: one e-graph, grown by the applications that
+            promise most. ``mcts``: worlds of a tree of rules, by which it decides what to apply next to
+            the real one. These two need costs, too.
         world_nodes: the first worlds of a search have no more e-nodes, later ones of ``focus`` twice as
             many each time, up to ``node_limit``.
         universe_limit: of all worlds of a search together.
@@ -72,8 +73,8 @@ class ExplorationOptions(OptionGroup):
     search: str = option(
         "saturation",
         "what decides what is grown; focus: worlds, each from the cheapest graph of the one before; "
-        "mcts: worlds of a tree of rules",
-        choices=("saturation", "focus", "mcts"),
+        "best-first: one e-graph, by what promises most; mcts: worlds of a tree of rules",
+        choices=("saturation", "focus", "best-first", "mcts"),
     )
     world_nodes: int = option(
         2_000,
@@ -105,7 +106,7 @@ class ExplorationOptions(OptionGroup):
 
     @property
     def is_search(self) -> bool:
-        """Whether worlds are grown, and not one e-graph."""
+        """Whether costs decide what is grown."""
         return self.search != "saturation"
 
     def _check_search(self) -> None:

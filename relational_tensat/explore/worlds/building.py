@@ -84,7 +84,7 @@ def root_classes(
     sources = applications.sources[places]
     roots[:, 0] = arrays.owner[sources[:, 0]]
     rules = applications.rules[places].tolist()
-    second = np.array([_second_root(world, rule) for rule in rules], np.int32)
+    second = np.array([second_root(world, rule) for rule in rules], np.int32)
     has_second = np.flatnonzero(second > 0)
     roots[has_second, 1] = arrays.owner[sources[has_second, second[has_second]]]
     return roots
@@ -167,7 +167,7 @@ def _oldest_nodes(arrays: NodeArrays) -> Ints:
     return oldest
 
 
-def _second_root(world: World, rule: int) -> int:
+def second_root(world: World, rule: int) -> int:
     """Return where the root of a rule's second source stands among the e-nodes; 0 where there is none."""
     patterns = world.rules.rule(rule).patterns
     return len(world.rules.patterns[patterns[0] - 1].nodes) if len(patterns) > 1 else 0

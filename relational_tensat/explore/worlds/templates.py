@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
+from numpy.typing import NDArray
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS
@@ -67,6 +70,16 @@ class Templates:
             total += step[instances, 0] > 0
         return total
 
+    def nodes(self, instances: Ints) -> Iterator[tuple[NDArray[np.intp], Ints, Ints]]:
+        """Yield, by step, which of some instances build an e-node then, its signature, and its operands.
+
+        The operands are positions among the bindings, from 1; 0 for none.
+        """
+        for templates in self._steps:
+            rows = np.flatnonzero(templates[instances, 0])
+            template = templates[instances[rows]]
+            yield rows, template[:, 0], template[:, 1:]
+
     def look_up(self, arrays: NodeArrays, instances: Ints, bindings: Ints) -> tuple[Ints, Ints]:
         """Return the e-nodes of targets as far as they exist, and the classes of the target roots.
 
@@ -82,12 +95,10 @@ class Templates:
         values = np.zeros((count, 1 + bound + self.steps), np.int32)
         values[:, 1 : 1 + bound] = bindings
         targets = np.zeros((count, self.steps), np.int32)
-        for step, templates in enumerate(self._steps):
-            rows = np.flatnonzero(templates[instances, 0])
-            template = templates[instances[rows]]
-            children = np.take_along_axis(values[rows], template[:, 1:], axis=1)
-            found = arrays.find(template[:, 0], children)
-            found[((template[:, 1:] > 0) & (children == 0)).any(1)] = 0
+        for step, (rows, signatures, positions) in enumerate(self.nodes(instances)):
+            children = np.take_along_axis(values[rows], positions, axis=1)
+            found = arrays.find(signatures, children)
+            found[((positions > 0) & (children == 0)).any(1)] = 0
             targets[rows, step] = found
             values[rows, 1 + bound + step] = arrays.owner[found]
         return targets, np.take_along_axis(values, self.roots(instances), axis=1)

@@ -21,7 +21,7 @@ from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop, Watch
 from relational_tensat.cost import CostModel, as_source, graph_cost_us
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.seed import Seed
+from relational_tensat.explore.seed import Seed, Slack
 from relational_tensat.explore.worlds.world_arrays import WorldArrays
 from relational_tensat.extract.anytime.entry import ExtractionEntry, ExtractionProgress
 from relational_tensat.extract.anytime.kept import KeptChoice, seed_of
@@ -36,6 +36,7 @@ from relational_tensat.extract.problem import (
     Ints,
     relative_gap,
 )
+from relational_tensat.extract.slack import slack_of
 from relational_tensat.extract.tables import TableProblem, choose, extraction_problem
 
 LEAST_S = 0.5
@@ -140,6 +141,13 @@ class AnytimeExtractor:
         self._count(seed.cost_us)
         self.log.append(entry)
         self._progress.extracted(entry)
+
+    def slack(self) -> Slack:
+        """Return the slack of the e-nodes that the last graph was chosen from."""
+        assert self._last is not None
+        table, extraction = self._last
+        with self._counting():
+            return slack_of(table.problem, extraction.choice, table.enodes)
 
     def prices_us(self, signatures: Sequence[int]) -> list[float]:
         """Return what kernels of these signatures cost, in µs."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from relational_tensat.cost import ask_for_graph
 from relational_tensat.explore.observer import Observer
+from relational_tensat.explore.strategies.best_first import explore_best_first
 from relational_tensat.explore.strategies.blocks import explore_blocks
 from relational_tensat.explore.strategies.focus import explore_focus
 from relational_tensat.explore.strategies.mcts.deciding import explore_tree
@@ -35,6 +36,11 @@ def explore(state: RunState) -> RunState:
                 state.options.process.seed,
                 state.start,
             )
+        elif options.search == "best-first":
+            exploration = explore_best_first(
+                state.egraph, state.rules, options, extractor,
+                seed=state.options.process.seed, observer=observer,
+            )  # fmt: skip
         elif options.search == "mcts":
             exploration = explore_tree(
                 state.egraph, state.rules, options, state.options.tree, extractor,

@@ -47,11 +47,13 @@ class Ascent:
         bound: no acyclic choice weighs less.
         landmarks: sets of e-nodes of which every choice takes one.
         excess: per e-node, by how much more than the bound a choice with it weighs at least.
+        rest: per e-node, what the landmarks have left of its weight.
     """
 
     bound: float
     landmarks: list[list[int]]
     excess: Floats
+    rest: Floats
 
 
 class LandmarkAscent:
@@ -104,7 +106,7 @@ class LandmarkAscent:
                     remainder = weight[node] - least
                     weight[node] = remainder if remainder > tiny else 0.0
                 self._lower(landmark, weight, dearest)
-        return Ascent(bound, landmarks, self._excess(weight, dearest))
+        return Ascent(bound, landmarks, self._excess(weight, dearest), np.array(weight))
 
     def _dearest(self, weight: list[float]) -> list[float]:
         """Return ``h`` of every class (Dijkstra over e-nodes whose last child was settled)."""

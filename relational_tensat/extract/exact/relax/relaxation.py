@@ -176,7 +176,7 @@ class _Tightening:
             order: the classes to ascend to; by default the last of the orders there are.
         """
         if self._ascent is None:
-            return Ascent(0.0, [], weights)
+            return Ascent(0.0, [], weights, weights)
         targets = order or self._ascent.orders(weights)[-1]
         return self._ascent.ascend(weights, targets, lambda: self._options.exhausted)
 

@@ -1,0 +1,207 @@
+"""Growing: the applications that promise most, some at a time, and the cheapest graph after each time.
+
+What an application promises depends on the cheapest graph (``ranking``). So it is extracted, and all
+applications are ranked anew, whenever the e-graph has grown by a small part. Those that promise the same
+come in a random order. Rules, applications and what they build are those of any other exploration: only
+the order is another, and so what a limit leaves out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from relational_tensat.base.watch import Guard
+from relational_tensat.egraph.database import Interrupted, OutOfMemory
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
+from relational_tensat.explore.exploration_options import ExplorationOptions
+from relational_tensat.explore.journal import Journal
+from relational_tensat.explore.observer import Observer
+from relational_tensat.explore.outcome import Exploration, IterationReport, rule_stats
+from relational_tensat.explore.seed import RankingChooser
+from relational_tensat.explore.strategies.best_first.ranking import Ranking
+from relational_tensat.explore.worlds.applications import WAITING
+from relational_tensat.explore.worlds.masks import Masks
+from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.worlds.node_costs import NodeCosts
+from relational_tensat.explore.worlds.universe import begin_universe
+from relational_tensat.rules.model import Rule
+
+#: By this part of its e-nodes an e-graph grows between two rankings, and by so many e-nodes at least.
+_PART = 0.1
+_LEAST = 50
+
+#: Estimates that differ by less, in µs, promise the same.
+_SAME_US = 0.01
+
+
+def explore_best_first(
+    egraph: EGraph,
+    rules: Sequence[Rule],
+    options: ExplorationOptions,
+    chooser: RankingChooser,
+    *,
+    seed: int = 0,
+    observer: Observer | None = None,
+) -> Exploration:
+    """Grow an e-graph by the applications that promise most, until a limit is reached or none is left.
+
+    Args:
+        egraph: holds an original graph and nothing else.
+        options: ``node_limit`` and ``time_limit_s`` end it; iterations are not limited, and multi-pattern
+            rules take part in all of them.
+        chooser: extracts after each time.
+        seed: of the order of what promises the same.
+        observer: as ``explore``.
+
+    Raises:
+        UnsoundRuleError: as ``explore``.
+    """
+    growth = _Growth(egraph, rules, options, chooser, seed, observer or Observer())
+    return growth.run()
+
+
+class _Growth:
+    """A search that is running."""
+
+    def __init__(
+        self,
+        egraph: EGraph,
+        rules: Sequence[Rule],
+        options: ExplorationOptions,
+        chooser: RankingChooser,
+        seed: int,
+        observer: Observer,
+    ) -> None:
+        self._egraph = egraph
+        self._database = egraph.database
+        self._options = options
+        self._chooser = chooser
+        self._observer = observer
+        self._random = np.random.default_rng(seed)
+        self._started = time.perf_counter()
+        self._journal = Journal([])
+        self._iteration = 0
+        self._original_nodes = egraph.e_nodes
+        if self._database.is_file:  # of an exploration before this one
+            self._database.script("explore/forget_exploration")
+        with egraph.transaction():
+            limits = replace(options, universe_limit=options.node_limit)  # one world has it all
+            self._universe = begin_universe(egraph, rules, limits)
+            self._write_checkpoint()
+        self._costs = NodeCosts(egraph.catalogue, chooser.prices_us)
+
+    def run(self) -> Exploration:
+        guard = self._observer.watch.guard(self._database.interrupt, self._options.time_limit_s)
+        with guard.watching():
+            try:
+                reason = self._grow(guard)
+            except Interrupted:
+                reason = guard.reason or "interrupted"
+            except OutOfMemory:
+                reason = "memory"
+        self._database.resume()
+        return self._finish(reason)
+
+    def _grow(self, guard: Guard) -> str:
+        """Iterate until there is a reason to stop; return it."""
+        while True:
+            waiting = self._waiting()
+            if not len(waiting):
+                return "nodes" if self._universe.is_full else "saturated"
+            if self._universe.is_full or self._egraph.e_nodes >= self._options.node_limit:
+                return "nodes"
+            self._iterate(waiting)
+            if self._observer.progress is not None:
+                self._observer.progress(self._journal.log[-1])
+            after = self._observer.after
+            reason = None if after is None else after(self._iteration)
+            if reason or guard.reason:
+                return reason or guard.reason or ""
+
+    def _waiting(self) -> Ints:
+        """Return the applications that are found and not carried out."""
+        arrays, applications = self._universe.arrays, self._universe.applications
+        there = np.flatnonzero(arrays.exists).astype(np.int32)
+        with self._universe.world.transaction():  # what is judged goes into the tables
+            self._universe.pair(Masks([there], arrays.size))
+        return np.flatnonzero(applications.states == WAITING).astype(np.int32)
+
+    def _iterate(self, waiting: Ints) -> None:
+        """Extract, rank, carry out what comes first."""
+        started, statements = time.perf_counter(), self._database.statements
+        unions, rejected = self._universe.unions, self._universe.rejected
+        chosen = self._first(waiting)
+        self._iteration += 1
+        with self._universe.world.transaction():
+            self._universe.build(chosen, self._iteration)
+            rules, counts = np.unique(self._universe.applications.rules[chosen], return_counts=True)
+            matches = dict(zip(rules.tolist(), counts.tolist(), strict=True))
+            self._journal.note_matches(self._iteration, matches)
+            self._journal.note_iteration(
+                IterationReport(
+                    self._iteration,
+                    self._egraph.e_nodes,
+                    self._egraph.e_classes,
+                    len(chosen),
+                    self._universe.unions - unions,
+                    self._universe.rejected - rejected,
+                    self._database.statements - statements,
+                    time.perf_counter() - started,
+                )
+            )
+            self._write_checkpoint()
+
+    def _first(self, waiting: Ints) -> Ints:
+        """Return the applications that promise most, as many as the next iteration may build."""
+        universe = self._universe
+        seed = self._chooser.choose(self._iteration, anew=True)
+        self._costs.refresh(universe.arrays)
+        ranking = Ranking(universe, self._costs, seed, self._chooser.slack())
+        estimates = np.round(ranking.estimates_us(waiting) / _SAME_US)
+        order = np.lexsort((self._random.random(len(waiting)), estimates))
+        sizes = universe.templates.sizes(universe.applications.instances[waiting[order]])
+        most = max(int(_PART * self._egraph.e_nodes), _LEAST)
+        fitting = int(np.searchsorted(np.cumsum(sizes), most, side="right"))
+        return waiting[order[: max(fitting, 1)]]
+
+    def _write_checkpoint(self) -> None:
+        """Write down what a run that is resumed after its end asks for; in memory, no process could."""
+        if self._database.is_file:
+            self._egraph.catalogue.flush(self._database)
+            self._journal.write(self._database)
+            write_checkpoint(
+                self._egraph,
+                Checkpoint(
+                    self._universe.world.rules.first,
+                    iteration=self._iteration,
+                    original=self._original_nodes,
+                    rule_seconds=[0.0] * len(self._universe.world.rules.rules),
+                ),
+            )
+
+    def _finish(self, reason: str) -> Exploration:
+        """Write down what is not written yet, and why it ended; return how it went."""
+        database, matcher = self._database, self._universe.world.matcher
+        seconds = matcher.rule_seconds
+        with self._egraph.transaction():
+            self._egraph.catalogue.flush(database)
+            matcher.log_instances()
+            self._journal.write(database)
+            database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})
+            self._egraph.set_stop_reason(reason)
+            if database.is_file:
+                matcher.instances.drop_tables()
+        log = self._journal.log
+        return Exploration(
+            reason,
+            self._iteration,
+            rule_stats(database, self._universe.world.rules.first),
+            tuple(log),
+            sum(entry.statements for entry in log),
+            time.perf_counter() - self._started,
+        )
