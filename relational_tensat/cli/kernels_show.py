@@ -1,8 +1,9 @@
-"""``kernels show``: a μGraph as text, or as JSON."""
+"""``kernels show``: a μGraph as text, as JSON, or as a picture."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from relational_tensat.cli.parser import Parser, whole_number
@@ -20,16 +21,23 @@ def add_arguments(parser: Parser) -> None:
         "--graph", type=whole_number, default=0, metavar="N",
         help="which one, where the file has several [%(default)s]",
     )  # fmt: skip
+    parser.add_argument(
+        "--dot", action="store_true", help="as a picture of the three levels, in Graphviz' language"
+    )
     add_json(parser, "it as JSON; so a file of Mirage's is converted")
 
 
 def execute(args: argparse.Namespace) -> int:
     """Read and print."""
+    from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
     from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
     from relational_tensat.mugraph.graph.mugraph_json import encoded
     from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 
     graph = load_mugraph(args.file, args.graph)
+    if args.dot:
+        sys.stdout.write(mugraph_dot(graph))
+        return 0
     report(
         lambda: encoded(graph),
         lambda console: console.print(mugraph_text(graph)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relational_tensat.base.errors import VerificationError
@@ -20,17 +21,31 @@ _FRESH_SEEDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """The first of some graphs that passed verification.
+
+    Attributes:
+        best: it, its exponentials made stable, chains of its operators in thread graphs; None where there
+            is none.
+        verification: of ``best``; of the last refused one where there is none.
+        refused: how many before it did not pass, or could not be made stable.
+        reasons: why they could not.
+    """
+
+    best: Sized | None
+    verification: Verification | None
+    refused: int
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What was found for a program.
 
     Attributes:
         result: of the search.
         candidates: graphs with sizes that fit a block, cheapest first; those before ``best`` were refused.
-        best: the cheapest that passed verification, its exponentials made stable,
-            chains of its operators in thread graphs; None where there is none.
-        verification: of ``best``; of the last refused one where there is none.
-        refused: how many did not pass, or could not be made stable.
-        reasons: why they could not.
+        best, verification, refused, reasons: see ``Choice``.
     """
 
     result: SearchResult
@@ -62,8 +77,26 @@ def find_kernels(
     """
     options = options or SearchOptions()
     result = search_kernels(program, options, watch, progress)
+    candidates = sized_candidates(result, device)
+    choice = first_verified(program, candidates, options)
+    return Finding(
+        result, candidates, choice.best, choice.verification, choice.refused, choice.reasons
+    )
+
+
+def sized_candidates(
+    result: SearchResult, device: Multiprocessors | None = None
+) -> tuple[Sized, ...]:
+    """Return the graphs of all routes at the sizes that are best on a device, cheapest first."""
     candidates = [made for route in result.routes for made in sized(route, device)]
-    candidates.sort(key=lambda made: made.cost_us)
+    return tuple(sorted(candidates, key=lambda made: made.cost_us))
+
+
+def first_verified(
+    program: MuGraph, candidates: Sequence[Sized], options: SearchOptions | None = None
+) -> Choice:
+    """Return the first candidate that passes verification, made stable, with thread graphs."""
+    options = options or SearchOptions()
     seed = _FRESH_SEEDS + options.seed
     verification = None
     reasons: list[str] = []
@@ -77,5 +110,5 @@ def find_kernels(
         verification = verify_mugraph(program, graph, seed)
         if verification.passed and (verification.is_stable or options.raw_exp):
             best = Sized(graph, candidate.cost_us)
-            return Finding(result, tuple(candidates), best, verification, refused, tuple(reasons))
-    return Finding(result, tuple(candidates), None, verification, len(candidates), tuple(reasons))
+            return Choice(best, verification, refused, tuple(reasons))
+    return Choice(None, verification, len(candidates), tuple(reasons))

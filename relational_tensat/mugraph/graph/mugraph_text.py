@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from relational_tensat.mugraph.graph.dims import Dims, text_of
 from relational_tensat.mugraph.graph.mugraph import (
     AXES,
     Accumulate,
     BlockStep,
+    Iterator,
     Kernel,
     MuGraph,
     Operation,
@@ -49,12 +50,8 @@ def _kernel_lines(kernel: Kernel, device: Mapping[str, Dims]) -> list[str]:
     grid = " ".join(f"{axis}={size}" for axis, size in zip(AXES, block.grid, strict=False))
     lines = [f"kernel {kernel.name}: grid {grid or 'of one block'}, loop {block.loop}"]
     for iterator in block.iterators:
-        maps = [
-            *_maps(iterator.imap, block.grid),
-            *([f"loop→{iterator.fmap}"] if iterator.fmap else []),
-        ]
-        load = f"load {iterator.tensor}{_in_braces(maps)}"
-        lines.append(f"  {_tensor(iterator.output, tensors.dims[iterator.output])} = {load}")
+        tile = _tensor(iterator.output, tensors.dims[iterator.output])
+        lines.append(f"  {tile} = {load_text(iterator, block.grid)}")
     for stage, title in _TITLES:
         steps = [step for step in block.steps if tensors.stages[step.outputs[0]] is stage]
         if not steps:
@@ -67,28 +64,40 @@ def _kernel_lines(kernel: Kernel, device: Mapping[str, Dims]) -> list[str]:
             else [f"  {title}{f' {block.loop} times' if stage is Stage.LOOP else ''}:"]
         )
         for step in steps:
-            lines += [f"{indent}{line}" for line in _step_lines(step, tensors.dims)]
+            lines.append(f"{indent}{step_text(step, tensors.dims)}")
     for saver in block.savers:
-        maps = _maps(saver.omap, block.grid)
-        lines.append(
-            f"  store {saver.tile} → {_tensor(saver.output, saver.dims)}{_in_braces(maps)}"
-        )
+        stored = _tensor(saver.output, saver.dims)
+        lines.append(f"  store {saver.tile} → {stored}{maps_text(saver.omap, block.grid)}")
     return lines
 
 
-def _step_lines(step: BlockStep, dims: Mapping[str, Dims]) -> Iterable[str]:
+def load_text(iterator: Iterator, grid: Sequence[int]) -> str:
+    """Return what a block loads, with the maps of grid and loop."""
+    return f"load {iterator.tensor}{maps_text(iterator.imap, grid, iterator.fmap)}"
+
+
+def maps_text(variables: Sequence[str], grid: Sequence[int], fmap: str = "") -> str:
+    """Return which variable each axis of a grid splits, and the one that the loop traverses, in braces."""
+    axes = zip(AXES, variables, grid, strict=False)
+    maps = [f"{axis}→{variable or 'φ'}" for axis, variable, _ in axes]
+    maps += [f"loop→{fmap}"] if fmap else []
+    return f" {{{' '.join(maps)}}}" if maps else ""
+
+
+def step_text(step: BlockStep, dims: Mapping[str, Dims]) -> str:
+    """Return a step of a block, its results with their dims."""
     match step:
         case Operation():
-            return [f"{_tensor(step.output, dims[step.output])} = {_formula(step)}"]
+            return f"{_tensor(step.output, dims[step.output])} = {_formula(step)}"
         case ThreadGraph():
             inner = "; ".join(
                 f"{operation.output} = {_formula(operation)}" for operation in step.steps
             )
             outputs = ", ".join(_tensor(name, dims[name]) for name in step.outputs)
-            return [f"{outputs} = thread {{ {inner} }}"]
+            return f"{outputs} = thread {{ {inner} }}"
         case RunningMax():
             largest = f"running max of {step.operand} over {' '.join(step.over)}"
-            return [f"{_tensor(step.output, dims[step.output])} = {largest}"]
+            return f"{_tensor(step.output, dims[step.output])} = {largest}"
         case Accumulate():
             how = {
                 "sum": "sum",
@@ -99,7 +108,7 @@ def _step_lines(step: BlockStep, dims: Mapping[str, Dims]) -> Iterable[str]:
             along = f" along {' '.join(step.along)}" if step.along else ""
             rescale = f", rescaled by {step.rescale}" if step.rescale else ""
             accumulated = f"{how} over the loop of {step.operand}{along}{rescale}"
-            return [f"{_tensor(step.output, dims[step.output])} = {accumulated}"]
+            return f"{_tensor(step.output, dims[step.output])} = {accumulated}"
 
 
 def _formula(operation: Operation) -> str:
@@ -109,15 +118,6 @@ def _formula(operation: Operation) -> str:
 
 def _value_text(value: AttrValue) -> str:
     return " ".join(map(_value_text, value)) if isinstance(value, tuple) else str(value)
-
-
-def _maps(variables: Sequence[str], grid: Sequence[int]) -> list[str]:
-    axes = zip(AXES, variables, grid, strict=False)
-    return [f"{axis}→{variable or 'φ'}" for axis, variable, _ in axes]
-
-
-def _in_braces(maps: Sequence[str]) -> str:
-    return f" {{{' '.join(maps)}}}" if maps else ""
 
 
 def _tensor(name: str, dims: Dims) -> str:

@@ -17,6 +17,7 @@ from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mirage_json import from_mirage
 from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
 from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded, encoded
 from relational_tensat.mugraph.programs import PROGRAMS, program
@@ -145,3 +146,14 @@ def test_dims_are_read_as_they_are_written() -> None:
     for wrong in ("m", "m=0", "m=2 m=3", "=2"):
         with pytest.raises(InputError):
             dims_of(wrong)
+
+
+def test_a_picture_has_a_node_for_each_tensor_and_an_edge_for_each_use() -> None:
+    dot = mugraph_dot(flash_attention())
+    assert dot.count("subgraph") == 2  # the kernel, and its loop
+    assert dot.count("[label=") == len("QKVY") + len("qkv") + len("sprolay") + len("Y")
+    assert '"device K" -> "flash k";' in dot and '"flash y" -> "device Y"' in dot
+    loop = dot[dot.index('label="loop 4 times"') : dot.index("  }\n")]
+    assert '"flash s"' in loop and '"flash q"' not in loop and '"flash y"' not in loop
+    library = mugraph_dot(program("lora"))
+    assert library.count("shape=ellipse") == 4 and library.count("->") == 4 * 3
