@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator
 from datetime import date
-from pathlib import Path
 
 from bench.common.arguments import add_save
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.saving import RESULTS, report_saved
 from bench.mirage.cases import TABLE_5, Case, cases
-from bench.mirage.measure import MirageRun, measure
-from relational_tensat.base.errors import unknown
+from bench.mirage.figures import FIGURES, drawn
+from bench.mirage.measure import MirageRun, SearchRun, measure, measure_search
+from bench.mirage.plots import check_plotting
+from bench.mirage.table import HEADER, SEARCH_HEADER, cells, line, search_cells
+from bench.mirage.writing import write_figures, write_runs, write_searches
+from relational_tensat.base.errors import UsageError, unknown
 from relational_tensat.mugraph.search.search_options import MEANS, SearchOptions
 
-HEADER = (
-    "benchmark", "operators", "without", "kernels", "configurations", "candidates", "terms", "CPU s",
-    "tests", "library µs", "best µs", "ratio", "published",
-)  # fmt: skip
+#: RMSNorm's operators in a block at most, in the sweep of the paper's artifact.
+_SWEEP = range(5, 12)
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command to argparse."""
     parser = commands.add_parser("mirage", help="kernels of Mirage's benchmarks, found by joins")
     parser.add_argument("cases", nargs="*", metavar="CASE", help="[all]; a name's beginning")
-    parser.add_argument("--max-kernels", type=int, default=2, help="(2)")
+    parser.add_argument("--max-kernels", metavar="K,L", default="1,2", help="(1,2)")
     parser.add_argument("--time-limit", type=float, default=120.0, help="of one search (120)")
-    parser.add_argument(
-        "--ablation", action="store_true", help="GQA at 4 to 7 operators, each means off: Table 5"
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--ablation", action="store_true",
+        help="searches alone: GQA at 4 to 7 operators with each means off (Table 5), RMSNorm at 5 to 11",
+    )  # fmt: skip
+    what.add_argument(
+        "--figures", action="store_true", help="Figures 4, 8, 9 and 10, as Markdown and Graphviz"
     )
     add_save(parser)
     parser.set_defaults(run=run)
@@ -39,82 +44,98 @@ def run(options: argparse.Namespace) -> int:
 
     Raises:
         UsageError: there is no such benchmark.
+        MissingDependencyError: results shall be kept, and what draws their plots is not installed.
     """
-    runs: list[MirageRun] = []
-    print(_line(HEADER), flush=True)
-    for case, search_options in _ablations(options) if options.ablation else _chosen(options):
-        runs.append(measure(case, search_options))
-        print(_line(_cells(runs[-1])), flush=True)
     if options.save:
-        report_saved(save(runs, options, RESULTS))
+        check_plotting()
+    if options.figures:
+        _draw(options)
+    elif options.ablation:
+        _search(options)
+    else:
+        _measure(options)
     return 0
 
 
-def save(runs: Sequence[MirageRun], options: argparse.Namespace, directory: Path) -> Path:
-    """Write the runs with their settings, machine, versions and commit; return the file."""
-    kind = "-ablation" if options.ablation else ""
-    path = directory / f"mirage{kind}-{date.today().isoformat()}.json"
-    content = {
-        "settings": {
-            key: value
-            for key, value in sorted(vars(options).items())
-            if key not in ("command", "run", "save")
-        },
-        "runs": [asdict(run) for run in runs],
-    }
-    return save_result(path, content)
+def _measure(options: argparse.Namespace) -> None:
+    runs: list[MirageRun] = []
+    print(line(HEADER), flush=True)
+    for case, max_kernels in _chosen(options):
+        runs.append(measure(case, _options(options, case.max_operators, max_kernels)))
+        print(line(cells(runs[-1])), flush=True)
+    if options.save:
+        folder = RESULTS / f"mirage-{date.today().isoformat()}"
+        report_saved(write_runs(runs, _settings(options), folder))
 
 
-def _chosen(options: argparse.Namespace) -> Iterator[tuple[Case, SearchOptions]]:
+def _search(options: argparse.Namespace) -> None:
+    runs: list[tuple[SearchRun, str]] = []
+    print(line(SEARCH_HEADER), flush=True)
+    for case, search_options in _ablations(options):
+        runs.append((measure_search(case, search_options), case.published_search))
+        print(line(search_cells(*runs[-1])), flush=True)
+    if options.save:
+        folder = RESULTS / f"mirage-{date.today().isoformat()}"
+        report_saved(write_searches(runs, _settings(options), folder))
+
+
+def _draw(options: argparse.Namespace) -> None:
+    pictures = {figure.number: drawn(figure) for figure in FIGURES}
+    for text, _ in pictures.values():
+        print(text, flush=True)
+    if options.save:
+        folder = RESULTS / f"mirage-{date.today().isoformat()}"
+        report_saved(write_figures(pictures, folder))
+
+
+def _settings(options: argparse.Namespace) -> dict[str, object]:
+    left_out = ("command", "run", "save")
+    return {key: value for key, value in sorted(vars(options).items()) if key not in left_out}
+
+
+def _chosen(options: argparse.Namespace) -> Iterator[tuple[Case, int]]:
     known = list(cases())
     for name in options.cases:
         if not any(case.name.startswith(name) for case in known):
             raise unknown("benchmark", name, [case.name for case in known])
     for case in known:
         if not options.cases or any(case.name.startswith(name) for name in options.cases):
-            yield case, _options(options, case.max_operators)
+            for max_kernels in _kernel_limits(options):
+                yield case, max_kernels
+
+
+def _kernel_limits(options: argparse.Namespace) -> list[int]:
+    texts = options.max_kernels.split(",")
+    if not all(text.isdecimal() and int(text) > 0 for text in texts):
+        raise UsageError(f"--max-kernels: {options.max_kernels!r}, expected numbers such as 1,2")
+    return [int(text) for text in texts]
 
 
 def _ablations(options: argparse.Namespace) -> Iterator[tuple[Case, SearchOptions]]:
-    (gqa,) = (case for case in cases() if case.name == "GQA speculative 1")
+    """Yield the searches of Table 5, and those of RMSNorm; the case has the published figure."""
+    known = {case.name: case for case in cases()}
+    most = max(_kernel_limits(options))
     for operators, published in TABLE_5.items():
         columns = dict(zip(((), ("pruning",), ("canonical",)), published, strict=True))
         for disabled in ((), *((means,) for means in MEANS)):
             text = columns.get(disabled, "")
-            case = Case(gqa.name, gqa.program, gqa.sizes, operators, text)
-            yield case, _options(options, operators, disabled)
+            case = _with_published(known["GQA speculative 1"], text)
+            yield case, _options(options, operators, most, disabled)
+    for operators in _SWEEP:
+        case = _with_published(known["RMSNorm + Linear"], "")
+        yield case, _options(options, operators, most)
+
+
+def _with_published(case: Case, text: str) -> Case:
+    return Case(case.name, case.program, case.sizes, case.max_operators, "", text)
 
 
 def _options(
-    options: argparse.Namespace, operators: int, disabled: tuple[str, ...] = ()
+    options: argparse.Namespace, operators: int, kernels: int, disabled: tuple[str, ...] = ()
 ) -> SearchOptions:
     return SearchOptions(
         max_operators=operators,
-        max_kernels=options.max_kernels,
+        max_kernels=kernels,
         time_limit_s=options.time_limit,
         disable=disabled,
     )
-
-
-def _cells(run: MirageRun) -> tuple[str, ...]:
-    ratio = f"{run.library_us / run.best_us:.1f}x" if run.verified else "-"
-    return (
-        run.case,
-        str(run.max_operators),
-        ",".join(run.disabled) or "-",
-        str(run.kernels) if run.verified else "none",
-        f"{run.configurations:,}",
-        f"{run.candidates:,}",
-        f"{run.terms:,}{'' if run.is_complete else '+'}",
-        f"{run.cpu_s:.1f}",
-        str(run.bounded_tests or "-"),
-        f"{run.library_us:.1f}",
-        f"{run.best_us:.1f}",
-        ratio,
-        run.published or "-",
-    )
-
-
-def _line(cells: Sequence[str]) -> str:
-    first, *middle, last = cells
-    return f"{first:<27}" + " ".join(f"{cell:>13}" for cell in middle) + f"  {last}"

@@ -2,13 +2,46 @@
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from bench.mirage.cases import Case
-from relational_tensat.mugraph.finding import find_kernels
+from relational_tensat.mugraph.finding import first_verified, sized_candidates
+from relational_tensat.mugraph.graph.mugraph_json import encoded
+from relational_tensat.mugraph.search.kernel_search import SearchResult, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.libraries import library_us
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRun:
+    """How large a search was and how long it took.
+
+    Attributes:
+        max_kernels, max_operators, disabled: its options.
+        abstract_e_nodes, abstract_e_classes: of the abstract e-graph.
+        configurations, candidates, terms: of all levels together.
+        hits: terms that are the program's result.
+        routes: ways of computing the program that were found.
+        is_complete: whether no limit of time ended it.
+        search_cpu_s: CPU seconds, of all processes.
+    """
+
+    case: str
+    max_kernels: int
+    max_operators: int
+    disabled: tuple[str, ...]
+    abstract_e_nodes: int
+    abstract_e_classes: int
+    configurations: int
+    candidates: int
+    terms: int
+    hits: int
+    routes: int
+    is_complete: bool
+    search_cpu_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,54 +49,79 @@ class MirageRun:
     """What came of a search.
 
     Attributes:
+        search: itself.
         kernels: of the best μGraph; 0 where none was found.
-        configurations, candidates, terms: of all levels together.
-        routes: ways of computing the program that were found.
-        verified: whether the best passed all tests.
         bounded_tests: random tests at small sizes, where Theorem 4 bounds their odds of an error; else 0.
+        other_tests: random tests of which no theorem says anything, of all sizes.
         cpu_s: of search, sizes and verification.
         library_us, best_us: modelled, with a kernel for each operator, and of the best.
+        mugraph: the best, as JSON; None where none was found.
     """
 
-    case: str
-    max_operators: int
-    disabled: tuple[str, ...]
+    search: SearchRun
+    published: str
+    published_search: str
     kernels: int
-    configurations: int
-    candidates: int
-    terms: int
-    routes: int
-    is_complete: bool
-    verified: bool
     bounded_tests: int
+    other_tests: int
     cpu_s: float
     library_us: float
     best_us: float
-    published: str
+    mugraph: dict[str, Any] | None = field(repr=False)
+
+    @property
+    def ratio(self) -> float:
+        """How often the best fits into the library's time, modelled; NaN where none was found."""
+        return self.library_us / self.best_us
 
 
 def measure(case: Case, options: SearchOptions) -> MirageRun:
-    """Search the kernels of a benchmark."""
+    """Search the kernels of a benchmark, choose their sizes, and verify the cheapest."""
     program = case.build()
     start_s = time.process_time()
-    finding = find_kernels(program, options)
+    search, result = _searched(case, options)
+    choice = first_verified(program, sized_candidates(result), options)
     cpu_s = time.process_time() - start_s
-    levels, best, verification = finding.result.levels, finding.best, finding.verification
-    bounded = verification.small_tests if verification and verification.error else 0
+    best, passed = choice.best, choice.verification
+    bounded = passed.small_tests if passed and passed.error else 0
+    tests = passed.small_tests + passed.full_tests if passed else 0
     return MirageRun(
+        search,
+        case.published,
+        case.published_search,
+        len(best.graph.kernels) if best else 0,
+        bounded,
+        tests - bounded,
+        cpu_s,
+        library_us(program),
+        best.cost_us if best else math.nan,
+        encoded(best.graph) if best else None,
+    )
+
+
+def measure_search(case: Case, options: SearchOptions) -> SearchRun:
+    """Search the kernels of a benchmark, and no more."""
+    return _searched(case, options)[0]
+
+
+def _searched(case: Case, options: SearchOptions) -> tuple[SearchRun, SearchResult]:
+    start_s = time.process_time()
+    result = search_kernels(case.build(), options)
+    cpu_s = time.process_time() - start_s
+    levels = result.levels
+    run = SearchRun(
         case.name,
+        options.max_kernels,
         options.max_operators,
         options.disable,
-        len(best.graph.kernels) if best else 0,
+        result.abstract_e_nodes,
+        result.abstract_e_classes,
         sum(level.configurations for level in levels),
         sum(level.candidates for level in levels),
         sum(level.terms for level in levels),
-        len(finding.result.routes),
-        finding.result.is_complete,
-        best is not None,
-        bounded,
+        sum(level.hits for level in levels),
+        len(result.routes),
+        result.is_complete,
         cpu_s,
-        library_us(program),
-        best.cost_us if best else float("nan"),
-        case.published,
     )
+    return run, result

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import argparse
+import csv
 import json
-from datetime import date
 from pathlib import Path
 
 import pytest
 
 from bench.__main__ import main
-from bench.mirage import command
 from bench.mirage.cases import TABLE_5, cases
-from bench.mirage.measure import MirageRun
+from bench.mirage.figures import FIGURES, drawn
+from bench.mirage.measure import MirageRun, SearchRun
+from bench.mirage.writing import write_figures, write_runs, write_searches
+
+
+def search_run(case: str = "LoRA 1", disabled: tuple[str, ...] = ()) -> SearchRun:
+    """Return a search with figures that differ."""
+    return SearchRun(case, 2, 7, disabled, 10, 3, 233, 1376, 1145, 20, 5, True, 1.5)
 
 
 def test_a_benchmark_is_searched_and_verified(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mirage", "MLP 1", "--max-kernels", "1"]) == 0
     _, row = capsys.readouterr().out.splitlines()
     cells = row.removeprefix("MLP 1").split()
-    assert cells[:6] == ["7", "-", "1", "45", "147", "139"]
-    assert cells[-1] == "3x"
+    assert cells[:6] == ["1", "1", "45", "147", "139", "12"]
+    assert cells[-5:] == ["3x", "up", "to", "6", "h"]
 
 
 def test_an_unknown_benchmark_is_refused_with_the_nearest(
@@ -28,19 +33,46 @@ def test_an_unknown_benchmark_is_refused_with_the_nearest(
 ) -> None:
     assert main(["mirage", "LoRa 1"]) == 2
     assert "did you mean 'LoRA 1'" in capsys.readouterr().err
+    assert main(["mirage", "LoRA 1", "--max-kernels", "1,none"]) == 2
+    assert "expected numbers such as 1,2" in capsys.readouterr().err
 
 
 def test_the_benchmarks_are_those_of_the_paper_at_two_batches() -> None:
-    names = [case.name for case in cases()]
-    assert len(names) == 2 * 12 + 5
-    for case in cases():
+    known = {case.name: case for case in cases()}
+    assert len(known) == 2 * 12 + 5
+    for case in known.values():
         assert case.build().inputs
+    assert known["GQA speculative 8"].sizes == {"h": 16, "q": 256, "d": 128, "k": 4096, "e": 128}
     assert set(TABLE_5) == {4, 5, 6, 7}
+    assert {figure.case for figure in FIGURES} <= set(known)
 
 
 def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
-    options = argparse.Namespace(ablation=False, time_limit=1.0)
-    run = MirageRun("LoRA 1", 7, (), 1, 2, 3, 4, 5, True, True, 28, 1.0, 17.4, 5.2, "2.3x")
-    path = command.save([run], options, tmp_path)
-    assert path.name == f"mirage-{date.today().isoformat()}.json"
-    assert json.loads(path.read_text())["runs"][0]["case"] == "LoRA 1"
+    pytest.importorskip("matplotlib")
+    nan = float("nan")
+    runs = [
+        MirageRun(search_run(), "2.3x", "up to 6 h", 1, 28, 2, 2.5, 17.4, 5.2, {"name": "lora"}),
+        MirageRun(search_run("nTrans"), "", "", 0, 0, 0, 2.5, 17.4, nan, None),
+    ]
+    path = write_runs(runs, {"max_kernels": "2"}, tmp_path)
+    assert "| LoRA 1 | 2 | 1 | 233 | 1,376 | 1,145 | 20 | 28 | 2 | 2.5 |" in path.read_text("utf-8")
+    content = json.loads((tmp_path / "benchmarks.json").read_text("utf-8"))
+    assert content["settings"] == {"max_kernels": "2"} and "load_average" in content
+    assert content["runs"][0]["mugraph"] == {"name": "lora"}
+    assert content["runs"][1]["best_us"] is None
+    with (tmp_path / "benchmarks.csv").open(encoding="utf-8", newline="") as file:
+        assert [row["ratio"] for row in csv.DictReader(file)] == ["3.3x", "-"]
+    assert (tmp_path / "benchmarks.png").stat().st_size > 10_000
+    searches = [(search_run(disabled=means), "9 s") for means in ((), ("pruning",))]
+    write_searches([*searches, (search_run("nTrans"), "")], {}, tmp_path)
+    assert "| 7 | pruning | 233 |" in (tmp_path / "searches.md").read_text("utf-8")
+    assert {"table5.csv", "table5.png", "sweep.png"} <= {p.name for p in tmp_path.iterdir()}
+
+
+def test_figure_10_is_drawn(tmp_path: Path) -> None:
+    text, dot = drawn(FIGURES[-1])
+    assert "store t1 → part1[k'=16" in text and "| k2 | part1 |" in text
+    assert dot.startswith('digraph "mlp"')
+    path = write_figures({10: (text, dot)}, tmp_path)
+    assert "## Figure 10" in path.read_text("utf-8")
+    assert (tmp_path / "figure10.dot").read_text("utf-8") == dot
