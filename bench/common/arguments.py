@@ -3,6 +3,30 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+
+from bench.common.rule_sets import RULE_SETS
+from relational_tensat.base.checks import check_choice
+from relational_tensat.models import MODELS
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """Declare ``MODEL…``: of the 13 models; ``chosen_models`` reads it."""
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="[all 13 models]")
+
+
+def chosen_models(options: argparse.Namespace) -> Sequence[str]:
+    """Return the models that were asked for.
+
+    Raises:
+        UsageError: one does not exist; names the nearest.
+    """
+    return [check_choice("model", name, MODELS) for name in options.models or MODELS]
+
+
+def add_rules(parser: argparse.ArgumentParser, default: str) -> None:
+    """Declare ``--rules``: a set of ``rule_sets``."""
+    parser.add_argument("--rules", choices=list(RULE_SETS), default=default, help=f"({default})")
 
 
 def add_cost(parser: argparse.ArgumentParser, default: str = "t4") -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+import csv
+import io
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.common.machine import describe_commit, describe_machine, describe_versions
 from relational_tensat.base.files import write_aside
@@ -38,6 +42,42 @@ def save_result(
     text = json.dumps({**provenance(versions), **content}, indent=2)
     with write_aside(path) as aside:
         (aside / path.name).write_text(text + "\n", encoding="utf-8")
+    return path
+
+
+Row = TypeVar("Row")
+
+
+def save_rows(
+    path: Path,
+    options: argparse.Namespace,
+    rows: Sequence[Row],
+    header: Sequence[str],
+    cells: Callable[[Row], Sequence[str]],
+) -> Path:
+    """Write dataclasses as JSON, with the settings of a command, as CSV and as a table in Markdown.
+
+    What ``path`` and its like had is replaced.
+
+    Args:
+        path: of the JSON file; the others have other suffixes.
+        header, cells: of the table.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    left_out = ("command", "run", "save")
+    settings = {key: value for key, value in sorted(vars(options).items()) if key not in left_out}
+    contents = [asdict(row) for row in rows]  # type: ignore[call-overload]
+    save_result(path, {"settings": settings, "runs": contents})
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(contents[0]) if contents else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(contents)
+    path.with_suffix(".csv").write_text(file.getvalue(), encoding="utf-8")
+    lines = [header, ["---"] * len(header), *map(cells, rows)]
+    text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    path.with_suffix(".md").write_text(text, encoding="utf-8")
     return path
 
 

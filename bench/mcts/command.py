@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 
-from bench.common.arguments import add_cost, add_extract_time_limit, add_save
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.arguments import (
+    add_cost,
+    add_extract_time_limit,
+    add_models,
+    add_rules,
+    add_save,
+    chosen_models,
+)
+from bench.common.rule_sets import RULE_SETS
+from bench.common.saving import RESULTS, report_saved, save_rows
 from bench.mcts.published import SECONDS
 from bench.mcts.rates import Rate, measure_rates
 from bench.mcts.search_run import TreeRun, measure
 from bench.tensat.command import parse_k_values
-from relational_tensat.base.checks import check_choice
 from relational_tensat.cost import load_profile
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.extract import ExtractionOptions
-from relational_tensat.models import MODELS
-from relational_tensat.rules.library import load_rules, taso_rules
 
 HEADER = (
     "model", "seed", "decisions", "rollouts", "CPU s", "paper s", "before µs", "saturation", "world",
@@ -32,8 +36,8 @@ RATES_HEADER = ("model", "worlds", "universe", "simulated/s", "with reward/s", "
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command to argparse."""
     parser = commands.add_parser("mcts", help="tree search in the setting of its paper")
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="[all 13 models]")
-    parser.add_argument("--rules", choices=("taso", "shipped"), default="taso", help="(taso)")
+    add_models(parser)
+    add_rules(parser, "taso")
     parser.add_argument("--seeds", metavar="S,T", default="0", help="seeds (0)")
     parser.add_argument("--node-limit", type=int, default=2_000, help="of a world (2000)")
     parser.add_argument("--universe-limit", type=int, default=50_000, help="(50000)")
@@ -51,8 +55,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UsageError: a model, profile or number that does not exist or cannot be.
     """
-    models = [check_choice("model", name, MODELS) for name in options.models or MODELS]
-    rules = taso_rules() if options.rules == "taso" else load_rules()
+    rules = RULE_SETS[options.rules]()
     profile = load_profile(options.cost)
     limits = ExplorationOptions(
         world_nodes=options.node_limit,
@@ -61,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     )
     rows: list[TreeRun | Rate] = []
     print(_line(RATES_HEADER if options.worlds else HEADER), flush=True)
-    for model in models:
+    for model in chosen_models(options):
         if options.worlds:
             for worlds in parse_k_values(options.worlds):
                 for rate in measure_rates(model, worlds, limits, rules, profile):
@@ -82,12 +85,13 @@ def save(rows: Sequence[TreeRun | Rate], options: argparse.Namespace, directory:
     """Write the rows with their settings, machine, versions and commit; return the file."""
     kind = "rates" if options.worlds else "searches"
     path = directory / f"mcts-{kind}-{date.today().isoformat()}-{options.rules}.json"
-    settings = {
-        key: value
-        for key, value in sorted(vars(options).items())
-        if key not in ("command", "run", "save")
-    }
-    return save_result(path, {"settings": settings, "runs": [asdict(row) for row in rows]})
+    if options.worlds:
+        return save_rows(
+            path, options, [row for row in rows if isinstance(row, Rate)], RATES_HEADER, _rate_cells
+        )
+    return save_rows(
+        path, options, [row for row in rows if isinstance(row, TreeRun)], HEADER, _cells
+    )
 
 
 def _cells(run: TreeRun) -> tuple[str, ...]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields
 from datetime import date
 from pathlib import Path
 
-from bench.common.arguments import add_cost, add_extract_time_limit, add_save
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.arguments import (
+    add_cost,
+    add_extract_time_limit,
+    add_models,
+    add_rules,
+    add_save,
+    chosen_models,
+)
+from bench.common.rule_sets import RULE_SETS
+from bench.common.saving import RESULTS, report_saved, save_rows
 from bench.search.measure import SEARCHES, SearchRun, measure
 from bench.tensat.command import parse_k_values
 from relational_tensat.base.checks import check_choice
@@ -18,12 +24,9 @@ from relational_tensat.cost import load_profile
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.models import MODELS
-from relational_tensat.rules.library import load_rules, taso_rules
-
-RULE_SETS = ("taso", "shipped")
 
 #: Searches that draw something at random.
-RANDOM = ("focus", "best-first")
+RANDOM = ("focus", "best-first", "mcts")
 HEADER = (
     "model", "search", "k", "node limit", "e-nodes", "worlds", "before µs", "after µs", "bound µs",
     "CPU limit", "CPU s", "best at s", "stop",
@@ -33,9 +36,9 @@ HEADER = (
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command to argparse."""
     parser = commands.add_parser("search", help="saturation beside searches over worlds")
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="[all 13 models]")
+    add_models(parser)
     parser.add_argument("--k", metavar="K,L", default="1,2", help="values of k_multi (1,2)")
-    parser.add_argument("--rules", choices=RULE_SETS, default="shipped", help="rule set (shipped)")
+    add_rules(parser, "shipped")
     add_cost(parser, "tensat_t4")
     parser.add_argument("--node-limits", metavar="N,M", default="2000,4000", help="(2000,4000)")
     parser.add_argument("--world-nodes", type=int, default=2_000, help="of first worlds (2000)")
@@ -59,14 +62,13 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UsageError: a model, profile or number that does not exist or cannot be.
     """
-    models = [check_choice("model", name, MODELS) for name in options.models or MODELS]
-    rules = taso_rules() if options.rules == "taso" else load_rules()
+    rules = RULE_SETS[options.rules]()
     profile = load_profile(options.cost)
     extraction_options = ExtractionOptions(time_limit_s=options.extract_time_limit)
     searches = [check_choice("search", name, SEARCHES) for name in options.searches.split(",")]
     runs: list[SearchRun] = []
     print(_line(HEADER), flush=True)
-    for model in models:
+    for model in chosen_models(options):
         for search, limits, cpu_limit_s, seed in _settings(options, searches):
             graph = MODELS[model]()
             runs.append(
@@ -86,33 +88,27 @@ def save(runs: Sequence[SearchRun], options: argparse.Namespace, directory: Path
     A second save of the same rules on the same day replaces the first.
     """
     path = directory / f"search-{date.today().isoformat()}-{options.rules}.json"
-    content = {
-        "settings": {
-            key: value
-            for key, value in sorted(vars(options).items())
-            if key not in ("command", "run", "save")
-        },
-        "runs": [asdict(run) for run in runs],
-    }
-    with path.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(SearchRun)])
-        writer.writeheader()
-        writer.writerows(asdict(run) for run in runs)
-    rows = [HEADER, ["---"] * len(HEADER), *map(_cells, runs)]
-    text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
-    path.with_suffix(".md").write_text(text, encoding="utf-8")
-    return save_result(path, content)
+    return save_rows(path, options, runs, HEADER, _cells)
 
 
 def _settings(
     options: argparse.Namespace, searches: Sequence[str]
 ) -> Iterator[tuple[str, ExplorationOptions, float | None, int]]:
-    """Yield searches with their limits, CPU seconds and seeds; backtracking has no k and no node limit."""
+    """Yield searches with their limits, CPU seconds and seeds.
+
+    Backtracking has no k and no node limit; tree search has no k.
+    """
     seconds: list[float | None] = [float(text) for text in options.cpu_seconds.split(",") if text]
     for cpu_limit_s in seconds or [None]:
         limits = _limits(options)
         for search in searches:
             own = limits[:1] if search == "backtracking" else limits
+            if search == "mcts":
+                own = [
+                    limit
+                    for limit in limits
+                    if limit.multi_iterations == limits[0].multi_iterations
+                ]
             seeds = options.seeds if search in RANDOM else 1
             yield from (
                 (search, limit, cpu_limit_s, seed) for limit in own for seed in range(seeds)

@@ -25,11 +25,11 @@ def test_focus_costs_no_more_than_saturation(capsys: pytest.CaptureFixture[str])
 
 
 def test_equal_cpu_seconds_end_every_search(capsys: pytest.CaptureFixture[str]) -> None:
-    searches = ["--searches", "saturation,focus,backtracking"]
+    searches = ["--searches", "saturation,focus,mcts,backtracking"]
     searches += ["--k", "1", "--node-limits", "500", "--cpu-seconds", "0"]
     assert main(["search", "nasrnn", *searches]) == 0
     _, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
-    assert [row[1] for row in rows] == ["saturation", "focus", "backtracking"]
+    assert [row[1] for row in rows] == ["saturation", "focus", "mcts", "backtracking"]
     assert {row[-1] for row in rows[1:]} == {"time"}
     assert all(float(row[7]) <= float(row[6]) for row in rows)
 

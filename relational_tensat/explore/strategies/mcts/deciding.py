@@ -363,7 +363,10 @@ class _TreeSearch:
     @property
     def _reason_to_end(self) -> str | None:
         """Why the search is to end now: its time is over, or Ctrl-C was pressed."""
-        return self._guard.reason or ("interrupted" if self._observer.watch.happened else None)
+        watch = self._observer.watch
+        if watch.happened:
+            return "interrupted"
+        return self._guard.reason or ("time" if watch.is_over else None)
 
     def _should_stop(self) -> bool:
         return self._reason_to_end is not None
