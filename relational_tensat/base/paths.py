@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -145,3 +146,18 @@ def is_database(path: Path) -> bool:
     """Whether a file begins as DuckDB's do."""
     with path.open("rb") as file:
         return file.read(12)[8:] == _DUCKDB_MAGIC
+
+
+def check_folder(folder: Path | None) -> None:
+    """Check that files may be written into a folder, which need not be there yet.
+
+    Raises:
+        UsageError: a file is there or above it, or nothing may be made there.
+    """
+    if folder is None:
+        return
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise UsageError(f"{folder}: {there} is a file, expected a folder")
+    if not os.access(there, os.W_OK):
+        raise UsageError(f"{folder}: nothing may be written into {there}")

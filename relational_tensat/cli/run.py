@@ -46,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--json-events", action="store_true",
         help="instead of progress, print one JSON object a line on standard error: seconds, event "
-        "(phase, iteration, incumbent, bound, extracted, measuring), the phase and iteration it "
+        "(phase, region, iteration, incumbent, bound, extracted, measuring), the phase and iteration it "
         "belongs to, and its values (incumbent and bound in µs)",
     )  # fmt: skip
     parser.add_argument(

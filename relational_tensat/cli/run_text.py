@@ -16,6 +16,7 @@ from relational_tensat.cli.run_extractions import (
 )
 from relational_tensat.cli.run_race import print_race
 from relational_tensat.cli.run_time_spent import SOMETIMES, print_time_spent
+from relational_tensat.run.fusion_report import FusionReport
 from relational_tensat.run.result import Result, WholeRun
 
 _STOP = {
@@ -58,6 +59,8 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
         console.print(whole_line(result.whole, result.cost_profile))
     _print_operators(result, console)
     _print_rules(result, console)
+    if result.fusion is not None:
+        _print_kernels(result.fusion, console)
     _print_search(result, console)
     if profile:
         print_time_spent(result, console)
@@ -165,6 +168,17 @@ def _print_rules(result: Result, console: Console) -> None:
     if len(rules_used) > _RULES_SHOWN:
         console.print(f"(showing {_RULES_SHOWN} of {len(rules_used)})")
     console.print()
+
+
+def _print_kernels(fusion: FusionReport, console: Console) -> None:
+    if fusion.used:
+        rows = table("kernel", "modelled µs", "operators", numbers=("modelled µs",))
+        for kernel in fusion.used:
+            rows.add_row(kernel.mugraph, f"{kernel.cost_us:,.2f}", ", ".join(kernel.operators))
+        console.print(rows)
+        console.print()
+    sought = f" for {fusion.parts:,} parts of the model" if fusion.parts else ""
+    console.print(f"kernels: {fusion.kernels:,} found{sought}, {len(fusion.used):,} in the result")
 
 
 def _print_search(result: Result, console: Console) -> None:

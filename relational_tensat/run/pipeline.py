@@ -15,6 +15,7 @@ from relational_tensat.base.paths import DefaultOutput, check_database, check_pa
 from relational_tensat.cost import CostModel, graph_cost_us
 from relational_tensat.extract import relative_gap
 from relational_tensat.run import resume as resuming
+from relational_tensat.run.fusion_report import FusionReport, fusion_report
 from relational_tensat.run.options import Options
 from relational_tensat.run.progress import Progress, Silent
 from relational_tensat.run.result import ExtractionSummary, Result
@@ -171,6 +172,7 @@ def _result(state: RunState) -> Result:
         extractions=state.extractions,
         time_spent=state.time_spent,
         blocks=state.blocks,
+        fusion=_fusion(state),
         seconds=state.phases.seconds | {"measure": cost.measuring_s, "total": state.phases.total_s},
         verification=state.verification,
         output=state.target,
@@ -185,3 +187,9 @@ def _result(state: RunState) -> Result:
         change=state.change,
         tables=kept_tables(state),
     )
+
+
+def _fusion(state: RunState) -> FusionReport | None:
+    if not state.options.fusion.fuse:
+        return None
+    return fusion_report(state.fused_parts, len(state.kernels), state.chosen, state.cost)

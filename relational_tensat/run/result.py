@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from relational_tensat.extract import Extraction
     from relational_tensat.extract.anytime import ExtractionEntry
     from relational_tensat.run.file_change import FileChange
+    from relational_tensat.run.fusion_report import FusionReport
     from relational_tensat.run.race_report import RaceReport
     from relational_tensat.verify import Verification
     from relational_tensat.view.run_page import RunPage
@@ -143,7 +144,7 @@ class Result:
         extractions: what each extraction found, those between iterations first.
         worlds: of a search, those that it has grown; of a tree search, those that it has kept.
         decisions: of a tree search.
-        seconds: per phase: load (the model, the rules), explore, extract, verify, whole (running
+        seconds: per phase: load (the model, the rules), fuse, explore, extract, verify, whole (running
             both graphs), write, and total; measure is a part of these.
         time_spent: where the seconds of explore and extract went.
         verification: what was compared, and the errors found; nothing where the original's file is
@@ -157,6 +158,7 @@ class Result:
         output: the file written; None if none was requested.
         notes: what the reader should know beside the figures, one sentence each.
         blocks: what was explored once and reused; None if nothing was.
+        fusion: kernels of the model's own, with the option ``fuse``; else None.
         resumed_after: the last complete iteration of the process whose run this one resumed; None if it
             started the run itself.
         untrusted_rules: rules that were let in although they are not known to be sound, and why.
@@ -191,6 +193,7 @@ class Result:
     worlds: tuple[WorldReport, ...] = ()
     decisions: tuple[DecisionReport, ...] = ()
     blocks: BlocksReport | None = None
+    fusion: FusionReport | None = None
     resumed_after: int | None = None
     time_spent: TimeSpent = field(default_factory=TimeSpent)
     whole: WholeRun | None = None
@@ -291,6 +294,7 @@ class Result:
             "optimal": self.optimal,
             "exhaustive": self.exhaustive,
             "blocks": None if self.blocks is None else asdict(self.blocks),
+            "fusion": None if self.fusion is None else asdict(self.fusion),
             "extraction": self.extraction.to_json(),
             "extractions": [asdict(entry) for entry in self.extractions],
             "worlds": [asdict(world) for world in self.worlds],

@@ -59,7 +59,7 @@ class RunState:
         notes: what the reader should know beside the figures.
 
         graph: (load) the model as it was read.
-        kernels: the model's own, that were found for it.
+        kernels: the model's own; ``fused_parts`` for how many parts of it they were sought.
         rules, untrusted: the rules, and why some of them are not known to be sound.
         inputs: to verify with, by name.
         target: where the result is written; None for nowhere.
@@ -107,6 +107,7 @@ class RunState:
 
     graph: Graph = _LATER
     kernels: tuple[OwnKernel, ...] = ()
+    fused_parts: int = 0
     rules: list[Rule] = _LATER
     untrusted: Mapping[str, str] = _LATER
     inputs: Mapping[str, Array] = _LATER

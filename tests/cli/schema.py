@@ -23,6 +23,7 @@ SCHEMA: dict[str, Any] = {
     "optimal": bool,
     "exhaustive": bool,
     "blocks": (dict, type(None)),  # what was explored once and reused
+    "fusion": (dict, type(None)),  # kernels of the model's own: parts, kernels, used
     "extraction": {
         "e_nodes": int,
         "e_classes": int,
@@ -35,7 +36,8 @@ SCHEMA: dict[str, Any] = {
     "worlds": list,  # of a search
     "decisions": list,  # of a tree search
     "seconds": dict.fromkeys(
-        ("load", "explore", "extract", "verify", "whole", "write", "measure", "total"), NUMBER
+        ("load", "fuse", "explore", "extract", "verify", "whole", "write", "measure", "total"),
+        NUMBER,
     ),
     "time_spent": {"phases": None, "statements": list},  # seconds per phase; STATEMENT
     "verified": {"ok": bool, "max_relative_error": NUMBER, "runs": int, "stand_ins": list},

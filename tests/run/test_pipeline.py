@@ -73,7 +73,9 @@ def test_the_cheaper_graph_is_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert result.verification.ok
     assert result.cost_profile == "flat"
     assert load_model(output).count_ops() == result.graph.count_ops()
-    phases = {"load", "explore", "extract", "verify", "whole", "write", "measure", "total"}
+    phases = {
+        "load", "fuse", "explore", "extract", "verify", "whole", "write", "measure", "total",
+    }  # fmt: skip
     assert set(result.seconds) == phases
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.base.files import write_aside
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
 from relational_tensat.mugraph.kernels.cuda.compile_cuda import headers
@@ -20,7 +21,7 @@ FORMAT = "relational_tensat kernels 2"
 
 
 def write_kernels(kernels: Iterable[OwnKernel], chosen: Graph, folder: Path) -> int:
-    """Write the kernels that a graph has; return how many there are.
+    """Write the kernels that a graph has, all or none; return how many there are.
 
     Args:
         kernels: those that there are for the model.
@@ -34,13 +35,14 @@ def write_kernels(kernels: Iterable[OwnKernel], chosen: Graph, folder: Path) -> 
     used = sorted((kernel for kernel in kernels if kernel.key in keys), key=lambda k: k.key)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        entries = {kernel.key: _write(kernel, folder) for kernel in used}
-        for name, text in headers().items() if entries else ():
-            (folder / name).write_text(text, encoding="utf-8")
-        index = json.dumps({"format": FORMAT, "kernels": entries}, indent=1)
-        (folder / INDEX).write_text(index + "\n", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{folder}: {error.strerror or error}") from error
+        raise InputError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    with write_aside(folder / INDEX) as aside:
+        entries = {kernel.key: _write(kernel, aside) for kernel in used}
+        for name, text in headers().items() if entries else ():
+            (aside / name).write_text(text, encoding="utf-8")
+        index = json.dumps({"format": FORMAT, "kernels": entries}, indent=1)
+        (aside / INDEX).write_text(index + "\n", encoding="utf-8")
     return len(entries)
 
 

@@ -75,6 +75,10 @@ class OpenedRun(Closing):
         )
         return {str(name): str(text) for name, text in rows}
 
+    def kernels(self) -> list[tuple[Any, ...]]:
+        """Return the kernels of the model's own, as rows of their table."""
+        return self._rows("FROM fused_kernel")
+
     def stop_reason(self) -> str | None:
         """Return why exploration ended; None if it had not."""
         rows = self._rows("SELECT value FROM meta WHERE key = 'stop_reason'")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from relational_tensat.explore.outcome import ended_exploration
 from relational_tensat.run.resume.stored import StoredRun
-from relational_tensat.run.stages.fusing import fuse
+from relational_tensat.run.stages.fusing import with_kernels
 from relational_tensat.run.stages.loading import (
     check_plan,
     on_target,
@@ -32,7 +32,7 @@ def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState
 
     def read(path: Path) -> Graph:
         nonlocal opened
-        opened = fuse(on_target(open_model(state, path)))
+        opened = on_target(open_model(state, path))
         return opened.graph
 
     found_model = stored.find_model(model, read)
@@ -41,6 +41,8 @@ def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState
         source=found_model.model,
         graph=found_model.graph,
     )
+    if state.options.fusion.fuse:
+        state = with_kernels(state, stored.kernels())
     state = replace(state, rules=read_rules(state))
     stored.check_rules(state.rules)
     state = share_weights(check_plan(state))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import InputError, UsageError
@@ -24,6 +24,9 @@ from relational_tensat.run.resume.opening import OpenedRun
 from relational_tensat.run.resume.record import RunRecord, cost_digest
 from relational_tensat.tensor.graph import Graph
 
+if TYPE_CHECKING:
+    from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
+
 #: Values of the option ``search`` that are continued where they were.
 _RESUMABLE = ("saturation", "focus", "mcts")
 
@@ -36,6 +39,7 @@ class StoredRun:
         path: its database.
         checkpoint: where its exploration was, or how it ended.
         rules: its rules by name, in order, as text.
+        kernel_rows: of the model's own kernels.
         stop_reason: why exploration ended; None if it had not.
         is_extracted: whether a graph had been extracted after that.
     """
@@ -44,6 +48,7 @@ class StoredRun:
     record: RunRecord
     checkpoint: Checkpoint
     rules: dict[str, str]
+    kernel_rows: list[tuple[Any, ...]]
     stop_reason: str | None
     is_extracted: bool
 
@@ -126,6 +131,19 @@ class StoredRun:
                 f"{self.path}: the run cannot be resumed: the order of its rules has changed"
             )
 
+    def kernels(self) -> list[OwnKernel]:
+        """Return the model's own kernels that the run had found: they are not sought again.
+
+        Raises:
+            InputError: one is malformed.
+        """
+        from relational_tensat.mugraph.fusion.stored_kernels import kernels_of  # few runs need it
+
+        try:
+            return kernels_of(self.kernel_rows, self.rules)
+        except InputError as error:
+            raise InputError(f"{self.path}: the run cannot be resumed: {error}") from None
+
     def find_model(
         self, model: Graph | str | Path | None, read: Callable[[Path], Graph]
     ) -> FoundModel:
@@ -198,6 +216,7 @@ def read_run(path: Path) -> StoredRun:
             record=run.record(),
             checkpoint=run.checkpoint(),
             rules=run.rules(),
+            kernel_rows=run.kernels(),
             stop_reason=run.stop_reason(),
             is_extracted=run.is_extracted(),
         )

@@ -18,7 +18,7 @@ from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.rules.targets.known import FUSED, load_target
-from relational_tensat.run.stages.fusing import fuse
+from relational_tensat.run.stages.fusing import fuse, remember_kernels
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.sharing import share_equal_weights
@@ -38,6 +38,7 @@ def share(state: RunState) -> RunState:
     with state.phases.phase("explore"):
         egraph = EGraph.create(state.original, options.output.db, options.process)
     state = state.with_egraph(egraph)
+    remember_kernels(state)
     if options.output.db is not None:
         _record(state)
     return state
