@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.mirage.cases import cases
-from relational_tensat.mugraph.finding import first_verified, sized_candidates
+from relational_tensat.mugraph.candidates import candidates_of
+from relational_tensat.mugraph.finding import first_verified
 from relational_tensat.mugraph.graph.dims import count, size_of, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
@@ -59,7 +60,7 @@ def _cheapest(figure: Figure) -> tuple[MuGraph, float]:
     """Return the cheapest μGraph of so many kernels that passes verification, and its modelled time."""
     (case,) = (case for case in cases() if case.name == figure.case)
     program, options = case.build(), SearchOptions(max_operators=case.max_operators)
-    found = sized_candidates(search_kernels(program, options))
+    found = candidates_of(search_kernels(program, options)).graphs
     wanted = [made for made in found if len(made.graph.kernels) == figure.kernels]
     best = first_verified(program, wanted, options).best
     assert best is not None, f"no μGraph of {figure.kernels} kernels for {case.name}"

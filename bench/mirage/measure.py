@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.mirage.cases import Case
-from relational_tensat.mugraph.finding import first_verified, sized_candidates
+from relational_tensat.mugraph.candidates import candidates_of
+from relational_tensat.mugraph.finding import first_verified
 from relational_tensat.mugraph.graph.mugraph_json import encoded
 from relational_tensat.mugraph.search.kernel_search import SearchResult, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
@@ -80,7 +81,7 @@ def measure(case: Case, options: SearchOptions) -> MirageRun:
     program = case.build()
     start_s = time.process_time()
     search, result = _searched(case, options)
-    choice = first_verified(program, sized_candidates(result), options)
+    choice = first_verified(program, candidates_of(result).graphs, options)
     cpu_s = time.process_time() - start_s
     best, passed = choice.best, choice.verification
     bounded = passed.small_tests if passed and passed.error else 0

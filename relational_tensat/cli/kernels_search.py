@@ -43,6 +43,10 @@ def add_arguments(parser: Parser) -> None:
     add_program(parser, "program")
     add_options(parser, options_of(SearchOptions))
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the best as JSON")
+    parser.add_argument(
+        "--no-cache", action="store_true",
+        help="search, whatever a search of the same program found before, and do not keep it",
+    )  # fmt: skip
     add_json(parser)
 
 
@@ -50,6 +54,7 @@ def execute(args: argparse.Namespace) -> int:
     """Search and report; 5 where nothing was found."""
     from relational_tensat.base.option import options_of
     from relational_tensat.base.watch import Watch
+    from relational_tensat.mugraph.candidate_cache import CandidateCache
     from relational_tensat.mugraph.finding import find_kernels
     from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
     from relational_tensat.mugraph.search.search_options import SearchOptions
@@ -57,8 +62,10 @@ def execute(args: argparse.Namespace) -> int:
     options = SearchOptions(**written_values(args, options_of(SearchOptions)))
     program = read_program(args)
     watch = Watch()
+    progress = None if args.json else _Progress()
+    cache = None if args.no_cache else CandidateCache.of_user()
     with watch.watching():
-        finding = find_kernels(program, options, watch, None if args.json else _Progress())
+        finding = find_kernels(program, options, watch, progress, cache=cache)
     report(
         lambda: _content(finding),
         lambda console: _show(finding, console),
@@ -93,10 +100,11 @@ def _content(finding: Finding) -> dict[str, Any]:
 
     result, best = finding.result, finding.best
     return {
-        "routes": len(result.routes),
-        "fitting": len(finding.candidates),
+        "routes": result.routes,
+        "fitting": result.fitting,
         "refused": finding.refused,
         "is_complete": result.is_complete,
+        "is_kept": result.is_kept,
         "levels": [asdict(level) for level in result.levels],
         "abstract_e_nodes": result.abstract_e_nodes,
         "abstract_e_classes": result.abstract_e_classes,
@@ -117,14 +125,14 @@ def _show(finding: Finding, console: Console) -> None:
     for number, level in enumerate(result.levels, 1):
         rows.add_row(str(number), *(str(value) for value in asdict(level).values()))
     console.print(rows)
+    if result.is_kept:
+        console.print("as a search before found it (--no-cache searches again)")
     if not result.is_complete:
         console.print("the search was ended before it was complete")
-    console.print(
-        f"{len(result.routes)} ways found; {len(finding.candidates)} μGraphs fit shared memory"
-    )
-    if finding.candidates:
+    console.print(f"{result.routes} ways found; {result.fitting} μGraphs fit shared memory")
+    if result.graphs:
         rows = table("kernels", "modelled µs", numbers=("modelled µs",))
-        for candidate in finding.candidates[:_SHOWN]:
+        for candidate in result.graphs[:_SHOWN]:
             rows.add_row(_schedule(candidate.graph), f"{candidate.cost_us:.2f}")
         console.print(rows)
     for reason in dict.fromkeys(finding.reasons):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.base.watch import Watch
+from relational_tensat.mugraph.candidate_cache import CandidateCache
+from relational_tensat.mugraph.candidates import Candidates, candidates_of
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.thread_graphs import with_thread_graphs
-from relational_tensat.mugraph.search.kernel_search import Progress, SearchResult, search_kernels
+from relational_tensat.mugraph.search.kernel_search import Progress, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.choosing_sizes import Sized, sized
-from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
+from relational_tensat.mugraph.sizing.choosing_sizes import Sized
+from relational_tensat.mugraph.sizing.modelled import graph_us
+from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import Verification, verify_mugraph
 
@@ -43,13 +47,11 @@ class Finding:
     """What was found for a program.
 
     Attributes:
-        result: of the search.
-        candidates: graphs with sizes that fit a block, cheapest first; those before ``best`` were refused.
+        result: of the search, with sizes; the graphs before ``best`` were refused.
         best, verification, refused, reasons: see ``Choice``.
     """
 
-    result: SearchResult
-    candidates: tuple[Sized, ...]
+    result: Candidates
     best: Sized | None
     verification: Verification | None
     refused: int
@@ -62,6 +64,7 @@ def find_kernels(
     watch: Watch | None = None,
     progress: Progress | None = None,
     device: Multiprocessors | None = None,
+    cache: CandidateCache | None = None,
 ) -> Finding:
     """Search kernels that compute a program, and verify the cheapest.
 
@@ -71,31 +74,43 @@ def find_kernels(
         watch: ends the search with the best so far.
         progress: of the search.
         device: what it shall run on; an A100 by default.
+        cache: of what searches found before; without, none is used. What is from it is verified, too.
 
     Raises:
         InputError: the program is malformed, or has operators that no search knows.
     """
     options = options or SearchOptions()
-    result = search_kernels(program, options, watch, progress)
-    candidates = sized_candidates(result, device)
-    choice = first_verified(program, candidates, options)
-    return Finding(
-        result, candidates, choice.best, choice.verification, choice.refused, choice.reasons
-    )
+    kept = cache.find(program, options, device) if cache else None
+    if kept is not None:
+        finding = _chosen(program, kept, options, device)
+        if finding.best is not None or kept.fitting == len(kept.graphs):
+            return finding
+    found = candidates_of(search_kernels(program, options, watch, progress), device)
+    if cache is not None:
+        cache.keep(program, options, device, found)
+    return _chosen(program, found, options, device)
 
 
-def sized_candidates(
-    result: SearchResult, device: Multiprocessors | None = None
-) -> tuple[Sized, ...]:
-    """Return the graphs of all routes at the sizes that are best on a device, cheapest first."""
-    candidates = [made for route in result.routes for made in sized(route, device)]
-    return tuple(sorted(candidates, key=lambda made: made.cost_us))
+def _chosen(
+    program: MuGraph,
+    candidates: Candidates,
+    options: SearchOptions,
+    device: Multiprocessors | None,
+) -> Finding:
+    choice = first_verified(program, candidates.graphs, options, device)
+    return Finding(candidates, choice.best, choice.verification, choice.refused, choice.reasons)
 
 
 def first_verified(
-    program: MuGraph, candidates: Sequence[Sized], options: SearchOptions | None = None
+    program: MuGraph,
+    candidates: Sequence[Sized],
+    options: SearchOptions | None = None,
+    device: Multiprocessors | None = None,
 ) -> Choice:
-    """Return the first candidate that passes verification, made stable, with thread graphs."""
+    """Return the first candidate that passes verification, made stable, with thread graphs.
+
+    Its time is modelled with the maxima that make it stable, so it may not fit any more.
+    """
     options = options or SearchOptions()
     seed = _FRESH_SEEDS + options.seed
     verification = None
@@ -107,8 +122,12 @@ def first_verified(
         except VerificationError as error:
             reasons.append(str(error))
             continue
+        cost_us = graph_us(graph, device or a100())
+        if not math.isfinite(cost_us):
+            reasons.append(f"{graph.name}: with maxima, its tensors do not fit shared memory")
+            continue
         verification = verify_mugraph(program, graph, seed)
         if verification.passed and (verification.is_stable or options.raw_exp):
-            best = Sized(graph, candidate.cost_us)
+            best = Sized(graph, cost_us)
             return Choice(best, verification, refused, tuple(reasons))
     return Choice(None, verification, len(candidates), tuple(reasons))

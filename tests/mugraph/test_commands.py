@@ -12,6 +12,12 @@ from relational_tensat.cli.main import main
 SIZES = ["--size", "m=16,k=64,r=16,n=64"]
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what is found apart from the user's."""
+    monkeypatch.setenv("RELATIONAL_TENSAT_CACHE", str(tmp_path / "cache"))
+
+
 def test_what_search_writes_verify_accepts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -20,6 +26,8 @@ def test_what_search_writes_verify_accepts(
     printed = capsys.readouterr().out
     assert "ways found" in printed
     assert "random tests passed" in printed
+    assert main(["kernels", "search", "mlp", *SIZES]) == 0
+    assert "as a search before found it" in capsys.readouterr().out
     assert main(["kernels", "verify", path, "mlp", *SIZES, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["passed"]
     assert main(["kernels", "verify", path, "mlp"]) == 4

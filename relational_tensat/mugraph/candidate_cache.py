@@ -1,0 +1,151 @@
+"""The cache of searches: the cheapest candidates of each, a file of JSON by content hash.
+
+Any number of processes may share the folder: a file is written aside and renamed, and two that search the
+same write the same. A candidate from it is verified as if it had just been found, so nothing rests on what
+is in the folder; a file that cannot be read is as good as none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.base.files import write_aside
+from relational_tensat.base.resources import resource_dir
+from relational_tensat.mugraph.candidates import Candidates
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded, encoded
+from relational_tensat.mugraph.search.kernel_search import LevelCounts
+from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.sizing.choosing_sizes import Sized
+from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
+
+#: Where caches are kept, instead of the platform's folder for them.
+CACHE_VARIABLE = "RELATIONAL_TENSAT_CACHE"
+#: So many candidates are kept of a search, the cheapest ones; where all are refused, it is made again.
+MOST_KEPT = 16
+#: The code that a search's result depends on, below ``relational_tensat/mugraph``.
+_ROOMS = ("abstract", "field", "graph", "search", "sizing")
+#: What changes no result of a search that ran to its end.
+_NO_MATTER = ("time_limit_s", "raw_exp", "processes")
+
+
+class CandidateCache:
+    """A folder of candidates."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open it, and make it if there is none: who cannot keep results learns it before the search.
+
+        Raises:
+            InputError: it cannot be made.
+        """
+        self._folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(
+                f"{folder}: cannot be made: {reason} (${CACHE_VARIABLE} names another folder)"
+            ) from error
+
+    @classmethod
+    def of_user(cls) -> CandidateCache:
+        """Return the cache of the user who runs this."""
+        folder = os.environ.get(CACHE_VARIABLE)
+        if folder:
+            return cls(Path(folder) / "kernels")
+        import platformdirs  # heavy, and most users have no such variable
+
+        return cls(Path(platformdirs.user_cache_dir("relational-tensat")) / "kernels")
+
+    def find(
+        self, program: MuGraph, options: SearchOptions, device: Multiprocessors | None = None
+    ) -> Candidates | None:
+        """Return what a search like this found before; None where there was none."""
+        path = self._file(program, options, device)
+        try:
+            return _candidates(json.loads(path.read_text(encoding="utf-8")), str(path))
+        except (OSError, ValueError, KeyError, TypeError, InputError):
+            return None
+
+    def keep(
+        self,
+        program: MuGraph,
+        options: SearchOptions,
+        device: Multiprocessors | None,
+        candidates: Candidates,
+    ) -> None:
+        """Keep what a search found, if it ran to its end.
+
+        Raises:
+            InputError: the folder cannot be written.
+        """
+        if not candidates.is_complete:
+            return
+        path = self._file(program, options, device)
+        with write_aside(path) as aside:
+            text = json.dumps(_content(candidates))
+            (aside / path.name).write_text(text, encoding="utf-8")
+
+    def _file(
+        self, program: MuGraph, options: SearchOptions, device: Multiprocessors | None
+    ) -> Path:
+        matters = {key: value for key, value in asdict(options).items() if key not in _NO_MATTER}
+        device_text = repr(device or a100())
+        key = (
+            content_hash(program),
+            program.name,
+            sorted(matters.items()),
+            device_text,
+            _code_hash(),
+        )
+        return self._folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.json"
+
+
+@cache
+def _code_hash() -> str:
+    """Return the hash of the code that searches: what other code found is not used."""
+    here = Path(__file__).parent
+    files = [path for room in _ROOMS for path in sorted((here / room).glob("*.py"))]
+    files += sorted((resource_dir("sql") / "mugraph").glob("*.sql"))
+    files += sorted((resource_dir("rules") / "mugraph").glob("*.rules"))
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(f"{path.parent.name}/{path.name}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _content(candidates: Candidates) -> dict[str, Any]:
+    graphs = [
+        {"cost_us": made.cost_us, "graph": encoded(made.graph)}
+        for made in candidates.graphs[:MOST_KEPT]
+    ]
+    return {**asdict(replace(candidates, graphs=())), "graphs": graphs}
+
+
+def _candidates(content: dict[str, Any], where: str) -> Candidates:
+    """Return candidates from a file's content.
+
+    Raises:
+        InputError, KeyError, TypeError, ValueError: it is none of these files.
+    """
+    graphs = tuple(
+        Sized(decoded(made["graph"], where), float(made["cost_us"])) for made in content["graphs"]
+    )
+    return Candidates(
+        graphs,
+        int(content["fitting"]),
+        int(content["routes"]),
+        tuple(LevelCounts(**level) for level in content["levels"]),
+        int(content["abstract_e_nodes"]),
+        int(content["abstract_e_classes"]),
+        is_complete=True,
+        is_kept=True,
+    )
