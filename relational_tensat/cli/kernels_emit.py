@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError
+from relational_tensat.cli.kernels_frame import DTYPES
 from relational_tensat.cli.parser import Parser, whole_number
 from relational_tensat.cli.rules_frame import add_json, report
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from relational_tensat.mugraph.kernels.emission import Emitted
 
 HELP = "print the code of a μGraph's kernels: Triton, CUDA C++, or C where there are no products"
-
-_DTYPES = ("float16", "bfloat16", "float32")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -34,8 +33,8 @@ def add_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument("--target", choices=TARGETS, default="triton", help="[%(default)s]")
     parser.add_argument(
-        "--dtype", choices=_DTYPES, metavar="TYPE",
-        help=f"of elements: {', '.join(_DTYPES)} [float16; float32 in C]",
+        "--dtype", choices=DTYPES, metavar="TYPE",
+        help=f"of elements: {', '.join(DTYPES)} [float16; float32 in C]",
     )  # fmt: skip
     parser.add_argument(
         "--plan", action="store_true",

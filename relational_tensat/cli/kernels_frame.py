@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from relational_tensat.mugraph.graph.mugraph import MuGraph
     from relational_tensat.mugraph.verify.verifying_mugraphs import Verification
 
+#: Element types that kernels are made for.
+DTYPES = ("float16", "bfloat16", "float32")
+
 
 def add_program(parser: Parser, flag: str) -> None:
     """Declare what names a program, and its sizes."""

@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from relational_tensat.cli.kernels_frame import DTYPES
 from relational_tensat.cli.parser import Parser, whole_number
 from relational_tensat.cli.rules_frame import add_json, report
+
+if TYPE_CHECKING:
+    from relational_tensat.mugraph.graph.mugraph import MuGraph
 
 HELP = "print a μGraph: kernels, blocks and threads, with the dims and maps of every tensor"
 
@@ -24,6 +29,14 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--dot", action="store_true", help="as a picture of the three levels, in Graphviz' language"
     )
+    parser.add_argument(
+        "--html", type=Path, metavar="OUT",
+        help="write a page, too, that draws the three levels, with maps and the bytes that move",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dtype", choices=DTYPES, default="float16", metavar="TYPE",
+        help=f"with --html: of elements: {', '.join(DTYPES)} [%(default)s]",
+    )  # fmt: skip
     add_json(parser, "it as JSON; so a file of Mirage's is converted")
 
 
@@ -35,6 +48,8 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 
     graph = load_mugraph(args.file, args.graph)
+    if args.html is not None:
+        _draw(graph, args.dtype, args.html)
     if args.dot:
         sys.stdout.write(mugraph_dot(graph))
         return 0
@@ -44,3 +59,16 @@ def execute(args: argparse.Namespace) -> int:
         as_json=args.json,
     )
     return 0
+
+
+def _draw(graph: MuGraph, dtype: str, path: Path) -> None:
+    """Write the page of a μGraph.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    from relational_tensat.view.data.kernel_data import KernelPage
+    from relational_tensat.view.document import write_page
+    from relational_tensat.view.kernel_drawing import drawing
+
+    write_page(KernelPage(graph.name, (drawing(graph, dtype),)), path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from relational_tensat.base.errors import UsageError, first_line
-from relational_tensat.view.page_data import Answer, Example
+from relational_tensat.view.data.page_data import Answer, Example
 
 #: Rows of an answer that are sent; a page's examples have fewer.
 MOST_ROWS = 2_000

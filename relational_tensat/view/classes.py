@@ -8,8 +8,8 @@ from typing import Any
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.swapping import Swaps
+from relational_tensat.view.data.egraph_data import Birth, EClass, ENode, Hit, Sample, Union
 from relational_tensat.view.forms import Forms
-from relational_tensat.view.page_data import Birth, EClass, ENode, Hit, Sample, Union
 
 #: E-nodes that a page holds at most; it says how many it leaves out.
 MOST_ENODES = 6_000

@@ -14,18 +14,14 @@ from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.funnel import Funnels
 from relational_tensat.view.asking import examples
 from relational_tensat.view.classes import Classes
+from relational_tensat.view.data.egraph_data import Sample
+from relational_tensat.view.data.film_data import Film
+from relational_tensat.view.data.page_data import PAGE_VERSION, PageData, Summary, Told
+from relational_tensat.view.data.search_data import Unused
 from relational_tensat.view.film import film
 from relational_tensat.view.forms import Forms
 from relational_tensat.view.frames import Frames
-from relational_tensat.view.page_data import (
-    PAGE_VERSION,
-    Film,
-    PageData,
-    Sample,
-    Summary,
-    Told,
-    Unused,
-)
+from relational_tensat.view.fused_kernels import fused_kernels
 from relational_tensat.view.searching import search
 from relational_tensat.view.unused import unused
 
@@ -123,6 +119,7 @@ def _page(
         film=story,
         search=search(connection, story),
         egraph=egraph,
+        kernels=fused_kernels(stored),
         unused=rules,
         examples=examples(connection),
     )

@@ -13,13 +13,15 @@ from html import escape
 from pathlib import Path
 
 from relational_tensat.base.files import write_aside
-from relational_tensat.view.page_data import PageData, to_json
+from relational_tensat.view.data.kernel_data import KernelPage
+from relational_tensat.view.data.page_data import PageData
+from relational_tensat.view.data.plain import to_json
 
 _BUNDLE = Path(__file__).resolve().parent / "bundle"
 
 
-def page_html(data: PageData, server: str = "") -> str:
-    """Return the page of a run.
+def page_html(data: PageData | KernelPage, server: str = "") -> str:
+    """Return the page of a run, or of kernels.
 
     Args:
         server: the path prefix at which the page may ask its own server; "" where it has none, so that
@@ -27,6 +29,7 @@ def page_html(data: PageData, server: str = "") -> str:
     """
     script = (_BUNDLE / "page.js").read_text(encoding="utf-8")
     style = (_BUNDLE / "page.css").read_text(encoding="utf-8")
+    title = data.title if isinstance(data, KernelPage) else data.summary.model
     connections = "'self'" if server else "'none'"
     policy = "; ".join(
         (
@@ -45,7 +48,7 @@ def page_html(data: PageData, server: str = "") -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{escape(data.summary.model)} · relational_tensat</title>\n"
+        f"<title>{escape(title)} · relational_tensat</title>\n"
         f"<style>{style}</style>\n</head>\n<body>\n"
         '<div id="page"><noscript>This page draws with JavaScript.</noscript></div>\n'
         f'<script type="application/json" id="data" data-server="{escape(server)}">'
@@ -60,8 +63,8 @@ def json_block(data: object) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def write_page(data: PageData, path: Path) -> None:
-    """Write the page of a run; who reads the file meanwhile reads the old one.
+def write_page(data: PageData | KernelPage, path: Path) -> None:
+    """Write a page; who reads the file meanwhile reads the old one.
 
     Raises:
         InputError: it cannot be written.

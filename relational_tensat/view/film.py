@@ -15,8 +15,9 @@ from relational_tensat.explain.explanation import Explanation, Place, Step
 from relational_tensat.explain.rewrite import Rewrite
 from relational_tensat.explain.stored import StoredNode
 from relational_tensat.explain.terms import Outputs
+from relational_tensat.view.data.film_data import Film, FilmStep, FrameChange
+from relational_tensat.view.data.graph_data import Frame, Value
 from relational_tensat.view.forms import Forms
-from relational_tensat.view.page_data import Film, FilmStep, Frame, FrameChange, Value
 from relational_tensat.view.reasons import Reasons
 
 

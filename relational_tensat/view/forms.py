@@ -10,7 +10,7 @@ from relational_tensat.cost import CostModel
 from relational_tensat.egraph.catalogue import type_text
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.tensor.operators import get_operator
-from relational_tensat.view.page_data import Form
+from relational_tensat.view.data.graph_data import Form
 
 #: Longer values of attributes (an unknown operator may have a whole tensor) are cut.
 _ATTRIBUTE_CHARACTERS = 400

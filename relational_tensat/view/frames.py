@@ -11,8 +11,8 @@ from relational_tensat.base.resources import sql
 from relational_tensat.explain.costs import TermCosts
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.terms import Terms
+from relational_tensat.view.data.graph_data import Frame, Value
 from relational_tensat.view.forms import Forms
-from relational_tensat.view.page_data import Frame, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from relational_tensat.rules.soundness.content import content_hash
 from relational_tensat.rules.soundness.store import cached_verdicts, shipped_verdicts
 from relational_tensat.rules.text import rule_text
 from relational_tensat.tensor.types import Attrs, ValueType
-from relational_tensat.view.page_data import Condition
+from relational_tensat.view.data.film_data import Condition
 
 #: What each kind of evidence means; see ``rules.soundness.verdict``.
 _EVIDENCE = {

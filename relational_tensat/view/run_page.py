@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from relational_tensat.view.data.page_data import PageData
 from relational_tensat.view.document import page_html, write_page
-from relational_tensat.view.page_data import PageData
 
 #: Pixels of a page within a notebook.
 _NOTEBOOK_HEIGHT = 760

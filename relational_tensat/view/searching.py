@@ -8,17 +8,22 @@ from typing import Any
 import duckdb
 
 from relational_tensat.base.resources import sql
-from relational_tensat.view.page_data import (
+from relational_tensat.explore.outcome import IterationReport, WorldReport
+from relational_tensat.view.data.film_data import Film, FilmStep
+from relational_tensat.view.data.search_data import (
+    Decision,
     Event,
     Extracted,
-    Film,
-    FilmStep,
-    Iteration,
     RuleWork,
     Search,
+    SearchTree,
     TimeShare,
-    World,
+    TreeNode,
 )
+from relational_tensat.view.optional_tables import has_table
+
+#: Nodes of all search trees that a page holds.
+MOST_TREE_NODES = 3_000
 
 
 def search(connection: duckdb.DuckDBPyConnection, film: Film | None) -> Search:
@@ -29,11 +34,8 @@ def search(connection: duckdb.DuckDBPyConnection, film: Film | None) -> Search:
     """
     steps = () if film is None else film.steps
     start_us = 0.0 if film is None else film.start_us
-    (has_worlds,) = connection.execute(
-        "SELECT count(*) > 0 FROM duckdb_tables() WHERE table_name = 'world'"
-    ).fetchall()[0]
     return Search(
-        iterations=tuple(Iteration(*row) for row in _rows(connection, "inspect/growth")),
+        iterations=tuple(IterationReport(*row) for row in _rows(connection, "inspect/growth")),
         extractions=tuple(Extracted(*row) for row in _rows(connection, "view/extractions")),
         events=tuple(
             Event(*row)
@@ -42,8 +44,25 @@ def search(connection: duckdb.DuckDBPyConnection, film: Film | None) -> Search:
             ).fetchall()
         ),
         rules=_rules(connection, steps, start_us),
-        worlds=tuple(World(*row) for row in _rows(connection, "view/worlds")) if has_worlds else (),
+        worlds=_worlds(connection),
+        tree=_tree(connection),
         time=tuple(TimeShare(*row) for row in _rows(connection, "view/time_spent")),
+    )
+
+
+def _worlds(connection: duckdb.DuckDBPyConnection) -> tuple[WorldReport, ...]:
+    if not has_table(connection, "world"):
+        return ()
+    return tuple(WorldReport(*row) for row in _rows(connection, "worlds/worlds"))
+
+
+def _tree(connection: duckdb.DuckDBPyConnection) -> SearchTree | None:
+    if not has_table(connection, "tree_decision"):
+        return None
+    nodes = connection.execute(sql("view/tree_nodes"), {"most": MOST_TREE_NODES}).fetchall()
+    return SearchTree(
+        tuple(Decision(*row) for row in _rows(connection, "view/tree_decisions")),
+        tuple(TreeNode(*row) for row in nodes),
     )
 
 

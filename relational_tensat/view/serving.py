@@ -23,9 +23,9 @@ from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.swapping import Swaps
 from relational_tensat.view.classes import Classes
 from relational_tensat.view.collecting import collect_served
+from relational_tensat.view.data.plain import to_json
 from relational_tensat.view.document import page_html
 from relational_tensat.view.forms import Forms
-from relational_tensat.view.page_data import to_json
 from relational_tensat.view.slow_questions import Queries, WholeEGraph
 
 HOST = "127.0.0.1"

@@ -12,8 +12,9 @@ from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.funnel import Funnels
 from relational_tensat.view.asking import ask
 from relational_tensat.view.collecting import collect_film
+from relational_tensat.view.data.page_data import Answer, Told
+from relational_tensat.view.data.search_data import Unused
 from relational_tensat.view.forms import Forms
-from relational_tensat.view.page_data import Answer, Told, Unused
 from relational_tensat.view.unused import why_unused
 
 #: A query that takes longer is stopped.

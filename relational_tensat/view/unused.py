@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from relational_tensat.explain.why_not.conclusion import conclusion
 from relational_tensat.explain.why_not.funnel import Funnels, WhyNot
-from relational_tensat.view.page_data import Narrowing, Place, RuleWork, Unused
+from relational_tensat.view.data.search_data import Narrowing, Place, RuleWork, Unused
 
 #: Rules that a page explains, those that matched most; the served view explains each that is asked for.
 _MOST_RULES = 25

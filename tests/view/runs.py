@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 from relational_tensat import Options, optimize
 from relational_tensat.tensor import Graph, Node, build_graph
@@ -25,9 +27,21 @@ HOSTILE = (
 def stored_run(name: str) -> Path:
     """Return the database of a run of a graph of this module, which is made once."""
     path = Path(mkdtemp()) / f"{name}.duckdb"
-    graph = {"shared_matmuls": shared_matmuls, "hostile": hostile}[name]()
-    optimize(graph, Options.of(db=path, iterations=3))
+    graph, options = RUNS[name]
+    optimize(graph(), Options.of(db=path, iterations=3, **options))
     return path
+
+
+def gated() -> Graph:
+    """Return a chain of functions that one kernel can compute."""
+    x = f32(8, 64)
+    return build_graph(
+        "gated",
+        {"x": x, "y": x},
+        {},
+        [Node("sigmoid", ("x",), ("s",)), Node("mul", ("s", "y"), ("z",))],
+        ["z"],
+    )
 
 
 def hostile() -> Graph:
@@ -44,3 +58,15 @@ def hostile() -> Graph:
         ],
         [c],
     )
+
+
+#: The graphs, and what their runs are asked for.
+RUNS: dict[str, tuple[Callable[[], Graph], dict[str, Any]]] = {
+    "shared_matmuls": (shared_matmuls, {}),
+    "hostile": (hostile, {}),
+    "gated": (gated, {"fuse": True}),
+    "tree": (
+        shared_matmuls,
+        {"search": "mcts", "tree_budget": 8, "tree_decisions": 2, "tree_threshold": 0.0},
+    ),
+}

@@ -131,6 +131,26 @@ def test_examples_are_answered_and_plotted(browser: Any, width: int) -> None:
     assert tab.troubles == []
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_kernels_are_drawn_beside_what_they_replace(browser: Any, width: int) -> None:
+    tab = Tab(browser, report("gated") + "#kernels", width)
+    page = tab.page
+    page.wait_for_selector(".kernel .mu.kernel .mu.load")
+    assert page.locator(".beside .node.gone").count() >= 2
+    assert page.locator(".kernel table").count() == 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.troubles == []
+
+
+def test_the_search_tree_is_drawn(browser: Any) -> None:
+    tab = Tab(browser, report("tree") + "#search")
+    page = tab.page
+    page.wait_for_selector(".tree .class.centre")
+    assert page.locator(".tree .class.needed").count() == 1
+    assert page.locator(".tree .class").count() > 2
+    assert tab.troubles == []
+
+
 def test_a_rule_says_why_it_was_not_used(browser: Any) -> None:
     tab = Tab(browser, report("shared_matmuls") + "#search")
     page = tab.page

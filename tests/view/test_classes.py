@@ -10,8 +10,9 @@ import pytest
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.swapping import Swaps
 from relational_tensat.view.classes import Classes
+from relational_tensat.view.data.egraph_data import EClass
+from relational_tensat.view.data.graph_data import Form
 from relational_tensat.view.forms import Forms
-from relational_tensat.view.page_data import EClass, Form
 from tests.view.runs import stored_run
 
 

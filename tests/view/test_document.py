@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
+import importlib
 import json
+import pkgutil
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,13 +18,16 @@ import pytest
 from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
 from relational_tensat.cost import load_profile
-from relational_tensat.view import page_data
+from relational_tensat.explore.outcome import IterationReport, WorldReport
+from relational_tensat.view import data as view_data
 from relational_tensat.view.collecting import collect
+from relational_tensat.view.data.film_data import Condition
+from relational_tensat.view.data.page_data import PageData
+from relational_tensat.view.data.plain import plain, to_json
 from relational_tensat.view.document import json_block, page_html, write_page
-from relational_tensat.view.page_data import plain, to_json
 from tests.view.runs import HOSTILE, stored_run
 
-VIEW = Path(page_data.__file__).parent
+VIEW = Path(view_data.__file__).parent.parent
 
 
 class Elements(HTMLParser):
@@ -60,7 +65,7 @@ def page() -> Elements:
     return parser
 
 
-def hostile_data() -> page_data.PageData:
+def hostile_data() -> PageData:
     """Return what the page of the run whose names are hostile shows."""
     with duckdb.connect(str(stored_run("hostile")), read_only=True) as connection:
         return collect(connection)
@@ -99,7 +104,7 @@ def test_json_in_a_page_is_json_without_markup() -> None:
 
 
 def test_the_drawing_declares_the_same_data() -> None:
-    """``data.ts`` has an interface of the same fields for each class of ``page_data``."""
+    """``data.ts`` has an interface of the same fields for each class of ``data``."""
     text = (VIEW / "page" / "src" / "data.ts").read_text(encoding="utf-8")
     declared = {
         name: re.findall(r"^  (\w+): ", body, flags=re.MULTILINE)
@@ -107,14 +112,16 @@ def test_the_drawing_declares_the_same_data() -> None:
     }
     classes = {
         name: [field.name for field in dataclasses.fields(kind)]
-        for name, kind in vars(page_data).items()
+        for module in pkgutil.iter_modules(view_data.__path__, f"{view_data.__name__}.")
+        for name, kind in vars(importlib.import_module(module.name)).items()
         if dataclasses.is_dataclass(kind)
     }
+    assert {IterationReport.__name__, WorldReport.__name__} <= set(classes)
     assert declared == classes
 
 
 def test_plain_data_is_what_json_has() -> None:
-    condition = page_data.Condition("(= 1 1)", "")
+    condition = Condition("(= 1 1)", "")
     assert plain((condition, {1: float("nan")})) == [{"text": "(= 1 1)", "values": ""}, {"1": None}]
     assert to_json([Path("a")]) == '["a"]'
 

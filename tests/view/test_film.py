@@ -9,10 +9,11 @@ import duckdb
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.terms import Outputs
 from relational_tensat.rules.language import parse_rules
+from relational_tensat.view.data.film_data import Film
+from relational_tensat.view.data.graph_data import Frame
 from relational_tensat.view.film import film
 from relational_tensat.view.forms import Forms
 from relational_tensat.view.frames import Frames
-from relational_tensat.view.page_data import Film, Frame
 from tests.explain.runs import choose_at_random, explored, random_graph
 from tests.view.runs import stored_run
 

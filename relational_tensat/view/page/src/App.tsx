@@ -1,11 +1,13 @@
 /** The page: its head, its views, and which of them the address names. */
 import { useEffect, useState } from "preact/hooks";
+import { Theme } from "./parts";
 import type { PageData } from "./data";
 import { count, percent, time } from "./format";
 import { type Route, readRoute } from "./route";
 import { Change } from "./views/Change";
 import type { Source } from "./source";
 import { Ask } from "./views/Ask";
+import { Kernels } from "./views/Kernels";
 import { EGraph } from "./views/EGraph";
 import { Search } from "./views/Search";
 import { Steps } from "./views/Steps";
@@ -18,11 +20,17 @@ const VIEWS = {
   ask: "Ask",
 } as const;
 
+/** The views that a run has something for. */
+function viewsOf(data: PageData): [string, string][] {
+  const kernels: [string, string][] = data.kernels.length > 0 ? [["kernels", "Kernels"]] : [];
+  return [...Object.entries(VIEWS), ...kernels];
+}
+
 export function App({ data: first, source }: { data: PageData; source: Source }) {
   const [data, setData] = useState(first);
   const route = useRoute();
   const isNarrow = useNarrow();
-  useKeys();
+  useKeys(viewsOf(data));
   return (
     <>
       <Head data={data} route={route} />
@@ -43,6 +51,7 @@ export function App({ data: first, source }: { data: PageData; source: Source })
           <EGraph data={data} source={source} eclass={route.eclass} />
         ) : null}
         {route.view === "ask" ? <Ask data={data} source={source} /> : null}
+        {route.view === "kernels" ? <Kernels data={data} /> : null}
       </main>
     </>
   );
@@ -74,7 +83,7 @@ function Head({ data, route }: { data: PageData; route: Route }) {
       </p>
       {summary.kept_original ? <p class="note">{summary.kept_original}</p> : null}
       <nav aria-label="views">
-        {Object.entries(VIEWS).map(([view, title], n) => (
+        {viewsOf(data).map(([view, title], n) => (
           <a key={view} href={`#${view}`} aria-current={route.view === view ? "page" : undefined}>
             <kbd>{n + 1}</kbd> {title}
           </a>
@@ -82,26 +91,6 @@ function Head({ data, route }: { data: PageData; route: Route }) {
         <Theme />
       </nav>
     </header>
-  );
-}
-
-/** Light, dark, or as the system has it. */
-function Theme() {
-  const themes = ["", "light", "dark"];
-  const [theme, setTheme] = useState("");
-  useEffect(() => {
-    document.documentElement.dataset.theme = theme;
-  }, [theme]);
-  return (
-    <button
-      type="button"
-      class="theme"
-      onClick={() => {
-        setTheme(themes[(themes.indexOf(theme) + 1) % themes.length] ?? "");
-      }}
-    >
-      {theme === "" ? "light or dark: as the system" : theme}
-    </button>
   );
 }
 
@@ -127,16 +116,16 @@ function useNarrow(): boolean {
 }
 
 /** Digits choose a view. */
-function useKeys(): void {
+function useKeys(views: [string, string][]): void {
   useEffect(() => {
     const follow = (event: KeyboardEvent) => {
       const isText = /^(INPUT|TEXTAREA|SELECT)$/.test((event.target as Element).tagName);
-      const view = Object.keys(VIEWS)[Number(event.key) - 1];
+      const view = views[Number(event.key) - 1]?.[0];
       if (!isText && view !== undefined && !event.ctrlKey && !event.metaKey && !event.altKey) {
         location.hash = view;
       }
     };
     addEventListener("keydown", follow);
     return () => removeEventListener("keydown", follow);
-  }, []);
+  }, [views.length]);
 }

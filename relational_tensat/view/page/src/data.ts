@@ -1,4 +1,4 @@
-/** What a page shows: `relational_tensat/view/page_data.py` declares the same, and says what each field is. */
+/** What a page shows: `relational_tensat/view/data` declares the same, and says what each field is. */
 
 export interface Summary {
   model: string;
@@ -75,8 +75,8 @@ export interface Film {
   steps: FilmStep[];
 }
 
-export interface Iteration {
-  number: number;
+export interface IterationReport {
+  iteration: number;
   e_nodes: number;
   e_classes: number;
   matches: number;
@@ -117,8 +117,8 @@ export interface RuleWork {
   by_iteration: [number, number][];
 }
 
-export interface World {
-  id: number;
+export interface WorldReport {
+  world: number;
   kind: string;
   node_limit: number;
   seed_us: number;
@@ -137,12 +137,44 @@ export interface TimeShare {
   seconds: number;
 }
 
+export interface Decision {
+  decision: number;
+  rule: string;
+  rollouts: number;
+  mean_ms: number;
+  cost_us: number;
+  best_us: number;
+  e_nodes: number;
+  seconds: number;
+  least_us: number;
+  median_us: number;
+  nodes: number;
+}
+
+export interface TreeNode {
+  decision: number;
+  id: number;
+  parent: number;
+  rule: string;
+  visits: number;
+  mean_ms: number;
+  cost_us: number;
+  e_nodes: number;
+  state: string;
+}
+
+export interface SearchTree {
+  decisions: Decision[];
+  nodes: TreeNode[];
+}
+
 export interface Search {
-  iterations: Iteration[];
+  iterations: IterationReport[];
   extractions: Extracted[];
   events: Event[];
   rules: RuleWork[];
-  worlds: World[];
+  worlds: WorldReport[];
+  tree: SearchTree | null;
   time: TimeShare[];
 }
 
@@ -244,16 +276,81 @@ export interface PageData {
   film: Film | null;
   search: Search;
   egraph: Sample;
+  kernels: FusedUse[];
   unused: Unused[];
   examples: Example[];
 }
 
-/** Read the data that the page carries. */
-export function readData(root: Document): { data: PageData; server: string } {
+export interface MuNode {
+  id: string;
+  kind: string;
+  title: string;
+  about: string[];
+  dims: string;
+  inputs: string[];
+  stage: string;
+  kernel: number | null;
+  inner: MuNode[];
+}
+
+export interface MuTransfer {
+  tensor: string;
+  is_load: boolean;
+  maps: string;
+  tile: string;
+  moved_bytes: number;
+  tensor_bytes: number;
+}
+
+export interface MuKernel {
+  name: string;
+  grid: number[];
+  loop: number;
+  shared_bytes: number | null;
+  transfers: MuTransfer[];
+  block: MuNode[];
+}
+
+export interface MuDrawing {
+  name: string;
+  element: string;
+  graph: MuNode[];
+  kernels: MuKernel[];
+  text: string;
+}
+
+export interface Replaced {
+  id: string;
+  op: string;
+  type: string;
+  inputs: string[];
+  cost_us: number | null;
+  moved_bytes: number;
+}
+
+export interface FusedUse {
+  key: string;
+  eclass: number;
+  enode: number;
+  chosen_uses: number;
+  uses: number;
+  cost_us: number | null;
+  operands: string[];
+  replaced: Replaced[];
+  drawing: MuDrawing;
+}
+
+export interface KernelPage {
+  title: string;
+  drawings: MuDrawing[];
+}
+
+/** Read the data that the page carries: of a run, or of kernels alone. */
+export function readData(root: Document): { data: PageData | KernelPage; server: string } {
   const block = root.getElementById("data");
   if (block === null) throw new Error("the page has no data");
   return {
-    data: JSON.parse(block.textContent ?? "") as PageData,
+    data: JSON.parse(block.textContent ?? "") as PageData | KernelPage,
     server: block.getAttribute("data-server") ?? "",
   };
 }

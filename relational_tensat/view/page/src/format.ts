@@ -17,6 +17,14 @@ export function seconds(s: number): string {
   return s >= 1 ? `${s.toFixed(2)} s` : `${(s * 1000).toFixed(s >= 0.01 ? 0 : 1)} ms`;
 }
 
+/** Bytes: three figures, in powers of 1,024. */
+export function bytes(n: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const power = n < 1024 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(n) / 10));
+  const value = n / 1024 ** power;
+  return `${value >= 100 || Number.isInteger(value) ? value.toFixed(0) : value.toPrecision(3)} ${units[power] ?? ""}`;
+}
+
 export function count(n: number): string {
   return n.toLocaleString("en");
 }

@@ -2,15 +2,20 @@
 import { render } from "preact";
 import { App } from "./App";
 import { readData } from "./data";
+import { KernelsAlone } from "./kernels/KernelsAlone";
 import { carried, served } from "./source";
 import "./style.css";
 
 const root = document.getElementById("page");
 if (root !== null) {
   const { data, server } = readData(document);
-  const source = server === "" ? carried(data) : served(data, server);
   root.replaceChildren();
-  render(<App data={data} source={source} />, root);
+  if ("drawings" in data) {
+    render(<KernelsAlone page={data} />, root);
+  } else {
+    const source = server === "" ? carried(data) : served(data, server);
+    render(<App data={data} source={source} />, root);
+  }
   document.addEventListener("click", followWithin);
   performance.mark("drawn");
 }

@@ -1,4 +1,5 @@
 /** Small controls that several views have. */
+import { useEffect, useState } from "preact/hooks";
 
 interface ChoiceProps<T extends string> {
   label: string;
@@ -64,5 +65,25 @@ export function Zoom({ value, onChange }: ZoomProps) {
         +
       </button>
     </fieldset>
+  );
+}
+
+/** Light, dark, or as the system has it. */
+export function Theme() {
+  const themes = ["", "light", "dark"];
+  const [theme, setTheme] = useState("");
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme;
+  }, [theme]);
+  return (
+    <button
+      type="button"
+      class="theme"
+      onClick={() => {
+        setTheme(themes[(themes.indexOf(theme) + 1) % themes.length] ?? "");
+      }}
+    >
+      {theme === "" ? "light or dark: as the system" : theme}
+    </button>
   );
 }

@@ -32,55 +32,6 @@ function Figure({
   );
 }
 
-interface LineProps {
-  title: string;
-  points: Row[];
-  x: string;
-  y: string;
-  unit: string;
-  height?: number;
-  /** A place on the x axis that is marked. */
-  mark?: number;
-}
-
-/** A line with its points. */
-export function Line({ title, points, x, y, unit, height = 220, mark }: LineProps) {
-  return (
-    <Figure
-      title={title}
-      draw={(width) =>
-        Plot.plot({
-          width,
-          height,
-          marginLeft: 56,
-          grid: true,
-          x: { label: x, ...whole(points, x) },
-          y: { label: unit, nice: true },
-          marks: [
-            mark === undefined
-              ? null
-              : Plot.ruleX([mark], { stroke: "currentColor", strokeDasharray: "3 3" }),
-            Plot.lineY(points, {
-              x,
-              y,
-              stroke: "var(--new-line)",
-              strokeWidth: 2,
-              curve: "step-after",
-            }),
-            Plot.dot(points, {
-              x,
-              y,
-              r: points.length > 60 ? 0 : 2.5,
-              fill: "var(--new-line)",
-              tip: true,
-            }),
-          ],
-        })
-      }
-    />
-  );
-}
-
 /** Ticks at whole numbers where there are only such. */
 function whole(points: Row[], x: string): Plot.ScaleOptions {
   const isWhole = points.every((point) => Number.isInteger(point[x]));
@@ -90,17 +41,43 @@ function whole(points: Row[], x: string): Plot.ScaleOptions {
   return isWhole && isDense ? { ticks: all, tickFormat: "d" } : {};
 }
 
-interface BandProps {
+export interface Series {
+  key: string;
+  name: string;
+  colour: string;
+  dash?: string;
+}
+
+/** Room around values that are all the same. */
+function flat(points: Row[], series: Series[]): Plot.ScaleOptions {
+  const values = new Set(points.flatMap((point) => series.map(({ key }) => point[key] ?? null)));
+  values.delete(null);
+  const [only] = values;
+  return values.size === 1 && typeof only === "number" ? { domain: [0, 1.25 * only || 1] } : {};
+}
+
+interface LinesProps {
   title: string;
   points: Row[];
   x: string;
-  xLabel: string;
-  series: { key: string; name: string; colour: string; dash?: string }[];
+  xLabel?: string;
+  series: Series[];
   unit: string;
+  height?: number;
+  /** Whether the axis begins at 0. */
+  zero?: boolean;
+  /** A place on the x axis that is marked. */
+  mark?: number;
 }
 
-/** Several lines over one axis, each named in a legend and told apart by its dashes, too. */
-export function Lines({ title, points, x, xLabel, series, unit }: BandProps) {
+/** A line for a title alone. */
+export function single(key: string): Series[] {
+  return [{ key, name: "", colour: "var(--new-line)" }];
+}
+
+/** Lines over one axis; several are named in a legend and told apart by their dashes, too. */
+export function Lines(props: LinesProps) {
+  const { title, points, x, series, unit } = props;
   return (
     <>
       <Figure
@@ -108,42 +85,50 @@ export function Lines({ title, points, x, xLabel, series, unit }: BandProps) {
         draw={(width) =>
           Plot.plot({
             width,
-            height: 240,
+            height: props.height ?? 240,
             marginLeft: 60,
             grid: true,
-            x: { label: xLabel, ...whole(points, x) },
-            y: { label: unit, nice: true, zero: true },
-            marks: series.flatMap(({ key, colour, dash }) => {
-              const own = points.filter((point) => point[key] !== null && point[key] !== undefined);
-              return [
-                Plot.lineY(own, {
-                  x,
-                  y: key,
-                  stroke: colour,
-                  strokeWidth: 2,
-                  strokeDasharray: dash ?? "none",
-                  curve: "step-after",
-                }),
-                Plot.dot(own, { x, y: key, r: own.length > 60 ? 1.2 : 3, fill: colour, tip: true }),
-              ];
-            }),
+            x: { label: props.xLabel ?? x, ...whole(points, x) },
+            y: { label: unit, nice: true, zero: props.zero ?? true, ...flat(points, series) },
+            marks: [
+              props.mark === undefined
+                ? null
+                : Plot.ruleX([props.mark], { stroke: "currentColor", strokeDasharray: "3 3" }),
+              ...series.flatMap((one) => line(points, x, one)),
+            ],
           })
         }
       />
-      <p class="legend">
-        {series.map(({ key, name, colour, dash }) => (
-          <span key={key}>
-            <svg width="26" height="8" aria-hidden="true">
-              <path
-                d="M0 4H26"
-                style={{ stroke: colour, strokeWidth: 2.5, strokeDasharray: dash ?? "none" }}
-              />
-            </svg>{" "}
-            {name}
-          </span>
-        ))}
-      </p>
+      {series.length > 1 ? <Names series={series} /> : null}
     </>
+  );
+}
+
+/** A stepped line and its points, where it has values. */
+function line(points: Row[], x: string, { key, colour, dash }: Series): Plot.Markish[] {
+  const own = points.filter((point) => point[key] !== null && point[key] !== undefined);
+  const stroke = { stroke: colour, strokeWidth: 2, strokeDasharray: dash ?? "none" };
+  return [
+    Plot.lineY(own, { x, y: key, ...stroke, curve: "step-after" }),
+    Plot.dot(own, { x, y: key, r: own.length > 60 ? 1.2 : 3, fill: colour, tip: true }),
+  ];
+}
+
+function Names({ series }: { series: Series[] }) {
+  return (
+    <p class="legend">
+      {series.map(({ key, name, colour, dash }) => (
+        <span key={key}>
+          <svg width="26" height="8" aria-hidden="true">
+            <path
+              d="M0 4H26"
+              style={{ stroke: colour, strokeWidth: 2.5, strokeDasharray: dash ?? "none" }}
+            />
+          </svg>{" "}
+          {name}
+        </span>
+      ))}
+    </p>
   );
 }
 
@@ -164,7 +149,7 @@ export function Heat({ title, cells, order }: HeatProps) {
           height: 60 + 16 * order.length,
           marginLeft: Math.min(260, width * 0.45),
           padding: 0.06,
-          x: { label: "iteration", type: "band", tickFormat: "d" },
+          x: { label: "iteration", type: "band", tickFormat: "d", ticks: spread(cells, width) },
           y: { label: null, domain: order },
           color: {
             type: "log",
@@ -177,6 +162,13 @@ export function Heat({ title, cells, order }: HeatProps) {
       }
     />
   );
+}
+
+/** Iterations that have room for their numbers. */
+function spread(cells: { iteration: number }[], width: number): number[] {
+  const all = [...new Set(cells.map((cell) => cell.iteration))].sort((a, b) => a - b);
+  const step = Math.ceil((26 * all.length) / Math.max(width * 0.55, 1));
+  return all.filter((_, place) => place % step === 0);
 }
 
 /** A colour between two, mixed by the browser, so that it follows the theme. */

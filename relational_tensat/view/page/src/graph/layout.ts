@@ -19,19 +19,36 @@ export interface Edge {
   path: string;
 }
 
+export interface Frame {
+  /** Of its upper left corner. */
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
 export interface Layout {
+  /** Around the boxes that belong together, if some do. */
+  group: Frame | null;
   width: number;
   height: number;
   places: Map<string, Place>;
   edges: Edge[];
 }
 
+/** No box is called so: keys are names and numbers. */
+const GROUP = "\0group";
 /** Network simplex gives the tidiest layers; beyond so many boxes, it takes most of the time. */
 const MOST_FOR_SIMPLEX = 150;
 
-export function layOut(boxes: Box[], edges: { from: string; to: string }[]): Layout {
-  if (boxes.length === 0) return { width: 0, height: 0, places: new Map(), edges: [] };
-  const graph = new dagre.graphlib.Graph();
+/** Lay out boxes; those in `together` stand in a frame of their own. */
+export function layOut(
+  boxes: Box[],
+  edges: { from: string; to: string }[],
+  together = new Set<string>(),
+): Layout {
+  if (boxes.length === 0) return { group: null, width: 0, height: 0, places: new Map(), edges: [] };
+  const graph = new dagre.graphlib.Graph({ compound: together.size > 0 });
   graph.setGraph({
     rankdir: "TB",
     nodesep: 14,
@@ -44,6 +61,8 @@ export function layOut(boxes: Box[], edges: { from: string; to: string }[]): Lay
   graph.setDefaultEdgeLabel(() => ({}));
   for (const box of boxes) graph.setNode(box.key, { width: box.width, height: box.height });
   for (const edge of edges) graph.setEdge(edge.from, edge.to);
+  if (together.size > 0) graph.setNode(GROUP, { paddingTop: 18 });
+  for (const key of together) graph.setParent(key, GROUP);
   dagre.layout(graph);
   const places = new Map<string, Place>();
   for (const box of boxes) {
@@ -52,6 +71,7 @@ export function layOut(boxes: Box[], edges: { from: string; to: string }[]): Lay
   }
   const size = graph.graph() as { width?: number; height?: number };
   return {
+    group: together.size > 0 ? corner(graph.node(GROUP) as Place) : null,
     width: size.width ?? 0,
     height: size.height ?? 0,
     places,
@@ -61,6 +81,10 @@ export function layOut(boxes: Box[], edges: { from: string; to: string }[]): Lay
       path: curve((graph.edge(edge) as { points: Point[] }).points),
     })),
   };
+}
+
+function corner({ x, y, width, height }: Place): Frame {
+  return { x: x - width / 2, y: y - height / 2, width, height };
 }
 
 interface Point {

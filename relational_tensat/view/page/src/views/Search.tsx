@@ -1,11 +1,13 @@
 /** The search: growth, cost and bound, what the rules did, worlds, where the time went. */
 import { useMemo, useState } from "preact/hooks";
 import type { PageData, RuleWork, Search as SearchData } from "../data";
-import { count, plural, seconds, time } from "../format";
+import { count, plural, time } from "../format";
 import type { Source } from "../source";
-import { Bars, Heat, Line, Lines } from "../plots";
+import { Bars, Heat, Lines, single } from "../plots";
 import { Table } from "../table";
+import { Tree } from "./Tree";
 import { WhyUnused } from "./WhyUnused";
+import { Worlds } from "./Worlds";
 
 const COST = { key: "cost", name: "cheapest graph of the extraction", colour: "var(--new-line)" };
 const BOUND = {
@@ -22,25 +24,30 @@ export function Search({ data, source }: { data: PageData; source: Source }) {
   return (
     <article>
       <div class="grid">
-        <Costs search={search} />
+        <Costs search={search} original_us={data.summary.before_us} />
         <Growth search={search} />
       </div>
-      {search.worlds.length > 0 ? <Worlds search={search} /> : null}
+      {search.worlds.length > 0 ? <Worlds worlds={search.worlds} /> : null}
+      {search.tree !== null && search.tree.decisions.length > 0 ? (
+        <Tree tree={search.tree} />
+      ) : null}
       <Rules search={search} source={source} />
       <Times search={search} />
     </article>
   );
 }
 
-function Costs({ search }: { search: SearchData }) {
+function Costs({ search, original_us }: { search: SearchData; original_us: number }) {
   const overTime = useMemo(
-    () =>
-      search.events.map((event) => ({
+    () => [
+      { seconds: 0, cost: original_us, bound: null },
+      ...search.events.map((event) => ({
         seconds: event.seconds,
         cost: event.incumbent_us,
         bound: event.bound_us || null,
       })),
-    [search],
+    ],
+    [search, original_us],
   );
   const overNodes = useMemo(
     () =>
@@ -54,7 +61,7 @@ function Costs({ search }: { search: SearchData }) {
   return (
     <>
       <section>
-        {overTime.length > 0 ? (
+        {overTime.length > 1 ? (
           <Lines
             title="Cost and bound over time"
             points={overTime}
@@ -62,6 +69,7 @@ function Costs({ search }: { search: SearchData }) {
             xLabel="seconds since the run began"
             series={[COST, BOUND]}
             unit="µs"
+            zero={false}
           />
         ) : (
           <p>The extractor reported nothing on its way.</p>
@@ -76,6 +84,7 @@ function Costs({ search }: { search: SearchData }) {
             xLabel="e-nodes"
             series={[COST, BOUND]}
             unit="µs"
+            zero={false}
           />
         ) : (
           <p class="hint">
@@ -91,7 +100,7 @@ function Costs({ search }: { search: SearchData }) {
 
 function Growth({ search }: { search: SearchData }) {
   const points = search.iterations.map((item) => ({
-    iteration: item.number,
+    iteration: item.iteration,
     nodes: item.e_nodes,
     classes: item.e_classes,
     seconds: item.seconds,
@@ -113,68 +122,15 @@ function Growth({ search }: { search: SearchData }) {
         />
       </section>
       <section>
-        <Line
+        <Lines
           title="Seconds per iteration"
           points={points}
           x="iteration"
-          y="seconds"
+          series={single("seconds")}
           unit="s"
-          height={240}
         />
       </section>
     </>
-  );
-}
-
-function Worlds({ search }: { search: SearchData }) {
-  const points = search.worlds.map((world) => ({
-    world: world.id,
-    seed: world.seed_us,
-    best: world.best_us,
-  }));
-  return (
-    <section>
-      <h2>Worlds</h2>
-      <p class="hint">
-        Each world was grown from the original graph, from the cheapest graph of the world before
-        (chosen), or from both (beside); all are sets of e-nodes of one e-graph.
-      </p>
-      <Lines
-        title="What each world was grown from, and what it brought"
-        points={points}
-        x="world"
-        xLabel="world"
-        series={[
-          { key: "seed", name: "grown from", colour: "var(--gone-line)", dash: "5 3" },
-          { key: "best", name: "cheapest graph in it", colour: "var(--new-line)" },
-        ]}
-        unit="µs"
-      />
-      <Table
-        columns={[
-          "world",
-          "grown from",
-          "limit",
-          "e-nodes",
-          "in all",
-          "from",
-          "to",
-          "stopped",
-          "after",
-        ]}
-        rows={search.worlds.map((world) => [
-          world.id,
-          world.kind,
-          world.node_limit,
-          world.e_nodes,
-          world.universe,
-          time(world.seed_us),
-          time(world.best_us),
-          world.stop_reason,
-          seconds(world.seconds),
-        ])}
-      />
-    </section>
   );
 }
 
@@ -332,7 +288,7 @@ function Figures({ rule, isOpen, onOpen }: Omit<RuleProps, "source">) {
 }
 
 function signed(us: number): string {
-  if (Math.abs(us) < 1e-6) return "0 µs";
+  if (Math.abs(us) < 1e-4) return "0 µs";
   return us > 0 ? time(us) : `−${time(-us)}`;
 }
 

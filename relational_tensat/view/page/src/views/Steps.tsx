@@ -6,7 +6,7 @@ import { percent, time } from "../format";
 import { Compared } from "../graph/Compared";
 import type { Colour } from "../graph/Drawing";
 import { Check, Choice } from "../parts";
-import { Line } from "../plots";
+import { Lines, single } from "../plots";
 import type { Source } from "../source";
 
 /** Edges around what a step touches that are drawn with it. */
@@ -250,12 +250,13 @@ function Chain({ film, at }: { film: FilmData; at: number }) {
   );
   return (
     <aside class="chain">
-      <Line
+      <Lines
         title="cost after each step"
         points={costs}
         x="step"
-        y="us"
+        series={single("us")}
         unit="µs"
+        zero={false}
         mark={at}
         height={130}
       />

@@ -1,0 +1,1 @@
+"""What a page shows, as plain data; its drawing is in ``page``."""
