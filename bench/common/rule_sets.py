@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from relational_tensat.rules.library import load_rules, read_rule_file, taso_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.rules.soundness.content import content_hash
 
 _REPAIRED = Path(__file__).parents[1] / "data" / "taso-repaired.rules"
 
@@ -24,3 +27,10 @@ RULE_SETS: Mapping[str, Callable[[], Sequence[Rule]]] = {
     "taso-sound": sound_taso_rules,
     "shipped": load_rules,
 }
+
+
+@cache
+def rules_hash(name: str) -> str:
+    """Return a hash of what the rules of a set say."""
+    hashes = [content_hash(rule) + repr(rule.worth) for rule in RULE_SETS[name]()]
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()

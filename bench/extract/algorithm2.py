@@ -31,11 +31,13 @@ class Algorithm2Result:
         choice: per class, the chosen e-node, or ``UNUSED``. Not checked: it may be cyclic.
         passes: how often all classes were visited.
         finished: whether it ended by itself, and not at the time limit.
+        predicted: what it takes the choice to cost, in the problem's unit.
     """
 
     choice: Ints
     passes: int
     finished: bool
+    predicted: float
 
 
 def algorithm_2(problem: ExtractionProblem, time_limit_s: float) -> Algorithm2Result:
@@ -74,9 +76,10 @@ def algorithm_2(problem: ExtractionProblem, time_limit_s: float) -> Algorithm2Re
             if class_cost is None or best < class_cost:
                 costs[klass], choice[klass] = best, best_node
                 has_changed = True
-    if choice[problem.root] == UNUSED:
+    predicted = costs[problem.root]
+    if predicted is None:
         raise NoSolutionError("Algorithm 2 found no choice for the root")
-    return Algorithm2Result(choice, passes, finished=not has_changed)
+    return Algorithm2Result(choice, passes, not has_changed, predicted)
 
 
 _NOTHING: History = {}

@@ -1,4 +1,4 @@
-"""``python -m bench mcts``: tree search in its paper's setting; ``--worlds``: rollouts a second."""
+"""``python -m bench mcts``: the tables of tree search's paper; ``--worlds``: rollouts a second."""
 
 from __future__ import annotations
 
@@ -7,29 +7,21 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from bench.common.arguments import (
-    add_cost,
-    add_extract_time_limit,
-    add_models,
-    add_rules,
-    add_save,
-    chosen_models,
-)
+from bench.common.arguments import add_models, add_rules, add_save, chosen_models
+from bench.common.keeping import results_of
+from bench.common.plotting import check_plotting
 from bench.common.rule_sets import RULE_SETS
 from bench.common.saving import RESULTS, report_saved, save_rows
-from bench.mcts.published import SECONDS
+from bench.mcts.cells import COSTS, MAINS, cells_of
 from bench.mcts.rates import Rate, measure_rates
-from bench.mcts.search_run import TreeRun, measure
+from bench.mcts.running import Settings, TreeRuns
+from bench.mcts.writing import report_of
 from bench.tensat.command import parse_k_values
+from relational_tensat.base.checks import check_choice
 from relational_tensat.cost import load_profile
 from relational_tensat.explore import ExplorationOptions
-from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
-from relational_tensat.extract import ExtractionOptions
 
-HEADER = (
-    "model", "seed", "decisions", "rollouts", "CPU s", "paper s", "before µs", "saturation", "world",
-    "rollout", "universe", "stop",
-)  # fmt: skip
+OUT = Path(__file__).parents[1] / "mcts-runs"
 RATES_HEADER = ("model", "worlds", "universe", "simulated/s", "with reward/s", "worlds priced/s")
 
 
@@ -37,75 +29,93 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Describe the command to argparse."""
     parser = commands.add_parser("mcts", help="tree search in the setting of its paper")
     add_models(parser)
-    add_rules(parser, "taso")
-    parser.add_argument("--seeds", metavar="S,T", default="0", help="seeds (0)")
+    add_rules(parser, "taso-sound")
+    parser.add_argument(
+        "--costs", metavar="A,B", default=",".join(COSTS), help=f"profiles ({','.join(COSTS)})"
+    )
+    parser.add_argument(
+        "--mains",
+        metavar="A,B",
+        default="moves",
+        help=f"main extractions of {', '.join(MAINS)} (moves)",
+    )
+    parser.add_argument("--seeds", metavar="N", type=int, default=5, help="seeds (5)")
     parser.add_argument("--node-limit", type=int, default=2_000, help="of a world (2000)")
     parser.add_argument("--universe-limit", type=int, default=50_000, help="(50000)")
     parser.add_argument("--time-limit", type=float, default=600.0, help="of one search (600)")
+    parser.add_argument(
+        "--extract-time-limit", type=float, default=60.0, help="of one extraction (60)"
+    )
+    parser.add_argument(
+        "--total-limit", metavar="MIN", type=float, default=45.0,
+        help="after so many minutes nothing more is begun (45)",
+    )  # fmt: skip
+    parser.add_argument("--out", metavar="DIR", type=Path, default=OUT, help="where runs are kept")
+    parser.add_argument("--jobs", metavar="N", type=int, default=1, help="runs at a time (1)")
+    parser.add_argument("--fresh", action="store_true", help="run again what is kept in DIR")
     parser.add_argument("--worlds", metavar="N,M", help="measure rollouts of so many side by side")
-    add_cost(parser, "tensat_t4")
-    add_extract_time_limit(parser, "extraction")
     add_save(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and print.
+    """Run what is missing, and write the tables.
 
     Raises:
-        UsageError: a model, profile or number that does not exist or cannot be.
+        UsageError: a model, profile, extraction or number that does not exist or cannot be.
+        MissingDependencyError: matplotlib is not installed.
+        InputError: the folder cannot be written.
     """
-    rules = RULE_SETS[options.rules]()
-    profile = load_profile(options.cost)
-    limits = ExplorationOptions(
-        world_nodes=options.node_limit,
-        universe_limit=options.universe_limit,
-        time_limit_s=options.time_limit,
+    models = chosen_models(options)
+    if options.worlds:
+        return _run_rates(options, models)
+    costs = options.costs.split(",")
+    for cost in costs:
+        check_choice("profile", cost, COSTS)
+    mains = [check_choice("main extraction", main, MAINS) for main in options.mains.split(",")]
+    check_plotting()
+    settings = Settings(
+        options.rules,
+        options.node_limit,
+        options.universe_limit,
+        options.time_limit,
+        options.extract_time_limit,
     )
-    rows: list[TreeRun | Rate] = []
-    print(_line(RATES_HEADER if options.worlds else HEADER), flush=True)
-    for model in chosen_models(options):
-        if options.worlds:
-            for worlds in parse_k_values(options.worlds):
-                for rate in measure_rates(model, worlds, limits, rules, profile):
-                    rows.append(rate)
-                    print(_line(_rate_cells(rate)), flush=True)
-            continue
-        for seed in [int(text) for text in options.seeds.split(",")]:
-            extraction = ExtractionOptions(time_limit_s=options.extract_time_limit)
-            found = measure(model, seed, limits, TreeOptions(), extraction, rules, profile)
-            rows.append(found)
-            print(_line(_cells(found)), flush=True)
+    results = results_of(
+        cells_of(models, costs, mains, options.seeds),
+        TreeRuns(settings),
+        options.out / options.rules,
+        jobs=options.jobs,
+        fresh=options.fresh,
+        total_limit_s=60 * options.total_limit,
+    )
+    report = report_of(models, costs, results, settings)
+    print(report.markdown())
     if options.save:
-        report_saved(save(rows, options, RESULTS))
+        folder = RESULTS / f"mcts-{date.today().isoformat()}-{options.rules}"
+        report.write(folder)
+        report_saved(folder)
     return 0
 
 
-def save(rows: Sequence[TreeRun | Rate], options: argparse.Namespace, directory: Path) -> Path:
-    """Write the rows with their settings, machine, versions and commit; return the file."""
-    kind = "rates" if options.worlds else "searches"
-    path = directory / f"mcts-{kind}-{date.today().isoformat()}-{options.rules}.json"
-    if options.worlds:
-        return save_rows(
-            path, options, [row for row in rows if isinstance(row, Rate)], RATES_HEADER, _rate_cells
-        )
-    return save_rows(
-        path, options, [row for row in rows if isinstance(row, TreeRun)], HEADER, _cells
+def _run_rates(options: argparse.Namespace, models: Sequence[str]) -> int:
+    """Measure rollouts by how many worlds are side by side."""
+    rules = RULE_SETS[options.rules]()
+    profile = load_profile(options.costs.split(",")[-1])
+    limits = ExplorationOptions(
+        world_nodes=options.node_limit, universe_limit=options.universe_limit
     )
-
-
-def _cells(run: TreeRun) -> tuple[str, ...]:
-    costs_us = (run.before_us, run.saturation_us, run.world_us, run.rollout_us, run.universe_us)
-    return (
-        run.model[:11],
-        str(run.seed),
-        str(run.decisions),
-        f"{run.rollouts:,}",
-        f"{run.planning_cpu_s:.1f}",
-        f"{SECONDS[run.model]:,.1f}",
-        *(f"{cost_us:.1f}" for cost_us in costs_us),
-        run.stop_reason,
-    )
+    rates: list[Rate] = []
+    print(_line(RATES_HEADER), flush=True)
+    for model in models:
+        for worlds in parse_k_values(options.worlds):
+            for rate in measure_rates(model, worlds, limits, rules, profile):
+                rates.append(rate)
+                print(_line(_rate_cells(rate)), flush=True)
+    if options.save:
+        path = RESULTS / f"mcts-rates-{date.today().isoformat()}-{options.rules}.json"
+        report_saved(save_rows(path, options, rates, RATES_HEADER, _rate_cells))
+    return 0
 
 
 def _rate_cells(rate: Rate) -> tuple[str, ...]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from datetime import date
 from pathlib import Path
 
 from bench.common.arguments import add_cost
+from bench.common.keeping import results_of
+from bench.common.plotting import check_plotting
 from bench.common.saving import RESULTS, report_saved
 from bench.paper.cells import PAPER_MODELS, TABLES, cells_of
-from bench.paper.keeping import results_of
-from bench.paper.plots import check_plotting
-from bench.paper.running import Settings
-from bench.paper.writing import write_all
+from bench.paper.running import PaperRuns, Settings
+from bench.paper.writing import report_of
 from bench.tensat.command import parse_models
 from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import UsageError
@@ -69,18 +68,17 @@ def run(options: argparse.Namespace) -> int:
     settings = Settings(options.time_limit, options.cost)
     results = results_of(
         cells_of(names, models),
-        settings,
+        PaperRuns(settings),
         options.out / "cells",
         jobs=options.jobs,
         fresh=options.fresh,
         total_limit_s=60 * options.total_limit,
     )
-    text, files = write_all(names, models, results, settings, options.out)
-    print(text)
+    report = report_of(names, models, results, settings)
+    report.write(options.out)
+    print(report.markdown())
     if options.save:
         folder = RESULTS / f"paper-{date.today().isoformat()}"
-        folder.mkdir(parents=True, exist_ok=True)
-        for file in files:
-            shutil.copyfile(file, folder / file.name)
+        report.write(folder)
         report_saved(folder)
     return 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from bench.common.keeping import Result
+from bench.common.table import Table, Value, columns
 from bench.paper import published
 from bench.paper.cells import ALPHAS, K_VALUES, Cell, saturate, sequential
 from bench.paper.reading import Results, exploration_s, percent, proof, saved, seconds, total_s
-from bench.paper.running import Result
-from bench.paper.table import Table, Value, columns
 
 #: k_multi of the curves of figure 6.
 CURVES = (1, 2)

@@ -1,38 +1,24 @@
-"""The plots: matplotlib is imported where something is drawn."""
+"""The plots."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.common.keeping import Result
+from bench.common.plotting import DPI, colors, new_figure
 from bench.paper import published
 from bench.paper.cells import ALPHAS, BUDGETS, K_VALUES, Cell, paper_k, saturate, sequential
 from bench.paper.figures import CURVES, curve
 from bench.paper.reading import Results, answer, percent
-from bench.paper.running import Result
-from relational_tensat.base.errors import MissingDependencyError
 
-_DPI = 130
 _OURS, _SEQUENTIAL, _TENSAT, _TASO = "#1f6fb4", "#d9730d", "#9ecae1", "#fdd0a2"
-
-
-def check_plotting() -> None:
-    """Refuse to go on without matplotlib, before anything is measured.
-
-    Raises:
-        MissingDependencyError: it is not installed.
-    """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingDependencyError(
-            "the plots need matplotlib: pip install 'relational-tensat[bench]'"
-        )
 
 
 def plot_table_1(models: Sequence[str], results: Results, path: Path) -> None:
     """Draw speed-ups and seconds of the sequential search, of ours, and of what was published."""
-    figure, (upper, lower) = _figure(2, 1, (10, 7))
+    figure, (upper, lower) = new_figure(2, 1, (10, 7))
     published_rows = published.by_model("table_1")
     ours = {model: results[saturate(model, paper_k(model))] for model in models}
     search = {model: results[sequential(model, ALPHAS[-1])] for model in models}
@@ -72,13 +58,13 @@ def plot_table_1(models: Sequence[str], results: Results, path: Path) -> None:
     for axes in (upper, lower):
         axes.set_xticks(range(len(models)), models)
         axes.margins(y=0.15)
-    figure.savefig(path, dpi=_DPI)
+    figure.savefig(path, dpi=DPI)
 
 
 def plot_figure_6(models: Sequence[str], results: Results, path: Path) -> None:
     """Draw, per model, the speed-up of the best graph known over CPU seconds."""
     rows = -(-len(models) // 3)
-    figure, grid = _figure(rows, min(3, len(models)), (12, 3.1 * rows))
+    figure, grid = new_figure(rows, min(3, len(models)), (12, 3.1 * rows))
     places = list(grid.flat) if hasattr(grid, "flat") else [grid]
     for axes, model in zip(places, models, strict=False):
         for k_multi, style in zip(CURVES, ("-", "--"), strict=True):
@@ -105,14 +91,14 @@ def plot_figure_6(models: Sequence[str], results: Results, path: Path) -> None:
     legend.legend(handles, labels, loc="center" if legend is not places[0] else "best")
     figure.supxlabel("CPU seconds")
     figure.supylabel("modelled speed-up (%)")
-    figure.savefig(path, dpi=_DPI)
+    figure.savefig(path, dpi=DPI)
 
 
 def plot_figure_7(models: Sequence[str], results: Results, path: Path) -> None:
     """Draw speed-up, seconds and e-nodes over k_multi; hollow where a limit was met."""
-    figure, panels = _figure(1, 3, (14, 4.6))
-    colors = _colors(len(models))
-    for color, model in zip(colors, models, strict=True):
+    figure, panels = new_figure(1, 3, (14, 4.6))
+    shades = colors(len(models))
+    for color, model in zip(shades, models, strict=True):
         result_by_k = [(k, results[saturate(model, k)]) for k in K_VALUES]
         extractions = [
             (k, result, answer(result, "ours"))
@@ -148,7 +134,7 @@ def plot_figure_7(models: Sequence[str], results: Results, path: Path) -> None:
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(models), fontsize=8)
     figure.suptitle("k_multi; hollow: a time limit or the node limit was met", fontsize=10)
-    figure.savefig(path, dpi=_DPI)
+    figure.savefig(path, dpi=DPI)
 
 
 def _is_late(result: Result) -> bool:
@@ -192,16 +178,3 @@ def _our_bars(ours: dict[str, Result]) -> tuple[dict[str, float], dict[str, floa
             saved[model] = percent(before_us, min(before_us, extraction["cost_us"]))
             seconds[model] = result["explore_cpu_s"] + extraction["cpu_s"]
     return saved, seconds
-
-
-def _figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure  # heavy, and needed here only
-
-    figure = Figure(figsize=size, layout="constrained")
-    return figure, figure.subplots(rows, columns)
-
-
-def _colors(count: int) -> list[Any]:
-    from matplotlib import colormaps  # heavy, and needed here only
-
-    return [colormaps["tab10"](index % 10) for index in range(count)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bench.common.keeping import Result
+from bench.common.table import Value
 from bench.paper.cells import Cell
-from bench.paper.running import Result
-from bench.paper.table import Value
 
 Results = Mapping[Cell, Result]
 

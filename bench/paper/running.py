@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeAlias
 
+from bench.common.keeping import Result
+from bench.common.rule_sets import RULE_SETS, rules_hash
 from bench.extract.methods import run_method
 from bench.paper.cells import BUDGETS, Cell
 from bench.tensat.measure import stopwatch
@@ -20,13 +21,10 @@ from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.extract.problem import ExtractionProblem
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.models import TENSAT_MODELS
-from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.run.options import Options
 from relational_tensat.run.progress import Silent
 from relational_tensat.tensor import Graph
-
-Result: TypeAlias = dict[str, Any]
 
 #: The extractors of table 4; the last is exact.
 EXTRACTORS = ("greedy", "greedy-dag", "ours")
@@ -51,6 +49,30 @@ class Settings:
     node_limit: int = 50_000
 
 
+@dataclass(frozen=True, slots=True)
+class PaperRuns:
+    """Runs the cells."""
+
+    settings: Settings
+
+    def run(self, cell: Cell) -> Result:
+        """Run a cell."""
+        return run_cell(cell, self.settings)
+
+    def made_with(self, cell: Cell) -> Result:
+        """Return what a result depends on, beside the code."""
+        made_with = {"cell": asdict(cell), "settings": asdict(self.settings)}
+        return {**made_with, "rules": rules_hash(_rule_set(cell))}
+
+    def short(self, result: Result) -> str:
+        """Return why exploration ended, and what extraction found."""
+        parts = [str(result.get("stop_reason", ""))]
+        parts += [
+            f"{name} {answer['status']}" for name, answer in result.get("answers", {}).items()
+        ]
+        return ", ".join(parts)
+
+
 def run_cell(cell: Cell, settings: Settings) -> Result:
     """Run a cell with one thread; what met the time limit says so in ``stop_reason`` or ``status``."""
     gc.collect()  # what earlier runs left behind is not this one's
@@ -62,7 +84,11 @@ def run_cell(cell: Cell, settings: Settings) -> Result:
 
 def rules_of(cell: Cell) -> Sequence[Rule]:
     """Return the rules of a cell: TASO's as they are, or those that ship."""
-    return load_rules() if cell.variant == "shipped" else taso_rules()
+    return RULE_SETS[_rule_set(cell)]()
+
+
+def _rule_set(cell: Cell) -> str:
+    return "shipped" if cell.variant == "shipped" else "taso"
 
 
 def _saturate(cell: Cell, graph: Graph, profile: Profile, settings: Settings) -> Result:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from bench.common.keeping import Result
+from bench.common.table import Table, Value, columns
 from bench.extract.table5 import published as published_table_5
 from bench.paper import published
 from bench.paper.cells import ABLATION_MODELS, ALPHAS, BUDGETS, Cell, paper_k, saturate, sequential
@@ -18,8 +20,6 @@ from bench.paper.reading import (
     speedup,
     total_s,
 )
-from bench.paper.running import Result
-from bench.paper.table import Table, Value, columns
 
 _COSTS = (
     "Ours and the sequential search: modelled costs under one profile, CPU seconds of one thread."

@@ -2,19 +2,62 @@
 
 from __future__ import annotations
 
+import csv
+import json
+from datetime import date
+from pathlib import Path
+
 import pytest
 
 from bench.__main__ import main
-from bench.mcts.published import SECONDS
+from bench.mcts import command as mcts_command
+from bench.mcts import published
+from bench.mcts.reading import COMBINATIONS
 from relational_tensat.models import MODELS
 
 
-def test_it_costs_no_more_than_before(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["mcts", "vgg19", "--node-limit", "200"]) == 0
-    _, row = (line.split() for line in capsys.readouterr().out.splitlines())
-    before, saturation, world, rollout, universe = map(float, row[6:11])
-    assert universe <= min(world, rollout) <= max(world, rollout, saturation) <= before
-    assert int(row[3]) > 0
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV file."""
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
+def test_the_papers_tables_and_figures_are_written_and_runs_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(mcts_command, "RESULTS", tmp_path)
+    settings = [
+        "--costs",
+        "tensat_t4",
+        "--mains",
+        "moves,greedy",
+        "--seeds",
+        "1",
+        "--node-limit",
+        "200",
+    ]
+    argv = ["mcts", "vgg19", *settings, "--out", str(tmp_path / "runs"), "--save"]
+    assert main(argv) == 0
+    assert "4/4 mcts-vgg19-tensat_t4-greedy-seed0" in capsys.readouterr().err
+    folder = tmp_path / f"mcts-{date.today().isoformat()}-taso-sound"
+    assert {path.name for path in folder.glob("*.png")} == {
+        "average-tensat_t4.png", "decisions-tensat_t4.png", "goals-tensat_t4.png", "rules-tensat_t4.png",
+    }  # fmt: skip
+    (goal,) = rows_of(folder / "goals-tensat_t4.csv")
+    assert (
+        float(goal["all worlds µs"]) <= float(goal["real world µs"]) <= float(goal["saturation µs"])
+    )
+    rows = rows_of(folder / "table4.csv")
+    assert [(row["approach"], row["main"], row["final"]) for row in rows] == [
+        (c.approach.upper(), c.main, c.final)
+        for c in COMBINATIONS
+        if c.main not in ("greedy-dag", "ilp")
+    ]
+    runs = json.loads((folder / "runs.json").read_text())["runs"]
+    assert all(run["costs_us"]["ilp"] <= run["before_us"] * (1 + 1e-9) for run in runs)
+    assert {"commit", "load_average", "join_ms"} <= set(runs[0])
+    assert main(argv) == 0  # nothing is run again
+    assert "4 of 4 cells kept from before" in capsys.readouterr().err
 
 
 def test_rollouts_are_counted_in_an_empty_and_in_a_full_universe(
@@ -28,4 +71,8 @@ def test_rollouts_are_counted_in_an_empty_and_in_a_full_universe(
 
 
 def test_the_paper_has_all_models() -> None:
-    assert set(SECONDS) == set(MODELS)
+    assert all(published.planning_s(model) > 0 for model in MODELS)
+    assert set(published.initial("a100")) == set(MODELS)
+    for cost, n_models in (("a100", 13), ("tensat_t4", 9)):
+        of_the_paper = [c for c in COMBINATIONS if c.main != "moves"]
+        assert len(published.searches(cost)) == n_models * len(of_the_paper)

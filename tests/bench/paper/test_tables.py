@@ -5,9 +5,9 @@ import io
 
 import pytest
 
+from bench.common.table import Table, columns
 from bench.paper.cells import PAPER_MODELS, TABLES, Cell, cells_of, saturate, sequential
 from bench.paper.figures import figures_of
-from bench.paper.table import Table, columns
 from bench.paper.tables import tables_of
 from relational_tensat.models import TENSAT_MODELS
 from tests.bench.paper.made_up import answer, results

@@ -1,8 +1,7 @@
-"""Cells run in several processes, and their results kept in a folder."""
+"""Cells of an experiment run in several processes, and their results kept in a folder."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import multiprocessing
@@ -10,28 +9,52 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from bench.paper.cells import Cell
-from bench.paper.running import Result, Settings, rules_of, run_cell
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.base.files import write_aside
-from relational_tensat.rules.soundness.content import content_hash
+
+#: Plain JSON.
+Result: TypeAlias = dict[str, Any]
+
+
+class Named(Protocol):
+    """A cell: what is run for one row or point."""
+
+    @property
+    def name(self) -> str:
+        """How files and messages call it."""
+
+
+CellT = TypeVar("CellT", bound=Named)
+CellT_contra = TypeVar("CellT_contra", bound=Named, contravariant=True)
+
+
+class Experiment(Protocol[CellT_contra]):
+    """How cells are run; other processes get it pickled."""
+
+    def run(self, cell: CellT_contra) -> Result:
+        """Run a cell."""
+
+    def made_with(self, cell: CellT_contra) -> Result:
+        """Return what a result depends on, beside the code."""
+
+    def short(self, result: Result) -> str:
+        """Return a result in a few words."""
 
 
 def results_of(
-    cells: Sequence[Cell],
-    settings: Settings,
+    cells: Sequence[CellT],
+    experiment: Experiment[CellT],
     folder: Path,
     *,
     jobs: int = 1,
     fresh: bool = False,
     total_limit_s: float = math.inf,
-) -> dict[Cell, Result]:
-    """Return every cell's result; those that the folder has, with the same settings and rules, are not run.
+) -> dict[CellT, Result]:
+    """Return every cell's result; those that the folder has, made with the same, are not run.
 
     Args:
         folder: where results are kept, one file a cell.
@@ -45,14 +68,15 @@ def results_of(
     """
     folder.mkdir(parents=True, exist_ok=True)
     deadline_s = time.monotonic() + total_limit_s
-    results = {} if fresh else _kept(cells, settings, folder)
+    results = {} if fresh else _kept(cells, experiment, folder)
     waiting = [cell for cell in cells if cell not in results]
     if results:
         _report(f"{len(results)} of {len(cells)} cells kept from before, in {folder}")
     ran = _in_turn if jobs == 1 else partial(_side_by_side, jobs)
-    for cell, result in ran(waiting, settings, folder, deadline_s):
+    for cell, result in ran(waiting, experiment, folder, deadline_s):
         results[cell] = result
-        _report(f"{len(results)}/{len(cells)} {cell.name}: {_short(result)}")
+        text = str(result["error"]) if "error" in result else experiment.short(result)
+        _report(f"{len(results)}/{len(cells)} {cell.name}: {text}")
     return {cell: results.get(cell, _NOT_RUN) for cell in cells}
 
 
@@ -60,50 +84,56 @@ _NOT_RUN: Result = {"error": "not run: the total limit was reached", "not_run": 
 
 
 def _in_turn(
-    cells: Sequence[Cell], settings: Settings, folder: Path, deadline_s: float
-) -> Iterator[tuple[Cell, Result]]:
+    cells: Sequence[CellT], experiment: Experiment[CellT], folder: Path, deadline_s: float
+) -> Iterator[tuple[CellT, Result]]:
     for cell in cells:
         if time.monotonic() < deadline_s:
-            yield cell, _run(cell, settings, folder)
+            yield cell, _run(cell, experiment, folder)
 
 
 def _side_by_side(
-    jobs: int, cells: Sequence[Cell], settings: Settings, folder: Path, deadline_s: float
-) -> Iterator[tuple[Cell, Result]]:
+    jobs: int,
+    cells: Sequence[CellT],
+    experiment: Experiment[CellT],
+    folder: Path,
+    deadline_s: float,
+) -> Iterator[tuple[CellT, Result]]:
     # Not forked: DuckDB and HiGHS have threads, which a fork would not copy.
     context = multiprocessing.get_context("spawn")
-    waiting, running = list(cells), dict[Future[Result], Cell]()
+    waiting, running = list(cells), dict[Future[Result], CellT]()
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
         while waiting or running:
             if time.monotonic() >= deadline_s:
                 waiting.clear()
             while waiting and len(running) < jobs:
                 cell = waiting.pop(0)
-                running[pool.submit(_run, cell, settings, folder)] = cell
+                running[pool.submit(_run, cell, experiment, folder)] = cell
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 yield running.pop(future), future.result()
 
 
-def _run(cell: Cell, settings: Settings, folder: Path) -> Result:
+def _run(cell: CellT, experiment: Experiment[CellT], folder: Path) -> Result:
     """Run a cell and keep its result; one that fails is kept, with what it failed of."""
     try:
-        result = run_cell(cell, settings)
+        result = experiment.run(cell)
     except RelationalTensatError as error:
         result = {"error": str(error)}
     path = folder / f"{cell.name}.json"
-    content = {"made_with": _made_with(cell, settings), "result": result}
+    content = {"made_with": experiment.made_with(cell), "result": result}
     with write_aside(path) as aside:
         (aside / path.name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return result
 
 
-def _kept(cells: Sequence[Cell], settings: Settings, folder: Path) -> dict[Cell, Result]:
+def _kept(
+    cells: Sequence[CellT], experiment: Experiment[CellT], folder: Path
+) -> dict[CellT, Result]:
     results = {}
     for cell in cells:
         path = folder / f"{cell.name}.json"
         if path.exists():
             content = _read(path)
-            if content.get("made_with") == _made_with(cell, settings):
+            if content.get("made_with") == experiment.made_with(cell):
                 results[cell] = content["result"]
     return results
 
@@ -116,26 +146,6 @@ def _read(path: Path) -> Mapping[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path}: expected an object with the result of a run")
     return content
-
-
-_HASHES: dict[bool, str] = {}
-
-
-def _made_with(cell: Cell, settings: Settings) -> dict[str, Any]:
-    """Return what a result depends on, beside the code."""
-    shipped = cell.variant == "shipped"
-    if shipped not in _HASHES:
-        hashes = [content_hash(rule) + repr(rule.worth) for rule in rules_of(cell)]
-        _HASHES[shipped] = hashlib.sha256("".join(hashes).encode()).hexdigest()
-    return {"cell": asdict(cell), "settings": asdict(settings), "rules": _HASHES[shipped]}
-
-
-def _short(result: Result) -> str:
-    if "error" in result:
-        return str(result["error"])
-    parts = [str(result.get("stop_reason", ""))]
-    parts += [f"{name} {answer['status']}" for name, answer in result.get("answers", {}).items()]
-    return ", ".join(parts)
 
 
 def _report(text: str) -> None:
