@@ -32,7 +32,7 @@ _STOP = {
     "universe": "e-node limit of all worlds together reached",
     "patience": "stopped, since the cheapest graph did not get cheaper any more",
 }
-_PHASES = ("load", "fuse", "explore", "extract", "verify", "whole", "write")
+_PHASES = ("load", "explore", "fuse", "extract", "verify", "whole", "write")
 _RULES_SHOWN = 20
 _UNTRUSTED_SHOWN = 5
 

@@ -20,6 +20,7 @@ from relational_tensat.run.options import Options
 from relational_tensat.run.progress import Progress, Silent
 from relational_tensat.run.result import ExtractionSummary, Result
 from relational_tensat.run.stages.choosing import choose
+from relational_tensat.run.stages.fusing import fuse
 from relational_tensat.run.stages.loading import load, share
 from relational_tensat.run.stages.racing import run_race
 from relational_tensat.run.stages.returning import time, write
@@ -35,6 +36,7 @@ STAGES: tuple[Stage, ...] = (
     load,  # model, rules and inputs are read
     share,  # equal weights become one, and the graph goes into the database
     explore,  # the e-graph grows by the rules
+    fuse,  # with the option fuse: kernels for parts of the model join it
     extract,  # the cheapest graph comes out
     choose,  # between that and the original, by their costs
     run_race,  # where graphs are timed here: the fastest of the cheapest that differ, or the original
@@ -122,7 +124,7 @@ def resume(
     target = output or stored.record.output
     state = RunState.begin(options, stored.path, target, cost_model, progress or Silent())
     restored = partial(resuming.restore, stored, model)
-    next_stage = explore if stored.stop_reason is None else extract
+    next_stage = explore if stored.stop_reason is None else fuse
     return carry_out(state, (restored, *STAGES[STAGES.index(next_stage) :]))
 
 

@@ -32,6 +32,7 @@ from relational_tensat.view.run_tables import RunTables
 
 if TYPE_CHECKING:
     from relational_tensat.formats.dynamic.sized_model import DynamicModel
+    from relational_tensat.mugraph.fusion.kernel_costs import KernelCosts
     from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
     from relational_tensat.run.file_change import FileChange
     from relational_tensat.run.sized_result import SizedResult
@@ -59,7 +60,6 @@ class RunState:
         notes: what the reader should know beside the figures.
 
         graph: (load) the model as it was read.
-        kernels: the model's own; ``fused_parts`` for how many parts of it they were sought.
         rules, untrusted: the rules, and why some of them are not known to be sound.
         inputs: to verify with, by name.
         target: where the result is written; None for nowhere.
@@ -71,7 +71,12 @@ class RunState:
         tables: of the e-graph, also when it is closed.
         start: where another process left the exploration; ``resumed_after`` which iteration of it.
 
+        kernel_costs: costs that can be of the model's own kernels; None where there are none.
+
         exploration, blocks: (explore) how it went, and what was explored once and reused.
+
+        kernels: (fuse) the model's own; ``fused_parts`` for how many parts of it they were sought.
+        has_fused: another process has put their e-nodes into the e-graph.
 
         extracted: (extract) the cheapest graph of the e-graph; ``extraction`` how it was found.
         extractions: those between iterations, and the last.
@@ -106,8 +111,6 @@ class RunState:
     notes: tuple[str, ...] = ()
 
     graph: Graph = _LATER
-    kernels: tuple[OwnKernel, ...] = ()
-    fused_parts: int = 0
     rules: list[Rule] = _LATER
     untrusted: Mapping[str, str] = _LATER
     inputs: Mapping[str, Array] = _LATER
@@ -121,8 +124,14 @@ class RunState:
     start: Checkpoint | None = None
     resumed_after: int | None = None
 
+    kernel_costs: KernelCosts | None = None
+
     exploration: Exploration = _LATER
     blocks: BlocksReport | None = None
+
+    kernels: tuple[OwnKernel, ...] = ()
+    fused_parts: int = 0
+    has_fused: bool = False
 
     extracted: Graph = _LATER
     extraction: Extraction = _LATER

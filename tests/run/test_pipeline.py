@@ -279,7 +279,7 @@ def test_a_run_that_is_resumed_begins_at_a_later_stage(
         state.resources.close()
         return [stage.__name__ for stage in stages if stage in api.STAGES]
 
-    every = ["load", "share", "explore", "extract", "choose", "run_race"]
+    every = ["load", "share", "explore", "fuse", "extract", "choose", "run_race"]
     every += ["verify", "time", "write", "show"]
     assert [stage.__name__ for stage in api.STAGES] == every
     db = tmp_path / "run.duckdb"

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+import numpy as np
+
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.fusion.chain_program import dims_of_value, program_of
 from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains
@@ -17,7 +19,8 @@ from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.regions.finding_regions import Cone, Cones
-from relational_tensat.tensor import Graph, Node, TensorType
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
+from relational_tensat.tensor.types import numpy_dtype
 
 #: Element types that kernels are made for.
 _DTYPES = ("float32", "float16")
@@ -35,6 +38,7 @@ class Candidate:
         program: what they compute; its tensors are named by their order, so that equal ones are equal.
         order: the index variables of the result, as the model has them in memory.
         dtype: of all tensors.
+        graph: the model, or a graph that computes the same.
     """
 
     nodes: tuple[Node, ...]
@@ -42,6 +46,7 @@ class Candidate:
     program: MuGraph
     order: tuple[str, ...]
     dtype: str
+    graph: Graph
 
     @property
     def output(self) -> str:
@@ -62,7 +67,7 @@ def chain_candidates(graph: Graph) -> Iterator[Candidate]:
         except InputError:
             continue
         order = variables(dims_of_value(graph, chain.output))
-        yield Candidate(chain.nodes, chain.inputs, named_by_order(program), order, "float32")
+        yield Candidate(chain.nodes, chain.inputs, named_by_order(program), order, "float32", graph)
 
 
 def region_candidates(graph: Graph, most_steps: int) -> list[Candidate]:
@@ -79,21 +84,35 @@ def region_candidates(graph: Graph, most_steps: int) -> list[Candidate]:
             for cone in cones.grown(node):
                 candidate = _of_cone(cone, graph)
                 if candidate is not None and 1 < len(candidate.program.steps) <= most_steps:
-                    found.setdefault(pattern_hash(candidate, graph), candidate)
+                    found.setdefault(pattern_hash(candidate), candidate)
         except RelationalTensatError:
             continue  # no region ends in the node
     return list(found.values())
 
 
-def pattern_hash(candidate: Candidate, graph: Graph) -> str:
+def with_numbers(graph: Graph) -> Graph:
+    """Return a graph of an e-graph with weights of one number, as a model has them, where ``fill`` is."""
+    numbers: dict[str, Weight] = {}
+    for node in graph.nodes:
+        kind = graph.types[node.outputs[0]]
+        if node.op == "fill" and isinstance(kind, TensorType) and kind.size == 1:
+            data = np.full(kind.shape, node.attrs["value"], numpy_dtype(kind.dtype))
+            numbers[node.outputs[0]] = Weight(kind, data)
+    nodes = [node for node in graph.nodes if node.outputs[0] not in numbers]
+    weights = {**graph.weights, **numbers}
+    return build_graph(graph.name, graph.inputs, weights, nodes, graph.outputs)
+
+
+def pattern_hash(candidate: Candidate) -> str:
     """Return a hash that candidates share which one rule finds: the same program, by the same nodes."""
+    types = candidate.graph.types
     places = {name: place for place, name in enumerate(candidate.inputs)}
     nodes = []
     for node in candidate.nodes:
-        operands = [places.get(name, str(graph.types[name])) for name in node.inputs]
+        operands = [places.get(name, str(types[name])) for name in node.inputs]
         places[node.outputs[0]] = len(places)
         nodes.append((node.op, operands, sorted(node.attrs.items())))
-    shapes = [str(graph.types[name]) for name in candidate.inputs]
+    shapes = [str(types[name]) for name in candidate.inputs]
     return f"{content_hash(candidate.program)} {nodes} {shapes}"
 
 
@@ -120,4 +139,4 @@ def _of_cone(cone: Cone, graph: Graph) -> Candidate | None:
     if len(dtypes) > 1 or not dtypes <= {*_DTYPES}:
         return None
     program = named_by_order(lowered.program)
-    return Candidate(cone.nodes, lowered.inputs, program, lowered.order, dtypes.pop())
+    return Candidate(cone.nodes, lowered.inputs, program, lowered.order, dtypes.pop(), graph)

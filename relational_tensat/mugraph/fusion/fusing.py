@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -12,6 +12,7 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostSource
 from relational_tensat.cost.analytic import AnalyticSource
 from relational_tensat.cost.profile import Profile
+from relational_tensat.mugraph.candidate_cache import CandidateCache
 from relational_tensat.mugraph.finding import find_kernels
 from relational_tensat.mugraph.fusion.candidates import (
     Candidate,
@@ -46,29 +47,31 @@ Report: TypeAlias = Callable[[RegionReport], None]
 
 
 def own_kernels(
-    graph: Graph,
+    graphs: Sequence[Graph],
     costs: CostSource,
     options: SearchOptions,
     watch: Watch | None = None,
     report: Report | None = None,
+    cache: CandidateCache | None = None,
 ) -> list[OwnKernel]:
     """Return kernels for the parts of a model, each verified; which are used is for extraction to choose.
 
     Parts overlap. Of a recurring one there is one kernel, which its rule finds everywhere.
 
     Args:
-        graph: the model.
-        costs: of its operators. Where these are no profile of a GPU, there are chains only.
+        graphs: the model, and others that compute the same.
+        costs: of operators. Where these are no profile of a GPU, there are chains only.
         options: of the search for regions with products; its time limit is for all of them together.
         watch: ends the search with what was found so far.
         report: called for each part.
+        cache: of what searches found before; without, none is used.
     """
     know_kernels()
     watch = watch or Watch()
     if options.time_limit_s is not None:
         watch = watch.within(options.time_limit_s)
-    fusing = _Fusing(graph, costs, options, watch, report or _silent)
-    return fusing.run()
+    fusing = _Fusing(costs, options, watch, report or _silent, cache)
+    return fusing.run(graphs)
 
 
 def profile_of(costs: CostSource) -> Profile | None:
@@ -79,24 +82,27 @@ def profile_of(costs: CostSource) -> Profile | None:
 
 class _Fusing:
     def __init__(
-        self, graph: Graph, costs: CostSource, options: SearchOptions, watch: Watch, report: Report
+        self,
+        costs: CostSource,
+        options: SearchOptions,
+        watch: Watch,
+        report: Report,
+        cache: CandidateCache | None,
     ) -> None:
-        self._graph = graph
         self._costs = costs
         self._options = options
         self._watch = watch
         self._report = report
+        self._cache = cache
         self._profile = profile_of(costs)
         self._kernels: dict[str, OwnKernel] = {}
-        self._patterns: set[str] = set()
-        self._searched: dict[str, MuGraph] = {}
+        self._found: dict[str, MuGraph] = {}
 
-    def run(self) -> list[OwnKernel]:
-        candidates = [*chain_candidates(self._graph), *self._regions()]
-        candidates.sort(key=lambda candidate: candidate.has_products)
+    def run(self, graphs: Sequence[Graph]) -> list[OwnKernel]:
+        candidates = self._candidates(graphs)
         for place, candidate in enumerate(candidates, 1):
             if self._watch.is_over and candidate.has_products:
-                continue
+                break
             kernel_us, reason = None, ""
             try:
                 kernel = self._kernel(candidate)
@@ -112,16 +118,20 @@ class _Fusing:
             )  # fmt: skip
         return list(self._kernels.values())
 
-    def _regions(self) -> list[Candidate]:
-        """Return regions, those first that may save most for the time that a search takes."""
-        if self._profile is None:
-            return []
-        regions = region_candidates(self._graph, self._options.max_operators)
-        worth = {id(region): self._saving_us(region) for region in regions}
-        return sorted(
-            (region for region in regions if worth[id(region)] > 0),
-            key=lambda region: -worth[id(region)] / _GROWTH ** len(region.program.steps),
-        )
+    def _candidates(self, graphs: Sequence[Graph]) -> list[Candidate]:
+        """Return parts of graphs, equal ones once: those without products, for which nothing is searched,
+        then those that may save most for the time that a search takes."""
+        found = [candidate for graph in graphs for candidate in chain_candidates(graph)]
+        if self._profile is not None:
+            most = self._options.max_operators
+            found += [c for graph in graphs for c in region_candidates(graph, most)]
+        distinct = list({pattern_hash(candidate): candidate for candidate in found}.values())
+        worth = [
+            (candidate.has_products, -saving_us / _GROWTH ** len(candidate.program.steps), place)
+            for place, candidate in enumerate(distinct)
+            if (saving_us := self._saving_us(candidate)) > 0
+        ]
+        return [distinct[place] for _, _, place in sorted(worth)]
 
     def _saving_us(self, candidate: Candidate) -> float:
         """Return what a kernel might save at best."""
@@ -130,7 +140,7 @@ class _Fusing:
         return self._operators_us(candidate) - least
 
     def _operators_us(self, candidate: Candidate) -> float:
-        types = self._graph.types
+        types = candidate.graph.types
         return sum(
             self._costs.cost_us(
                 node.op,
@@ -150,11 +160,7 @@ class _Fusing:
         Raises:
             RelationalTensatError: there is none; says why.
         """
-        pattern = pattern_hash(candidate, self._graph)
-        if pattern in self._patterns:
-            raise InputError("the same as another one")
-        self._patterns.add(pattern)
-        if not computes_nodes(candidate, self._graph, _SEED):
+        if not computes_nodes(candidate, _SEED):
             raise VerificationError("its program computes something else")
         device = self._device(candidate)
         if candidate.has_products:
@@ -170,11 +176,11 @@ class _Fusing:
         known = self._kernels.get(key)
         rules = known.rules if known else ()
         name = f"fused-{key}-{len(rules) + 1}" if rules else f"fused-{key}"
-        rule = kernel_rule(candidate, self._graph, key, name)
+        rule = kernel_rule(candidate, key, name)
         kernel = OwnKernel(
             key, graph, (*rules, rule), candidate.dtype,
-            tuple(self._shape(name) for name in candidate.inputs), self._shape(candidate.output),
-            cost_us,
+            tuple(_shape(candidate, name) for name in candidate.inputs),
+            _shape(candidate, candidate.output), cost_us,
         )  # fmt: skip
         self._kernels[key] = kernel
         return kernel
@@ -186,24 +192,25 @@ class _Fusing:
             RelationalTensatError: it finds none.
         """
         content = f"{device.dtype} {content_hash(program)}"
-        if content in self._searched:
-            return self._searched[content]
+        if content in self._found:
+            return self._found[content]
         limit_s = self._options.time_limit_s
         most_s = (
             None if limit_s is None else min(self._watch.seconds_left, _LARGEST_SHARE * limit_s)
         )
         options = replace(self._options, max_operators=len(program.steps) + 1, time_limit_s=most_s)
-        finding = find_kernels(program, options, self._watch, device=device)
+        finding = find_kernels(program, options, self._watch, device=device, cache=self._cache)
         if finding.best is None:
             how = "" if finding.result.is_complete else " in the time"
             raise VerificationError("; ".join(dict.fromkeys(finding.reasons)) or f"none found{how}")
-        self._searched[content] = finding.best.graph
+        self._found[content] = finding.best.graph
         return finding.best.graph
 
-    def _shape(self, name: str) -> Shape:
-        kind = self._graph.types[name]
-        assert isinstance(kind, TensorType)
-        return kind.shape
+
+def _shape(candidate: Candidate, name: str) -> Shape:
+    kind = candidate.graph.types[name]
+    assert isinstance(kind, TensorType)
+    return kind.shape
 
 
 def _by_rows(program: MuGraph) -> MuGraph:

@@ -2,58 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
 from relational_tensat.cost.source import ESTIMATED, Answer
+from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.tensor import Graph
 
 
 class KernelCosts(CostSource):
-    """Costs of operators from any source, and of kernels by a table.
+    """Costs of operators from any source, and of kernels as they were modelled.
 
-    Args:
+    Attributes:
         operators: what all else costs.
-        kernels_us: modelled microseconds by the kernel's key.
     """
 
-    def __init__(self, operators: CostSource, kernels_us: Mapping[str, float]) -> None:
+    def __init__(self, operators: CostSource) -> None:
         super().__init__(operators.name)
         self.is_instant = operators.is_instant  # type: ignore[misc]  # as is what it asks
-        self._operators = operators
-        self._kernels_us = kernels_us
+        self.operators = operators
+        self._kernels_us: dict[str, float] = {}
+
+    def learn(self, kernels: Iterable[OwnKernel]) -> None:
+        """Know what kernels cost from now on."""
+        self._kernels_us |= {k.key: k.cost_us for k in kernels if k.cost_us is not None}
 
     @property
     def counts(self) -> CostCounts:
         """Those of operators."""
-        return self._operators.counts
+        return self.operators.counts
 
     @property
     def device(self) -> Device | None:
         """What operators are measured on."""
-        return self._operators.device
+        return self.operators.device
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Those about operators."""
-        return self._operators.notes
+        return self.operators.notes
 
     def suit(self, graph: Graph) -> None:
         """Take the device as this graph finds it."""
-        self._operators.suit(graph)
+        self.operators.suit(graph)
         self._answers.clear()
 
     def as_run(self, graph: Graph) -> Graph:
         """Return what the operators' source says that a graph is run by."""
-        return self._operators.as_run(graph)
+        return self.operators.as_run(graph)
 
     def label(self, origin: str) -> str:
         """Return what the operators' source says."""
-        return self._operators.label(origin)
+        return self.operators.label(origin)
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether the operators' source says so."""
-        return self._kernel_us(configuration) is None and self._operators.is_free(configuration)
+        return self._kernel_us(configuration) is None and self.operators.is_free(configuration)
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Ask for operators in one batch."""
@@ -63,14 +67,14 @@ class KernelCosts(CostSource):
             if (us := self._kernel_us(each)) is not None
         }
         others = [each for each in configurations if each not in kernels]
-        answers = {**kernels, **(self._operators.ask(others) if others else {})}
-        self.measuring_s = self._operators.measuring_s
+        answers = {**kernels, **(self.operators.ask(others) if others else {})}
+        self.measuring_s = self.operators.measuring_s
         return {each: answers[each] for each in configurations}
 
     def estimate_us(self, configuration: Configuration) -> float:
         """Return what a kernel is modelled to take, or what the operators' source estimates."""
         us = self._kernel_us(configuration)
-        return self._operators.peek_us(configuration) if us is None else us
+        return self.operators.peek_us(configuration) if us is None else us
 
     def _kernel_us(self, configuration: Configuration) -> float | None:
         if configuration.op != "fused":

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.egraph.loading import single_number
 from relational_tensat.mugraph.fusion.candidates import Candidate
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
 from relational_tensat.rules.targets.fused_chain import body_of
 from relational_tensat.rules.targets.fused_kernel import Part
-from relational_tensat.rules.targets.known import FUSED
+from relational_tensat.rules.targets.known import FUSED_FILE
 from relational_tensat.tensor import Attrs, Graph, TensorType
 
 
-def kernel_rule(candidate: Candidate, graph: Graph, key: str, name: str) -> Rule:
+def kernel_rule(candidate: Candidate, key: str, name: str) -> Rule:
     """Return the rule: where these operators are on operands of these types, the kernel may be.
 
     Args:
         candidate: the operators.
-        graph: the model that they are of.
         key: of the kernel.
         name: of the rule.
+
+    Raises:
+        InputError: it has a number that no rule can name.
     """
     terms: dict[str, Term] = {read: Var(f"x{place}") for place, read in enumerate(candidate.inputs)}
     numbers = {read: place for place, read in enumerate(candidate.inputs)}
@@ -32,7 +35,7 @@ def kernel_rule(candidate: Candidate, graph: Graph, key: str, name: str) -> Rule
     for node in candidate.nodes:
         for read in node.inputs:
             if read not in terms:  # a number: the kernel has it
-                fill = _fill(graph, read)
+                fill = _fill(candidate.graph, read)
                 parts.append(Part("fill", (), fill))
                 numbers[read] = len(candidate.inputs) + len(parts) - 1
                 terms[read] = Apply("fill", (), _literals(fill))
@@ -49,15 +52,15 @@ def kernel_rule(candidate: Candidate, graph: Graph, key: str, name: str) -> Rule
         "a kernel computes what the operators compute that it is made of",
         (source,),
         (Apply("fused", operands, attrs),),
-        tuple(_conditions(candidate, graph)),
-        file=f"{FUSED}.rules",
+        tuple(_conditions(candidate)),
+        file=FUSED_FILE,
     )
 
 
-def _conditions(candidate: Candidate, graph: Graph) -> Iterator[Expr]:
+def _conditions(candidate: Candidate) -> Iterator[Expr]:
     """Yield that operands are of the types that the kernel was made for."""
     for place, name in enumerate(candidate.inputs):
-        kind, variable = graph.types[name], Var(f"x{place}")
+        kind, variable = candidate.graph.types[name], Var(f"x{place}")
         assert isinstance(kind, TensorType)
         shape = Call("list", tuple(Literal(size) for size in kind.shape))
         of_shape = Call("=", (Call("shape", (variable,)), shape))
@@ -67,11 +70,16 @@ def _conditions(candidate: Candidate, graph: Graph) -> Iterator[Expr]:
 
 
 def _fill(graph: Graph, name: str) -> Attrs:
-    """Return the e-node that a weight of one number is."""
+    """Return the e-node that a weight of one number is.
+
+    Raises:
+        InputError: it is none: negative zero, or not finite.
+    """
     weight, kind = graph.weights[name], graph.types[name]
     assert isinstance(kind, TensorType)
     number = single_number(weight)
-    assert number is not None
+    if number is None:
+        raise InputError(f"{name} is no number that rules know")
     return {"value": number, "dtype": kind.dtype, "shape": kind.shape}
 
 

@@ -15,24 +15,24 @@ from relational_tensat.tensor.operators import get_operator
 _TOLERANCE = 1e-9
 
 
-def computes_nodes(candidate: Candidate, graph: Graph, seed: int) -> bool:
+def computes_nodes(candidate: Candidate, seed: int) -> bool:
     """Compare a candidate's program with its nodes in float64, on random inputs of any sign.
 
     Where results are not finite (a root of what is negative), they are compared on positive inputs instead.
     """
     random = np.random.default_rng(seed)
-    shapes = {name: _shape(graph, name) for name in candidate.inputs}
+    shapes = {name: _shape(candidate.graph, name) for name in candidate.inputs}
     for draw in (random.standard_normal, lambda shape: random.uniform(0.5, 1.5, shape)):
         inputs = {name: np.asarray(draw(shape)) for name, shape in shapes.items()}
-        expected = _by_nodes(candidate, graph, inputs)
+        expected = _by_nodes(candidate, inputs)
         if np.isfinite(expected).all():
             difference = np.subtract(_by_program(candidate, inputs), expected.ravel())
             return bool(np.linalg.norm(difference) <= _TOLERANCE * np.linalg.norm(expected.ravel()))
     return False
 
 
-def _by_nodes(candidate: Candidate, graph: Graph, inputs: dict[str, Array]) -> Array:
-    values = dict(inputs)
+def _by_nodes(candidate: Candidate, inputs: dict[str, Array]) -> Array:
+    graph, values = candidate.graph, dict(inputs)
     with np.errstate(all="ignore"):
         for node in candidate.nodes:
             for name in node.inputs:

@@ -10,7 +10,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
 from relational_tensat.rules.language import parse_rules
-from relational_tensat.rules.targets.known import FUSED, know_kernels
+from relational_tensat.rules.targets.known import FUSED_FILE, know_kernels
 
 #: The columns, in order.
 COLUMNS = ("mugraph", "cost_us", "dtype", "operands", "result", "rules", "graph")
@@ -46,7 +46,7 @@ def _kernel(row: tuple[Any, ...], texts: Mapping[str, str]) -> OwnKernel:
     missing = [name for name in names if name not in texts]
     if missing:
         raise InputError(f"the rule {missing[0]} of the kernel {key} is missing")
-    rules = [rule for name in names for rule in parse_rules(texts[name], f"{FUSED}.rules")]
+    rules = [rule for name in names for rule in parse_rules(texts[name], FUSED_FILE)]
     return OwnKernel(
         key,
         decoded(json.loads(graph), f"the kernel {key}"),

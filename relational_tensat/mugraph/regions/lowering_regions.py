@@ -138,6 +138,8 @@ class _Lowering:
     # --- operators ---
 
     def _node(self, node: Node) -> None:
+        if not node.inputs:
+            raise ShapeError(f"{node.op} is no operator of μGraphs")
         if self._root_mean_square(node):
             return
         lower = _OPERATORS.get(node.op)

@@ -13,6 +13,8 @@ from relational_tensat.rules.targets.target import Target
 
 #: The family of the rules that lead to kernels of a model's own.
 FUSED = "fused"
+#: What the file would be called that has them.
+FUSED_FILE = f"{FUSED}.rules"
 
 
 @cache

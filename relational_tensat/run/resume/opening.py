@@ -12,6 +12,7 @@ from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.paths import is_database
 from relational_tensat.egraph.database import FORMAT_VERSION
 from relational_tensat.explore.checkpoint import Checkpoint, read_checkpoint
+from relational_tensat.rules.targets.known import FUSED_FILE
 from relational_tensat.run.resume.record import RunRecord, record_of_rows
 
 #: A DuckDB file begins with three blocks of 4 KiB; a file with less was not finished being made.
@@ -71,8 +72,14 @@ class OpenedRun(Closing):
     def rules(self) -> dict[str, str]:
         """Return the run's rules by name, in order, as text."""
         rows = self._rows(
-            "SELECT name, text FROM rule WHERE id >= (SELECT max(first_rule) FROM checkpoint) ORDER BY id"
+            "SELECT name, text FROM rule "
+            f"WHERE id >= (SELECT max(first_rule) FROM checkpoint) AND file <> '{FUSED_FILE}' ORDER BY id"
         )
+        return {str(name): str(text) for name, text in rows}
+
+    def kernel_rules(self) -> dict[str, str]:
+        """Return the rules of the model's own kernels by name, as text."""
+        rows = self._rows(f"SELECT name, text FROM rule WHERE file = '{FUSED_FILE}'")
         return {str(name): str(text) for name, text in rows}
 
     def kernels(self) -> list[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from relational_tensat.explore.outcome import ended_exploration
 from relational_tensat.run.resume.stored import StoredRun
-from relational_tensat.run.stages.fusing import with_kernels
+from relational_tensat.run.stages.fusing import check_fusing
 from relational_tensat.run.stages.loading import (
     check_plan,
     on_target,
@@ -41,8 +41,9 @@ def restore(stored: StoredRun, model: Graph | str | Path | None, state: RunState
         source=found_model.model,
         graph=found_model.graph,
     )
-    if state.options.fusion.fuse:
-        state = with_kernels(state, stored.kernels())
+    state = check_fusing(state)
+    if stored.kernel_rows:
+        state = replace(state, kernels=tuple(stored.kernels()), has_fused=True)
     state = replace(state, rules=read_rules(state))
     stored.check_rules(state.rules)
     state = share_weights(check_plan(state))

@@ -39,7 +39,7 @@ class StoredRun:
         path: its database.
         checkpoint: where its exploration was, or how it ended.
         rules: its rules by name, in order, as text.
-        kernel_rows: of the model's own kernels.
+        kernel_rows, kernel_rules: of the model's own kernels, if it had been fused.
         stop_reason: why exploration ended; None if it had not.
         is_extracted: whether a graph had been extracted after that.
     """
@@ -49,6 +49,7 @@ class StoredRun:
     checkpoint: Checkpoint
     rules: dict[str, str]
     kernel_rows: list[tuple[Any, ...]]
+    kernel_rules: dict[str, str]
     stop_reason: str | None
     is_extracted: bool
 
@@ -140,7 +141,7 @@ class StoredRun:
         from relational_tensat.mugraph.fusion.stored_kernels import kernels_of  # few runs need it
 
         try:
-            return kernels_of(self.kernel_rows, self.rules)
+            return kernels_of(self.kernel_rows, self.kernel_rules)
         except InputError as error:
             raise InputError(f"{self.path}: the run cannot be resumed: {error}") from None
 
@@ -217,6 +218,7 @@ def read_run(path: Path) -> StoredRun:
             checkpoint=run.checkpoint(),
             rules=run.rules(),
             kernel_rows=run.kernels(),
+            kernel_rules=run.kernel_rules(),
             stop_reason=run.stop_reason(),
             is_extracted=run.is_extracted(),
         )

@@ -1,30 +1,39 @@
-"""With the option ``fuse``: kernels for parts of the model, as rules, costs, and files."""
+"""With the option ``fuse``: kernels for parts of the model, as e-nodes, costs, and files.
+
+They come after exploration: its e-graph is the one that it would be without, so that no result is slower
+than without; and parts of the cheapest graph so far can have kernels, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.paths import check_folder
 from relational_tensat.base.watch import Watch
+from relational_tensat.egraph.database import Interrupted, OutOfMemory
+from relational_tensat.explore.further import apply_further
+from relational_tensat.extract import ExtractionOptions
+from relational_tensat.extract.cheapest import cheapest_graph
 from relational_tensat.run.state import RunState
 
 if TYPE_CHECKING:
-    from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
     from relational_tensat.mugraph.fusion.region_report import RegionReport
 
-#: Of the kernels that are sought: more than one would be two e-nodes.
+#: Of the kernels that are sought: two would be two e-nodes.
 _MOST_KERNELS = 1
+#: Of the graph whose parts kernels are sought for: any cheap one will do.
+_EXTRACTION = ExtractionOptions(time_limit_s=10.0)
 
 
-def fuse(state: RunState) -> RunState:
-    """Find kernels for parts of the model, if that is wanted; Ctrl-C ends it with those found so far.
+def check_fusing(state: RunState) -> RunState:
+    """Check that kernels can be had, if they are wanted; from now on, costs can be theirs.
 
     Raises:
         UsageError: costs are measured: no device here runs such kernels; or there is a target, whose
-            kernels are others; or there is a folder for kernels, and none are wanted.
+            kernels are others; or sizes are dynamic, and kernels are for fixed ones; or there is a folder
+            for kernels that cannot be, or none are wanted.
     """
     options = state.options.fusion
     if not options.fuse:
@@ -42,9 +51,42 @@ def fuse(state: RunState) -> RunState:
             "--fuse makes kernels for fixed sizes, and the model has dynamic dimensions: give --static"
         )
     check_folder(options.kernels)
-    from relational_tensat.mugraph.fusion.fusing import own_kernels  # few runs need it
+    from relational_tensat.mugraph.fusion.kernel_costs import KernelCosts  # few runs need it
+
+    costs = KernelCosts(state.cost)
+    return replace(state, cost=costs, kernel_costs=costs)
+
+
+def fuse(state: RunState) -> RunState:
+    """Find kernels for parts of the model and of the cheapest graph so far, and add their e-nodes.
+
+    Ctrl-C ends it with those found so far. Kernels that a resumed run had found are not sought again.
+
+    Raises:
+        UnsoundRuleError: a rule would unite classes of different types.
+    """
+    if not state.options.fusion.fuse:
+        return state
+    if state.has_fused:
+        assert state.kernel_costs is not None
+        state.kernel_costs.learn(state.kernels)
+        return state
+    if state.watch.happened or state.exploration.stop_reason == "interrupted":
+        return state.noting("no kernels were sought: the run was interrupted before")
+    with state.phases.phase("fuse"), state.egraph.database.stopwatch.phase("fuse"):
+        if not state.kernels:
+            state = _with_kernels(state)
+        return _with_e_nodes(state)
+
+
+def _with_kernels(state: RunState) -> RunState:
+    """Search kernels."""
+    from relational_tensat.mugraph.candidate_cache import CandidateCache
+    from relational_tensat.mugraph.fusion.candidates import with_numbers
+    from relational_tensat.mugraph.fusion.fusing import own_kernels
     from relational_tensat.mugraph.search.search_options import SearchOptions
 
+    options = state.options.fusion
     search = SearchOptions(
         max_operators=options.most_operators,
         max_kernels=_MOST_KERNELS,
@@ -52,34 +94,54 @@ def fuse(state: RunState) -> RunState:
         seed=state.options.process.seed,
     )
     watch = Watch()  # of its own: what Ctrl-C ends here is not the run
-    parts = 0
+    last: RegionReport | None = None
 
     def report(region: RegionReport) -> None:
-        nonlocal parts
-        parts += 1
+        nonlocal last
+        last = region
         state.phases.progress.region(region)
 
-    with state.phases.phase("fuse"), watch.watching():
-        kernels = own_kernels(state.graph, state.cost, search, watch, report)
-    note = "the search of kernels was interrupted: those found by then are used"
-    state = replace(with_kernels(state, kernels), fused_parts=parts)
-    return state.noting(note if watch.happened else "")
+    assert state.kernel_costs is not None
+    so_far = with_numbers(cheapest_graph(state.egraph, state.cost, _EXTRACTION))
+    graphs = [state.original, so_far]
+    with watch.watching():
+        kernels = own_kernels(
+            graphs, state.kernel_costs.operators, search, watch, report, CandidateCache.of_user()
+        )
+    parts, total = (last.place, last.total) if last else (0, 0)
+    why = "Ctrl-C" if watch.happened else "--fuse-time-limit"
+    note = f"{why} ended the search of kernels after {parts} of {total} parts of the model"
+    state = replace(state, kernels=tuple(kernels), fused_parts=parts)
+    return state.noting(note if parts < total else "")
 
 
-def with_kernels(state: RunState, kernels: Sequence[OwnKernel]) -> RunState:
-    """Return the state with kernels, and their costs."""
-    from relational_tensat.mugraph.fusion.kernel_costs import KernelCosts
+def _with_e_nodes(state: RunState) -> RunState:
+    """Apply the kernels' rules, and remember the kernels in the database: both, or none."""
+    from relational_tensat.mugraph.fusion.stored_kernels import rows_of
 
-    modelled = {kernel.key: kernel.cost_us for kernel in kernels if kernel.cost_us is not None}
-    return replace(state, kernels=tuple(kernels), cost=KernelCosts(state.cost, modelled))
-
-
-def remember_kernels(state: RunState) -> None:
-    """Write the kernels into the run's database, for whoever resumes it, and for questions."""
-    if state.kernels:
-        from relational_tensat.mugraph.fusion.stored_kernels import rows_of
-
-        state.egraph.database.append("fused_kernel", list(rows_of(state.kernels)))
+    assert state.kernel_costs is not None
+    skipped = state.options.rules.skip
+    rules = [r for kernel in state.kernels for r in kernel.rules if r.name not in skipped]
+    if not rules:
+        return state
+    exploration, egraph = state.exploration, state.egraph
+    iteration = exploration.iterations + 1
+    try:
+        with egraph.transaction():
+            further = apply_further(egraph, rules, state.options.exploration, iteration)
+            egraph.database.append("fused_kernel", list(rows_of(state.kernels)))
+    except (Interrupted, OutOfMemory) as error:
+        return replace(state, kernels=()).noting(f"no kernels are used: {error}")
+    state.kernel_costs.learn(state.kernels)
+    state.phases.progress.iteration(further.report)
+    exploration = replace(
+        exploration,
+        iterations=iteration,
+        rules={**exploration.rules, **further.rules},
+        log=(*exploration.log, further.report),
+        statements=exploration.statements + further.report.statements,
+    )
+    return replace(state, exploration=exploration)
 
 
 def write_kernels(state: RunState) -> RunState:

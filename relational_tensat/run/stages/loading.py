@@ -17,8 +17,8 @@ from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
-from relational_tensat.rules.targets.known import FUSED, load_target
-from relational_tensat.run.stages.fusing import fuse, remember_kernels
+from relational_tensat.rules.targets.known import load_target
+from relational_tensat.run.stages.fusing import check_fusing
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.sharing import share_equal_weights
@@ -27,7 +27,7 @@ from relational_tensat.verify.real_inputs import load_inputs
 
 def load(state: RunState) -> RunState:
     """Read the model, the rules and the inputs, and check where the result is to go."""
-    state = fuse(on_target(open_model(state, state.source)))
+    state = check_fusing(on_target(open_model(state, state.source)))
     return check_plan(replace(state, rules=read_rules(state)))
 
 
@@ -38,7 +38,6 @@ def share(state: RunState) -> RunState:
     with state.phases.phase("explore"):
         egraph = EGraph.create(state.original, options.output.db, options.process)
     state = state.with_egraph(egraph)
-    remember_kernels(state)
     if options.output.db is not None:
         _record(state)
     return state
@@ -92,14 +91,13 @@ def on_target(state: RunState) -> RunState:
 
 
 def read_rules(state: RunState) -> list[Rule]:
-    """Read the rules that the options name, those of the target, and those of the model's own kernels."""
+    """Read the rules that the options name, and those of the target."""
     with state.phases.phase("load"):
         options = state.options.rules
         rules = load_rules(options.files or None, options.only, options.skip)
         if name := state.options.rules.target:
             # first, so that what the target does itself is not called another rule's doing
             rules = [*load_target(name).rules(has_fixed_shapes=state.dynamic is None), *rules]
-        rules += [rule for kernel in state.kernels for rule in kernel.rules]
         if schedule := state.options.exploration.schedule:
             check_rulesets(parse_schedule(schedule), rules)
         return rules
@@ -149,8 +147,7 @@ def _check_rules(state: RunState) -> Mapping[str, str]:
         return verify_rules(rules, shrink=False)
 
     allow_unsound = state.options.rules.allow_unsound
-    judged = [rule for rule in state.rules if rule.family != FUSED]  # those are verified as μGraphs
-    return check_trust(judged, allow_unsound=allow_unsound, verify=verify).untrusted
+    return check_trust(state.rules, allow_unsound=allow_unsound, verify=verify).untrusted
 
 
 def _record(state: RunState) -> None:

@@ -11,6 +11,7 @@ from relational_tensat.explain.fault import Fault, find_fault
 from relational_tensat.run.checking import check_result, is_as_quantized
 from relational_tensat.run.result import Rejection
 from relational_tensat.run.stages.choosing import choose
+from relational_tensat.run.stages.fusing import fuse
 from relational_tensat.run.stages.loading import share
 from relational_tensat.run.stages.searching import explore, extract
 from relational_tensat.run.state import RunState
@@ -99,9 +100,15 @@ def _without_rule(state: RunState, rule: str) -> RunState:
     options = state.options.replace(skip=(*state.options.rules.skip, rule))
     rules = [candidate for candidate in state.rules if candidate.name != rule]
     state = replace(
-        state, options=options, rules=rules, start=None, extractions=(), left_out=frozenset()
+        state,
+        options=options,
+        rules=rules,
+        start=None,
+        extractions=(),
+        left_out=frozenset(),
+        has_fused=False,
     )
-    return choose(extract(explore(share(state))))
+    return choose(extract(fuse(explore(share(state)))))
 
 
 def _find_fault(state: RunState, *, is_loss: bool) -> Fault:

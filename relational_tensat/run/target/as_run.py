@@ -8,8 +8,8 @@ from contextlib import closing
 from relational_tensat.cost import CostModel
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
-from relational_tensat.extract import ExtractionOptions, extract
-from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
+from relational_tensat.extract import ExtractionOptions
+from relational_tensat.extract.cheapest import cheapest_graph
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 
@@ -28,7 +28,4 @@ def as_run(graph: Graph, rules: Sequence[Rule], cost: CostModel) -> Graph:
     """
     with closing(EGraph.create(graph)) as egraph:
         explore(egraph, rules, _LIMITS)
-        table = extraction_problem(egraph, cost)
-        extraction = extract(table.problem, _EXTRACTION)
-        choose(egraph, table, extraction.choice)
-        return chosen_graph(egraph)
+        return cheapest_graph(egraph, cost, _EXTRACTION)

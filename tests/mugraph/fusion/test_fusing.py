@@ -18,7 +18,7 @@ from relational_tensat.formats import load_model
 from relational_tensat.mugraph.fusion.chain_program import program_of, row_kernel
 from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
-from relational_tensat.run.stages.fusing import fuse
+from relational_tensat.run.stages.fusing import check_fusing
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Array
 
@@ -150,4 +150,4 @@ def test_measured_costs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     state = RunState.begin(Options.of(fuse=True), GATED, None, None, Silent())
     monkeypatch.setattr(type(state.cost), "device", property(lambda self: object()))
     with pytest.raises(UsageError, match="--fuse goes with modelled costs"):
-        fuse(state)
+        check_fusing(state)

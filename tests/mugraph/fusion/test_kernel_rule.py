@@ -24,7 +24,7 @@ INPUTS = Path(__file__).resolve().parents[3] / "bench" / "inputs"
 def _rules(graph: Graph) -> list[Rule]:
     know_kernels()
     candidates = region_candidates(graph, 8)
-    return [kernel_rule(c, graph, f"k{n}", f"fused-k{n}") for n, c in enumerate(candidates)]
+    return [kernel_rule(c, f"k{n}", f"fused-k{n}") for n, c in enumerate(candidates)]
 
 
 def test_each_rule_finds_its_part_beside_all_others() -> None:

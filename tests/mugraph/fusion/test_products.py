@@ -92,7 +92,7 @@ def test_regions_within_regions_compute_what_their_nodes_do() -> None:
     for graph in (attention(0.5), load_model(INPUTS / "encoder_block.onnx")):
         candidates = region_candidates(graph, 5)
         assert len(candidates) > 2
-        assert all(computes_nodes(candidate, graph, 3) for candidate in candidates)
+        assert all(computes_nodes(candidate, 3) for candidate in candidates)
 
 
 def test_a_program_with_another_number_is_refused() -> None:
@@ -106,7 +106,7 @@ def test_a_program_with_another_number_is_refused() -> None:
             if isinstance(step, Operation)
         )
         wrong = replace(candidate, program=replace(candidate.program, steps=steps))
-        assert not computes_nodes(wrong, graph, 3)
+        assert not computes_nodes(wrong, 3)
 
 
 def _has_scale(program: MuGraph) -> bool:
@@ -116,7 +116,7 @@ def _has_scale(program: MuGraph) -> bool:
 def test_without_a_gpus_profile_there_are_chains_only() -> None:
     graph = load_model(INPUTS / "gated_mlp.onnx")
     assert profile_of(open_source("analytic:cpu")) is None
-    found = own_kernels(graph, open_source("analytic:cpu"), SearchOptions(max_operators=6))
+    found = own_kernels([graph], open_source("analytic:cpu"), SearchOptions(max_operators=6))
     assert found
     for kernel in found:
         assert kernel.cost_us is None
@@ -129,7 +129,7 @@ def test_when_the_time_is_over_the_chains_are_left() -> None:
     graph = load_model(INPUTS / "gated_mlp.onnx")
     reports: list[RegionReport] = []
     options = SearchOptions(max_operators=6, time_limit_s=0.0)
-    found = own_kernels(graph, open_source("t4"), options, report=reports.append)
+    found = own_kernels([graph], open_source("t4"), options, report=reports.append)
     assert found
     assert all("matmul" not in report.operators for report in reports)
     assert all(report.kernel_us is not None or report.reason for report in reports)

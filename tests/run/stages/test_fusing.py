@@ -12,7 +12,6 @@ import pytest
 from relational_tensat import Options, optimize, resume
 from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.cli.main import main
-from relational_tensat.explore import IterationReport
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion import fusing, kernel_files
@@ -45,26 +44,33 @@ class KilledError(BaseException):
 
 
 class Dies(Silent):
-    """Progress that ends the run after its first iteration."""
+    """Progress that ends the run when a phase begins."""
 
-    def iteration(self, report: IterationReport) -> None:
-        raise KilledError
+    def __init__(self, phase: str) -> None:
+        self.last = phase
+
+    def phase(self, name: str) -> None:
+        if name == self.last:
+            raise KilledError
 
 
-def test_a_run_that_was_killed_has_its_kernels_still(
+def test_a_run_that_was_killed_is_resumed_to_the_same_kernels(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = optimize(model, options())
-    assert any(node.op == "fused" for node in whole.graph.nodes)
-    db, folder = tmp_path / "run.duckdb", tmp_path / "kernels"
-    with pytest.raises(KilledError):
-        optimize(model, options(db=db, kernels=folder), progress=Dies())
-    monkeypatch.setattr(fusing, "own_kernels", None)  # none is sought again
-    resumed = resume(db, output=tmp_path / "out.onnx")
-    assert resumed.cost_after_us == whole.cost_after_us
-    assert resumed.graph.count_ops() == whole.graph.count_ops()
     keys = {str(node.attrs["mugraph"]) for node in whole.graph.nodes if node.op == "fused"}
-    assert set(json.loads((folder / "kernels.json").read_text())["kernels"]) == keys
+    assert keys
+    for phase in ("fuse", "extract"):
+        db, folder = tmp_path / f"{phase}.duckdb", tmp_path / phase
+        with pytest.raises(KilledError):
+            optimize(model, options(db=db, kernels=folder), progress=Dies(phase))
+        with monkeypatch.context() as patch:
+            if phase == "extract":
+                patch.setattr(fusing, "own_kernels", None)  # none is sought again
+            resumed = resume(db, output=tmp_path / "out.onnx")
+        assert resumed.cost_after_us == whole.cost_after_us
+        assert resumed.graph.count_ops() == whole.graph.count_ops()
+        assert set(json.loads((folder / "kernels.json").read_text())["kernels"]) == keys
 
 
 def test_questions_are_answered_from_the_database(
@@ -120,7 +126,7 @@ def test_ctrl_c_keeps_the_kernels_found_so_far(model: Path) -> None:
                 signal.raise_signal(signal.SIGINT)
 
     result = optimize(model, options(), progress=Presses())
-    assert any("interrupted" in note and "kernels" in note for note in result.notes)
+    assert any("Ctrl-C ended the search of kernels after" in note for note in result.notes)
     assert any(node.op == "fused" for node in result.graph.nodes)
     assert result.stop_reason != "interrupted"
 

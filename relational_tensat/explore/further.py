@@ -1,0 +1,76 @@
+"""Further rules for an e-graph that has been explored: each applied once, in one more iteration.
+
+For rules that lead nowhere but to e-nodes that no rule reads: it makes no difference when they are applied,
+and applied last, they keep nothing else from being found.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.explore.checkpoint import read_checkpoint, write_checkpoint
+from relational_tensat.explore.exploration_options import ExplorationOptions
+from relational_tensat.explore.journal import Journal
+from relational_tensat.explore.outcome import IterationReport, RuleStats, read_log, rule_stats
+from relational_tensat.explore.step import Budget, step
+from relational_tensat.explore.world import begin_world
+from relational_tensat.rules.model import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Further:
+    """What further rules did: the iteration, and each of them by name."""
+
+    report: IterationReport
+    rules: Mapping[str, RuleStats]
+
+
+def apply_further(
+    egraph: EGraph, rules: Sequence[Rule], options: ExplorationOptions, iteration: int
+) -> Further:
+    """Apply rules once, to all of an e-graph, and log it as an iteration.
+
+    Args:
+        egraph: explored by other rules; an exploration of it does not continue after this.
+        rules: whose targets no rule reads.
+        options: the cycle filter; no limit holds.
+        iteration: its number.
+
+    Raises:
+        UnsoundRuleError: a rule would unite classes of different types; nothing was done.
+        Interrupted, OutOfMemory: nothing was done.
+    """
+    database, started = egraph.database, time.perf_counter()
+    statements = database.statements
+    world = begin_world(egraph, rules, options)
+    world.steps = iteration - 1
+    journal = Journal(read_log(database))
+    with world.transaction():
+        delta = step(world, world.rules.all_rules, Budget(sys.maxsize))
+        egraph.catalogue.flush(database)
+        world.matcher.log_instances()
+        report = IterationReport(
+            iteration,
+            egraph.e_nodes,
+            egraph.e_classes,
+            delta.total_matches,
+            delta.unions,
+            delta.filtered,
+            database.statements - statements,
+            time.perf_counter() - started,
+        )
+        journal.note_matches(iteration, delta.matches)
+        journal.note_iteration(report)
+        journal.write(database)
+        seconds = world.matcher.rule_seconds
+        database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})
+        if database.is_file:
+            world.matcher.instances.drop_tables()
+            checkpoint = read_checkpoint(egraph.connection)
+            if checkpoint is not None:
+                write_checkpoint(egraph, checkpoint)
+    return Further(report, rule_stats(database, min(rule.id for rule in world.rules.rules)))
