@@ -95,7 +95,12 @@ def schema_page(tables: Sequence[Table], working: Iterable[WorkingTable] = ()) -
 def example_schema() -> list[Table]:
     """Return the tables of a run with a search that has not ended, of which others have a part."""
     from relational_tensat.egraph.database import Database
-    from relational_tensat.egraph.published import create_search_tree, create_tables, create_worlds
+    from relational_tensat.egraph.published import (
+        create_learning,
+        create_search_tree,
+        create_tables,
+        create_worlds,
+    )
     from relational_tensat.explore.match.instances import create_instance_tables
 
     with tempfile.TemporaryDirectory() as folder:
@@ -104,6 +109,7 @@ def example_schema() -> list[Table]:
             create_tables(database)
             create_worlds(database)
             create_search_tree(database)
+            create_learning(database)
             create_instance_tables(database, 4)
             return read_schema(database.connection)
         finally:

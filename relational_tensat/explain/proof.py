@@ -80,6 +80,10 @@ class ProofGraph:
         """Return the e-node that a form is in the end."""
         return self._enode_of[form]
 
+    def operands(self, form: int) -> tuple[int, ...]:
+        """Return the forms that a form is computed from."""
+        return self._forms.operands[form]
+
     def first_form(self, enode: int) -> int:
         """Return the first form that an e-node had."""
         return self._forms_of[enode][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import OptionGroup, option
@@ -12,6 +13,10 @@ from relational_tensat.explore.schedule.plan_text import parse_schedule
 def _check_schedule(text: str) -> None:
     if text:
         parse_schedule(text)
+
+
+#: Searches that learn from earlier runs.
+LEARNING = ("focus", "best-first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,8 @@ class ExplorationOptions(OptionGroup):
         world_nodes: the first worlds of a search have no more e-nodes, later ones of ``focus`` twice as
             many each time, up to ``node_limit``.
         universe_limit: of all worlds of a search together.
+        learn_from: databases of earlier runs: where ``focus`` or ``best-first`` would draw the order of
+            applications, those of rules that their results needed come earlier.
     """
 
     iterations: int = option(15, "at most so many iterations", metavar="N")
@@ -86,6 +93,10 @@ class ExplorationOptions(OptionGroup):
         50_000, "at most so many e-nodes in all worlds of a search together", metavar="N", minimum=1
     )
 
+    learn_from: tuple[Path, ...] = option(
+        (), "what results of an earlier run needed comes first: its database", metavar="FILE"
+    )
+
     def __post_init__(self) -> None:
         """Check all values.
 
@@ -103,6 +114,10 @@ class ExplorationOptions(OptionGroup):
             raise UsageError("schedule and blocks = always, expected one of the two")
         if self.is_search:
             self._check_search()
+        if self.learn_from and self.search not in LEARNING:
+            raise UsageError(
+                f"learn_from and search = {self.search}, expected search = {' or '.join(LEARNING)}"
+            )
 
     @property
     def is_search(self) -> bool:

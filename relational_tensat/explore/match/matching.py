@@ -49,6 +49,7 @@ class Matcher:
         rule_seconds: wall seconds of matching, by rule id.
         order: a seed: the applications of each multi-pattern rule come in a random order; None: those of
             the youngest classes first.
+        learns: whether, where the order is random, rules take turns by the table ``learned``.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Matcher:
         self.truncated = False
         self.rule_seconds: dict[int, float] = {}
         self.order: int | None = None
+        self.learns = False
         self._has_rest = False
         self._serves = ""  # the rules of the phase that is searched for
         self._database: Database = egraph.database
@@ -125,7 +127,8 @@ class Matcher:
         self._judge(self._database.execute(unjudged, name="unjudged_pairs"))
         if self.order is not None:
             order = f"hash(p.root0, p.root1, p.b, {self.order}), i.id"
-            return self._fill_applications(self._multi_text.replace(_YOUNGEST, order), "p.b")
+            text = self._learned_text if self.learns else self._multi_text
+            return self._fill_applications(text.replace(_YOUNGEST, order), "p.b")
         if pairs > 2 * most:
             self._has_rest = self._database.change("match/pair_cut", most=most) > 0
         text = self._first_text if self._has_rest else self._multi_text
@@ -273,6 +276,7 @@ class Matcher:
             f" ORDER BY i.rule, m.root DESC, i.id, {leaves}\n"
             ")"
         )
+        self._learned_text = _learned_text(on_pair)
         below = "JOIN pair_cut AS c ON c.rule = p.rule AND p.root0 < c.root0"
         self._multi_text = _multi_text("pair AS p", on_pair)
         self._first_text = _multi_text(f"pair AS p ANTI {below}", on_pair)
@@ -306,5 +310,29 @@ def _multi_text(pairs: str, on_pair: str) -> str:
         f"    JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
         f"    WHERE {_IS_VALID}\n"
         "    ORDER BY turn, p.rule\n"
+        ")"
+    )
+
+
+def _learned_text(on_pair: str) -> str:
+    """Return ``_multi_text`` in which kinds of applications take turns as often as their weights say.
+
+    Whether an operand depends on weights only is known of what was there at the last extraction.
+    """
+    return (
+        "-- applications of multi-pattern rules, those that earlier runs needed more often\n"
+        "SELECT row_number() OVER ()::INTEGER AS id, * EXCLUDE (turn, kind) FROM (\n"
+        "    SELECT p.rule, i.id AS instance, p.root0, p.root1, p.b, p.m0, p.m1, l.weights AS kind,\n"
+        "        row_number() OVER (\n"
+        f"            PARTITION BY p.rule, l.weights ORDER BY {_YOUNGEST}\n"
+        "        ) / coalesce(l.weight, 1) AS turn\n"
+        "    FROM pair AS p\n"
+        f"    JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
+        "    JOIN rule AS r ON r.id = p.rule\n"
+        "    JOIN (SELECT list(weight_only ORDER BY id) AS is_weight FROM eclass) AS k ON true\n"
+        "    LEFT JOIN learned AS l ON l.rule = p.rule\n"
+        "        AND l.weights = list_transform(r.operands, lambda o: k.is_weight[p.b[o]])\n"
+        f"    WHERE {_IS_VALID}\n"
+        "    ORDER BY turn, p.rule, kind\n"
         ")"
     )

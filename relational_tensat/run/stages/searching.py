@@ -11,6 +11,7 @@ from relational_tensat.explore.strategies.blocks import explore_blocks
 from relational_tensat.explore.strategies.focus import explore_focus
 from relational_tensat.explore.strategies.mcts.deciding import explore_tree
 from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
+from relational_tensat.run.needed import keep_needed
 from relational_tensat.run.recording import write_course
 from relational_tensat.run.state import RunState
 from relational_tensat.run.target.as_written import as_written
@@ -64,6 +65,8 @@ def extract(state: RunState) -> RunState:
     e_nodes, e_classes = egraph.counts()
     rules_used = rules_of_chosen(egraph)
     time_spent = stopwatch.spent()
+    if egraph.database.is_file:
+        keep_needed(egraph.database)
     write_course(egraph.database, state.recording, time_spent)
     state.attention.close()
     ask_for_graph(state.cost, extracted)

@@ -2,8 +2,9 @@
 
 What an application promises depends on the cheapest graph (``ranking``). So it is extracted, and all
 applications are ranked anew, whenever the e-graph has grown by a small part. Those that promise the same
-come in a random order. Rules, applications and what they build are those of any other exploration: only
-the order is another, and so what a limit leaves out.
+come in a random order, in which what earlier results needed (``learn_from``) comes earlier. Rules,
+applications and what they build are those of any other exploration: only the order is another, and so
+what a limit leaves out.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
@@ -20,6 +22,7 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
+from relational_tensat.explore.learning import read_uses, weights_of
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import Exploration, IterationReport, rule_stats
 from relational_tensat.explore.seed import RankingChooser
@@ -94,6 +97,7 @@ class _Growth:
             self._universe = begin_universe(egraph, rules, limits)
             self._write_checkpoint()
         self._costs = NodeCosts(egraph.catalogue, chooser.prices_us)
+        self._learned = weights_of(read_uses(options.learn_from))
 
     def run(self) -> Exploration:
         guard = self._observer.watch.guard(self._database.interrupt, self._options.time_limit_s)
@@ -163,11 +167,27 @@ class _Growth:
         self._costs.refresh(universe.arrays)
         ranking = Ranking(universe, self._costs, seed, self._chooser.slack())
         estimates = np.round(ranking.estimates_us(waiting) / _SAME_US)
-        order = np.lexsort((self._random.random(len(waiting)), estimates))
+        turns = self._random.standard_exponential(len(waiting)) / self._weights(waiting)
+        order = np.lexsort((turns, estimates))
         sizes = universe.templates.sizes(universe.applications.instances[waiting[order]])
         most = max(int(_PART * self._egraph.e_nodes), _LEAST)
         fitting = int(np.searchsorted(np.cumsum(sizes), most, side="right"))
         return waiting[order[: max(fitting, 1)]]
+
+    def _weights(self, places: Ints) -> NDArray[np.float64]:
+        """Return how much earlier than others applications come that promise the same."""
+        weights = np.ones(len(places))
+        if not self._learned:
+            return weights
+        applications, rules = self._universe.applications, self._universe.world.rules
+        for rule_id in np.unique(applications.rules[places]).tolist():
+            rows = np.flatnonzero(applications.rules[places] == rule_id)
+            rule = rules.rule(rule_id)
+            operands = applications.bindings[places[rows]][:, list(rule.slots)]
+            kinds, kind = np.unique(self._costs.weight_only[operands], axis=0, return_inverse=True)
+            learned = [self._learned.get((rule.rule.name, tuple(k)), 1.0) for k in kinds.tolist()]
+            weights[rows] = np.array(learned)[kind.reshape(-1)]
+        return weights
 
     def _write_checkpoint(self) -> None:
         """Write down what a run that is resumed after its end asks for; in memory, no process could."""

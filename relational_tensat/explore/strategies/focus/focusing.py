@@ -79,6 +79,7 @@ def explore_focus(
         create_worlds(egraph.database)
     stored = None if start is None else WorldReport.read(egraph.database)
     saturation = Saturation(egraph, rules, options, observer, start)
+    saturation.learn(options.learn_from)
     worlds = Worlds(egraph, saturation, chooser, observer.watch, options.universe_limit, stored)
     with saturation.watching() as guard:
         search = _Focus(worlds, options, focus or FocusOptions(), chooser.original_us, seed, guard)
@@ -128,7 +129,8 @@ class _Focus:
 
     def _search(self, width: int) -> None:
         """Grow worlds of one width, until so many restarts in a row found nothing cheaper."""
-        self._follow(self._grow("original", width))
+        first = Variation(order=width) if self._options.learn_from else PLAIN
+        self._follow(self._grow("original", width), first)
         kinds = cycle(_RESTARTS)
         kind, stale = next(kinds), 0
         while stale < self._focus.restarts and not self._worlds.is_closed:

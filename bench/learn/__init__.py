@@ -1,0 +1,1 @@
+"""Searches that learn from runs on other models."""
