@@ -14,6 +14,7 @@ from bench.cpu import command as cpu_command
 from bench.engines import command as engines_command
 from bench.exports import command as exports_command
 from bench.extract import command as extract_command
+from bench.fused import command as fused_command
 from bench.fuzz import command as fuzz_command
 from bench.gpu import command as gpu_command
 from bench.kernels import command as kernels_command
@@ -61,6 +62,7 @@ COMMANDS = (
     kernels_command,
     kills_command,
     mirage_command,
+    fused_command,
     view_command,
 )
 

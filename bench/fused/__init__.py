@@ -1,0 +1,1 @@
+"""``run --fuse`` on the blocks in ``inputs/``, modelled; and a row of functions as C, timed."""
