@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import duckdb
 
+from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.base.resources import sql
 from relational_tensat.cost import CostModel
-from relational_tensat.explain.explanation import explain, read_meta
+from relational_tensat.explain.explanation import Explanation, explain, read_meta
 from relational_tensat.explain.numeric import NumericCheck, check_numerically
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.funnel import Funnels
@@ -38,26 +39,38 @@ def collect(
 
     Raises:
         InputError: it is no database of a run, or of another version, or nothing was extracted.
-        NoSolutionError: no explanation of the result was found within the limits.
     """
     read_meta(connection)
-    explanation = explain(connection)
-    stored = explanation.stored
+    explanation, no_film = _explanation(connection)
+    stored = StoredEGraph(connection) if explanation is None else explanation.stored
     forms = Forms.of(stored)
     if also is not None:
         frames = Frames(stored, forms)
         _ = frames.original(), frames.result()  # now their operators are named
         forms.cost_also(also)
-    checks = _checks(check_numerically(explanation)) if check else ()
-    story = film(explanation, forms, checks)
+    story = None if explanation is None else _film(explanation, forms, check=check)
     funnels = Funnels(stored)
     egraph = Classes(stored, forms, funnels.swaps).sample()
     course = search(connection, story)
     page = _page(stored, forms, egraph, story, unused(funnels, course.rules))
+    page = replace(page, no_film=no_film)
     if also is None:
         return page
     sources = (*page.summary.cost_sources, also.name)
     return replace(page, summary=replace(page.summary, cost_sources=sources))
+
+
+def _explanation(connection: duckdb.DuckDBPyConnection) -> tuple[Explanation | None, str]:
+    """Return how the result came about; or None, and why no way to it was found."""
+    try:
+        return explain(connection), ""
+    except NoSolutionError as error:
+        return None, str(error)
+
+
+def _film(explanation: Explanation, forms: Forms, *, check: bool) -> Film:
+    checks = _checks(check_numerically(explanation)) if check else ()
+    return film(explanation, forms, checks)
 
 
 def collect_served(stored: StoredEGraph, forms: Forms) -> PageData:
@@ -74,7 +87,8 @@ def collect_film(stored: StoredEGraph, forms: Forms) -> Told:
     """Return what needs the whole e-graph: the film, and the search with what its steps saved.
 
     Raises:
-        InputError, NoSolutionError: as ``collect``.
+        InputError: as ``collect``.
+        NoSolutionError: no way from the original graph to the extracted one was found.
     """
     story = film(explain(stored.connection), forms)
     return Told(story, search(stored.connection, story))
@@ -117,6 +131,7 @@ def _page(
         original=original,
         result=result,
         film=story,
+        no_film="",
         search=search(connection, story),
         egraph=egraph,
         kernels=fused_kernels(stored),

@@ -52,7 +52,6 @@ class RunTables:
 
         Raises:
             InputError: the tables cannot be read, or nothing was extracted.
-            NoSolutionError: no explanation of the result was found within the limits.
         """
         from relational_tensat.view.collecting import collect  # few runs are looked at
         from relational_tensat.view.run_page import RunPage

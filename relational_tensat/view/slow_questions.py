@@ -67,7 +67,7 @@ class WholeEGraph:
         """Return the film, which is found once.
 
         Raises:
-            InputError, NoSolutionError: as ``collect``.
+            InputError, NoSolutionError: as ``collect_film``.
         """
         with self._lock:
             return self._film

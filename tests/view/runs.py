@@ -32,6 +32,22 @@ def stored_run(name: str) -> Path:
     return path
 
 
+def transposed() -> Graph:
+    """Return two products of one input that is transposed forth and back."""
+    return build_graph(
+        "transposed",
+        {"x": f32(64, 64)},
+        dict(shared_matmuls().weights),
+        [
+            Node("transpose", ("x",), ("there",), {"perm": (1, 0)}),
+            Node("transpose", ("there",), ("back",), {"perm": (1, 0)}),
+            Node("matmul", ("back", "w1"), ("a",)),
+            Node("matmul", ("x", "w2"), ("b",)),
+        ],
+        ["a", "b"],
+    )
+
+
 def gated() -> Graph:
     """Return a chain of functions that one kernel can compute."""
     x = f32(8, 64)
@@ -64,6 +80,7 @@ def hostile() -> Graph:
 RUNS: dict[str, tuple[Callable[[], Graph], dict[str, Any]]] = {
     "shared_matmuls": (shared_matmuls, {}),
     "hostile": (hostile, {}),
+    "transposed": (transposed, {}),
     "gated": (gated, {"fuse": True}),
     "tree": (
         shared_matmuls,

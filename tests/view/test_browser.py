@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from functools import cache
@@ -14,6 +15,7 @@ import pytest
 from relational_tensat.cli.database import RunDatabase
 from relational_tensat.view import RunPage, collect, write_page
 from relational_tensat.view.serving import Server
+from tests.view.questions import MOST_CLICKS, Stranger
 from tests.view.runs import HOSTILE, stored_run
 
 CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
@@ -157,6 +159,43 @@ def test_a_rule_says_why_it_was_not_used(browser: Any) -> None:
     page.get_by_label("find a rule").fill("conv")
     page.locator(".rules button.plain").first.click()
     assert "never matched" in page.locator(".opened").inner_text()
+    assert tab.troubles == []
+
+
+def test_a_strangers_questions_are_answered_within_three_clicks(browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    stranger = Stranger(page, report("transposed"))
+    clicks = []
+
+    def answer(text: str) -> str:
+        clicks.append(stranger.clicks)
+        return text
+
+    changed = answer(stranger.what_changed())
+    assert re.search(r"transpose\s+2\s+0\s+−2", changed)
+    gone = answer(stranger.why_is_it_gone("transpose"))
+    assert "transpose" in gone.splitlines()[0]
+    assert "checked to be one application of its rule" in gone
+    assert answer(stranger.which_rule_saved_most()).split()[-1].isdecimal()
+    assert "never matched" in answer(stranger.why_was_it_not_used("conv"))
+    assert "✓ chosen" in answer(stranger.what_else_is_equal("matmul"))
+    assert "match" in answer(stranger.where_did_the_time_go())
+    assert clicks == [0, 2, 1, 2, 2, 1]
+    assert max(clicks) <= MOST_CLICKS
+
+
+def test_operators_are_reached_by_the_keyboard(browser: Any) -> None:
+    tab = Tab(browser, report("shared_matmuls"))
+    page = tab.page
+    page.locator(".panels").focus()
+    page.keyboard.press("ArrowDown")
+    first = page.locator(".details").inner_text()
+    page.keyboard.press("ArrowDown")
+    assert page.locator(".details").inner_text() != first
+    page.keyboard.press("ArrowUp")
+    assert page.locator(".details").inner_text() == first
+    page.keyboard.press("Escape")
+    assert "Point at an operator" in page.locator(".details").inner_text()
     assert tab.troubles == []
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from random import Random
+from typing import NoReturn
 
 import duckdb
+import pytest
 
+from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.explain.explanation import Explanation, explain
 from relational_tensat.explain.terms import Outputs
 from relational_tensat.rules.language import parse_rules
+from relational_tensat.view import collecting
 from relational_tensat.view.data.film_data import Film
 from relational_tensat.view.data.graph_data import Frame
 from relational_tensat.view.film import film
@@ -103,3 +107,18 @@ def test_names_and_costs_of_a_run() -> None:
     ):
         costs_us = [forms.all()[v.form].costs_us[0] for v in frame.values if not v.is_constant]
         assert abs(sum(cost or 0.0 for cost in costs_us) - cost_us) < 1e-9
+
+
+def test_without_a_way_there_is_a_page_without_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def explain(connection: duckdb.DuckDBPyConnection) -> NoReturn:
+        raise NoSolutionError("no explanation found: no way")
+
+    monkeypatch.setattr(collecting, "explain", explain)
+    with duckdb.connect(str(stored_run("shared_matmuls")), read_only=True) as connection:
+        data = collecting.collect(connection, check=True)
+    assert data.film is None
+    assert data.no_film == "no explanation found: no way"
+    assert data.search.rules
+    assert data.result.values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.run.state import RunState
 from relational_tensat.view.run_tables import RunTables
 
@@ -15,11 +14,10 @@ def show(state: RunState) -> RunState:
     target = state.options.output.view
     if target is None or state.tables is None:
         return state
-    try:
-        state.tables.page().save(target)
-    except NoSolutionError as error:
-        return state.noting(f"no page was written: {error}")
-    return state
+    page = state.tables.page()
+    page.save(target)
+    no_film = page.data.no_film
+    return state.noting(f"the page has no steps: {no_film}" if no_film else "")
 
 
 def kept_tables(state: RunState) -> RunTables | None:

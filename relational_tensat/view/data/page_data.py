@@ -76,7 +76,8 @@ class PageData:
 
     Attributes:
         original, result: the graph as it was given, and the extracted one.
-        film: None where it is asked for later: it needs the whole e-graph.
+        film: None where it is asked for later, as it needs the whole e-graph, or where no way from the one
+            graph to the other was found; ``no_film`` states why then, and is "" otherwise.
         kernels: those that rules brought into the e-graph.
     """
 
@@ -86,6 +87,7 @@ class PageData:
     original: Frame
     result: Frame
     film: Film | None
+    no_film: str
     search: Search
     egraph: Sample
     kernels: tuple[FusedUse, ...]

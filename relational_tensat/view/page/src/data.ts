@@ -274,6 +274,7 @@ export interface PageData {
   original: Frame;
   result: Frame;
   film: Film | null;
+  no_film: string;
   search: Search;
   egraph: Sample;
   kernels: FusedUse[];

@@ -68,6 +68,16 @@ export function Compared(props: Props) {
       <div
         class={isStacked ? "panels stacked" : "panels"}
         ref={panels}
+        tabIndex={0}
+        role="group"
+        aria-label="operators: ↑ and ↓ go from one to the next, Escape lets go"
+        onKeyDown={(event) => {
+          const next = stepTo(comparison.slots, pinned, event.key, sides);
+          if (next === undefined) return;
+          event.preventDefault();
+          setPinned(next);
+          if (next !== null) scrollTo(panels.current, next);
+        }}
         onPointerOver={(event) => setPointed(find(event))}
         onPointerLeave={() => setPointed(null)}
         onClick={(event) => setPinned(find(event))}
@@ -92,6 +102,26 @@ export function Compared(props: Props) {
       <Details slot={pinned ?? pointed} data={data} isPinned={pinned !== null} />
     </div>
   );
+}
+
+/** The slot that a key leads to, in the order of the computation; undefined where it leads nowhere. */
+function stepTo(
+  slots: Slot[],
+  from: Slot | null,
+  key: string,
+  sides: Side[],
+): Slot | null | undefined {
+  if (key === "Escape") return null;
+  const way = { ArrowDown: 1, ArrowUp: -1 }[key];
+  if (way === undefined) return undefined;
+  const drawn = slots.filter((slot) => sides.some((side) => slot[side] !== null));
+  const place = from === null ? (way > 0 ? -1 : drawn.length) : drawn.indexOf(from);
+  return drawn[Math.min(Math.max(place + way, 0), drawn.length - 1)];
+}
+
+function scrollTo(panels: HTMLElement | null, slot: Slot): void {
+  const box = panels?.querySelector(`[data-key="${CSS.escape(slot.key)}"]`);
+  box?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 /** The width of an element, whenever it changes. */

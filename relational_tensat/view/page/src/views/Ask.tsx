@@ -83,7 +83,8 @@ export function Ask({ data, source }: { data: PageData; source: Source }) {
             </>
           ) : (
             <p class="hint">
-              This page carries the examples and their answers. Your own questions:{" "}
+              This page carries the examples and their answers: DuckDB's WebAssembly build has 34
+              MB, and a page is to have less than 5. Your own questions:{" "}
               <code>relational-tensat view RUN.duckdb --serve</code>, or{" "}
               <code>relational-tensat sql RUN.duckdb "…"</code>.
             </p>

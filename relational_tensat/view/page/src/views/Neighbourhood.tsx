@@ -51,7 +51,13 @@ export function Neighbourhood({ data, source, centre }: Props) {
         its number leads there. {left > 0 ? `${left} more neighbours are not drawn.` : ""}
       </p>
       {shown.length === 0 ? <p>…</p> : null}
-      <div class="panel neighbourhood" onClick={expand}>
+      <div
+        class="panel neighbourhood"
+        onClick={expand}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") expand(event);
+        }}
+      >
         <svg
           class="drawing"
           role="img"
@@ -137,6 +143,7 @@ function Box({ item, data, layout, isCentre }: BoxProps) {
     <g
       class={`class${isCentre ? " centre" : ""}${item.is_needed ? " needed" : ""}`}
       data-class={item.id}
+      tabIndex={0}
       transform={`translate(${x - width / 2},${y - height / 2})`}
     >
       <rect width={width} height={height} rx={6} />

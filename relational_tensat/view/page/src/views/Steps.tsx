@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Film as FilmData, FilmStep, PageData, Told } from "../data";
 import { frameAfter, saved } from "../film";
-import { percent, time } from "../format";
+import { bytes, count, percent, time } from "../format";
 import { Compared } from "../graph/Compared";
 import type { Colour } from "../graph/Drawing";
 import { Check, Choice } from "../parts";
@@ -11,6 +11,10 @@ import type { Source } from "../source";
 
 /** Edges around what a step touches that are drawn with it. */
 const AROUND = 2;
+/** Of larger e-graphs, the steps are found only if that is wanted. */
+const MOST_UNASKED = 100_000;
+/** What finding them takes, measured. */
+const BYTES_PER_ENODE = 6_000;
 /** Milliseconds that each step stands while the film runs. */
 const PACE_MS = 1400;
 
@@ -24,15 +28,38 @@ interface Props {
 /** The film, which is asked for first where the page does not have it. */
 export function Steps({ data, source, number, onTold }: Props) {
   const { film } = data;
+  const { e_nodes } = data.summary;
   const [error, setError] = useState("");
+  const [isWanted, setWanted] = useState(e_nodes <= MOST_UNASKED);
   useEffect(() => {
-    if (film !== null) return;
+    if (film !== null || data.no_film || !isWanted) return;
     source.film().then(onTold, (reason: unknown) => {
       setError(reason instanceof Error ? reason.message : String(reason));
     });
-  }, [film]);
-  if (error) return <p class="note">{error}</p>;
+  }, [film, isWanted]);
+  if (data.no_film || error) {
+    return (
+      <p class="note">
+        The way from the original graph to the optimized one is not told: {data.no_film || error}.
+        How both were compared, the run's report states.
+      </p>
+    );
+  }
   if (film !== null) return <Film data={data} film={film} number={number} />;
+  if (!isWanted) {
+    return (
+      <div class="note">
+        <p>
+          Finding the steps takes the whole e-graph into memory: about{" "}
+          {bytes(BYTES_PER_ENODE * e_nodes)} for its {count(e_nodes)} e-nodes, and some minutes. The
+          other views answer meanwhile.
+        </p>
+        <button type="button" onClick={() => setWanted(true)}>
+          find the steps
+        </button>
+      </div>
+    );
+  }
   return <p role="status">The steps are being found: for a large e-graph, that takes a while…</p>;
 }
 
