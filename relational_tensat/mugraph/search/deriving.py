@@ -19,6 +19,10 @@ from relational_tensat.mugraph.search.structure import Configuration
 #: A choice among few e-nodes, made hundreds of times: a proof that it is best takes eight times as long.
 _OPTIONS = ExtractionOptions(extractor="greedy-dag", time_limit_s=5.0)
 
+#: Operations of an element. What is concatenated lies in shared memory whole, and seldom fits: it is for
+#: what cannot be computed iteration by iteration.
+_FACTORS = {"matmul": 2.0, "accumulate concat": 1000.0}
+
 
 def cheapest_kernel(
     search: BlockSearch,
@@ -76,7 +80,7 @@ class _Costs:
             labels |= {*self._search.value(derivation.b).labels}
         iterations = self._configuration.iterations if LOOP in labels else 1
         elements = math.prod(self._tiles.get(label, 1.0) for label in labels)
-        return elements * iterations * (2.0 if derivation.op == "matmul" else 1.0)
+        return elements * iterations * _FACTORS.get(derivation.op, 1.0)
 
 
 def _choose(

@@ -19,7 +19,7 @@ from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
 from relational_tensat.mugraph.graph.mugraph import AXES, MuGraph, Operation
 from relational_tensat.mugraph.graph.operators import names
 
-_PRIMES = (2, 3)
+_PRIMES = (2, 3, 5)
 _FREE_SIZE, _FREE_FACTOR = 4, 2
 _MOST_VARIABLES = 30
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 
+from relational_tensat.mugraph.graph.mugraph import Accumulate
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.found import Route
+from relational_tensat.mugraph.search.kernel_search import search_kernels
+from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized, sized
 from tests.mugraph.searches import searched
 
@@ -41,3 +44,14 @@ def test_waves_prefer_flash_decoding_where_blocks_are_few() -> None:
     assert round(best.cost_us, 1) == 13.4
     blocks = [math.prod(kernel.block.grid) for kernel in best.graph.kernels]
     assert blocks[0] > 108  # multiprocessors
+
+
+def test_keys_are_not_gathered_in_a_block_where_each_iteration_can_be_done_with_its_own() -> None:
+    """QKNorm in one kernel: whole rows of exponentials and normalized values would not fit."""
+    options = SearchOptions(max_operators=11, max_kernels=1)
+    (route,) = search_kernels(program("qknorm"), options).routes
+    (best, *_) = sized(route)
+    (kernel,) = best.graph.kernels
+    kinds = [step.kind for step in kernel.block.steps if isinstance(step, Accumulate)]
+    assert kinds == ["sum", "sum"] and len(kernel.block.steps) == 11
+    assert math.isfinite(best.cost_us)
