@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 
 from bench.common.arguments import add_save
@@ -112,7 +113,7 @@ def _kernel_limits(options: argparse.Namespace) -> list[int]:
 
 
 def _ablations(options: argparse.Namespace) -> Iterator[tuple[Case, SearchOptions]]:
-    """Yield the searches of Table 5, and those of RMSNorm; the case has the published figure."""
+    """Yield the searches of Table 5, RMSNorm's and QKNorm's; the case has the published figure."""
     known = {case.name: case for case in cases()}
     most = max(_kernel_limits(options))
     for operators, published in TABLE_5.items():
@@ -121,9 +122,11 @@ def _ablations(options: argparse.Namespace) -> Iterator[tuple[Case, SearchOption
             text = columns.get(disabled, "")
             case = _with_published(known["GQA speculative 1"], text)
             yield case, _options(options, operators, most, disabled)
-    for operators in _SWEEP:
-        case = _with_published(known["RMSNorm + Linear"], "")
-        yield case, _options(options, operators, most)
+    sweeps = [*(("RMSNorm + Linear", operators) for operators in _SWEEP), ("QKNorm", 11)]
+    for name, operators in sweeps:
+        for processes in (1, 2):
+            few = _options(options, operators, most)
+            yield _with_published(known[name], ""), replace(few, processes=processes)
 
 
 def _with_published(case: Case, text: str) -> Case:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +28,8 @@ class SearchRun:
         hits: terms that are the program's result.
         routes: ways of computing the program that were found.
         is_complete: whether no limit of time ended it.
-        search_cpu_s: CPU seconds, of all processes.
+        processes: that it may be spread over.
+        search_cpu_s, search_wall_s: CPU seconds of all processes, and wall seconds.
     """
 
     case: str
@@ -43,6 +45,8 @@ class SearchRun:
     routes: int
     is_complete: bool
     search_cpu_s: float
+    processes: int = 1
+    search_wall_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +80,19 @@ class MirageRun:
         return self.library_us / self.best_us
 
 
+def cpu_s() -> float:
+    """Return the CPU seconds of this process and of those that it began and that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 def measure(case: Case, options: SearchOptions) -> MirageRun:
     """Search the kernels of a benchmark, choose their sizes, and verify the cheapest."""
     program = case.build()
-    start_s = time.process_time()
+    start_s = cpu_s()
     search, result = _searched(case, options)
     choice = first_verified(program, candidates_of(result).graphs, options)
-    cpu_s = time.process_time() - start_s
+    taken_s = cpu_s() - start_s
     best, passed = choice.best, choice.verification
     bounded = passed.small_tests if passed and passed.error else 0
     tests = passed.small_tests + passed.full_tests if passed else 0
@@ -93,7 +103,7 @@ def measure(case: Case, options: SearchOptions) -> MirageRun:
         len(best.graph.kernels) if best else 0,
         bounded,
         tests - bounded,
-        cpu_s,
+        taken_s,
         library_us(program),
         best.cost_us if best else math.nan,
         encoded(best.graph) if best else None,
@@ -106,9 +116,9 @@ def measure_search(case: Case, options: SearchOptions) -> SearchRun:
 
 
 def _searched(case: Case, options: SearchOptions) -> tuple[SearchRun, SearchResult]:
-    start_s = time.process_time()
+    start_s, begun_s = cpu_s(), time.monotonic()
     result = search_kernels(case.build(), options)
-    cpu_s = time.process_time() - start_s
+    taken_s, wall_s = cpu_s() - start_s, time.monotonic() - begun_s
     levels = result.levels
     run = SearchRun(
         case.name,
@@ -123,6 +133,8 @@ def _searched(case: Case, options: SearchOptions) -> tuple[SearchRun, SearchResu
         sum(level.hits for level in levels),
         len(result.routes),
         result.is_complete,
-        cpu_s,
+        taken_s,
+        options.processes,
+        wall_s,
     )
     return run, result

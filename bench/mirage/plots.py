@@ -56,14 +56,15 @@ def plot_runs(runs: Sequence[MirageRun], path: Path) -> None:
 
 
 def plot_searches(runs: Sequence[SearchRun], title: str, path: Path) -> None:
-    """Draw CPU seconds over operators in a block, a line for each means that was switched off."""
+    """Draw CPU seconds over operators in a block, a line for each means that was off."""
     figure, axes = _figure(1, 1, (8, 5))
-    disabled = list(dict.fromkeys(run.disabled for run in runs))
-    for number, means in enumerate(disabled):
-        mine = [run for run in runs if run.disabled == means]
+    lines = list(dict.fromkeys((run.disabled, run.processes) for run in runs))
+    for number, (means, processes) in enumerate(lines):
+        mine = [run for run in runs if (run.disabled, run.processes) == (means, processes)]
         color = _COLORS[number % len(_COLORS)]
         operators = [run.max_operators for run in mine]
         label = f"without {', '.join(means)}" if means else "with all means"
+        label += f", {processes} processes" if processes > 1 else ""
         axes.plot(operators, [run.search_cpu_s for run in mine], label=label, color=color)
         for run in mine:
             face = color if run.is_complete else "white"

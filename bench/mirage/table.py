@@ -38,8 +38,8 @@ HEADER = (
 )  # fmt: skip
 
 SEARCH_HEADER = (
-    "benchmark", "operators at most", "without", "configurations", "candidates", "terms", "hits",
-    "CPU s", "published",
+    "benchmark", "operators at most", "without", "processes", "configurations", "candidates", "terms",
+    "hits", "CPU s", "wall s", "published",
 )  # fmt: skip
 
 
@@ -71,11 +71,13 @@ def search_cells(run: SearchRun, published: str) -> tuple[str, ...]:
         run.case,
         str(run.max_operators),
         ", ".join(run.disabled) or "-",
+        str(run.processes),
         f"{run.configurations:,}",
         f"{run.candidates:,}",
         f"{run.terms:,}{'' if run.is_complete else '+'}",
         f"{run.hits:,}",
         f"{run.search_cpu_s:.1f}{'' if run.is_complete else '+'}",
+        f"{run.search_wall_s:.1f}",
         published or "-",
     )
 

@@ -47,7 +47,7 @@ def write_searches(
             mine = [(run, published) for run, published in runs if run.case == name]
             rows = tuple(search_cells(run, published) for run, published in mine)
             tables.append(Table(name, SEARCH_HEADER, rows))
-            stem = "table5" if number == 0 else "sweep"
+            stem = "table5" if number == 0 else name.split()[0].lower()
             plots.append(f"{stem}.png")
             plot_searches([run for run, _ in mine], name, aside / plots[-1])
             (aside / f"{stem}.csv").write_text(tables[-1].csv(), encoding="utf-8")

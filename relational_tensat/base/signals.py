@@ -29,3 +29,8 @@ def ctrl_c_taken(handler: Handler) -> Iterator[Any]:
         yield previous
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+def ignore_ctrl_c() -> None:
+    """Leave Ctrl-C to the process that began this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

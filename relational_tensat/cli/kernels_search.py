@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from relational_tensat.mugraph.finding import Finding
-    from relational_tensat.mugraph.search.block_search import SearchCounts
+    from relational_tensat.mugraph.search.kernel_search import SearchProgress
 
 HELP = "search fused kernels that compute a program, choose their sizes, and verify the cheapest"
 
@@ -86,12 +86,13 @@ class _Progress:
     def __init__(self) -> None:
         self._shown_s = now_s()
 
-    def __call__(self, level: int, size: int, counts: SearchCounts) -> None:
+    def __call__(self, progress: SearchProgress) -> None:
         if now_s() - self._shown_s > _SHOWN_EVERY_S:
             self._shown_s = now_s()
+            growth = progress.growth
             sys.stderr.write(
-                f"kernel {level}: {size - 1} operators done, {counts.terms} terms of "
-                f"{counts.candidates} candidates\n"
+                f"kernel {progress.level}: {growth.done}/{growth.whole} done, {growth.counts.terms} terms "
+                f"of {growth.counts.candidates} candidates; {progress.routes} ways so far\n"
             )
 
 

@@ -4,4 +4,4 @@ SELECT t.first, t.config, t.class, t.uses, t.loads
 FROM (SELECT *, min(id) OVER (PARTITION BY config, value, stage) AS first FROM term) AS t
 JOIN config AS c ON c.id = t.config
 WHERE t.size > 0 AND t.axes = c.grid AND (t.stage = 1 OR (t.stage = 2 AND c.loop = 0))
-ORDER BY t.id
+ORDER BY t.size, t.config, t.id

@@ -65,8 +65,8 @@ def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
     assert (tmp_path / "benchmarks.png").stat().st_size > 10_000
     searches = [(search_run(disabled=means), "9 s") for means in ((), ("pruning",))]
     write_searches([*searches, (search_run("nTrans"), "")], {}, tmp_path)
-    assert "| 7 | pruning | 233 |" in (tmp_path / "searches.md").read_text("utf-8")
-    assert {"table5.csv", "table5.png", "sweep.png"} <= {p.name for p in tmp_path.iterdir()}
+    assert "| 7 | pruning | 1 | 233 |" in (tmp_path / "searches.md").read_text("utf-8")
+    assert {"table5.csv", "table5.png", "ntrans.png"} <= {p.name for p in tmp_path.iterdir()}
 
 
 def test_figure_10_is_drawn(tmp_path: Path) -> None:

@@ -99,6 +99,24 @@ class SearchCounts:
     undefined: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class GrownTerms:
+    """The terms of some configurations, as one process gives them to another.
+
+    Attributes:
+        terms, derivations: rows of the tables.
+        values: by term.
+        loaded: what terms are tiles of.
+        counts: how large the search was.
+    """
+
+    terms: Sequence[Sequence[Any]]
+    derivations: Sequence[Sequence[Any]]
+    values: Mapping[int, Labelled]
+    loaded: Mapping[int, Operand]
+    counts: SearchCounts
+
+
 class BlockSearch:
     """The terms of all configurations of some jobs.
 
@@ -141,8 +159,13 @@ class BlockSearch:
             rules = tuple(dataclasses.replace(rule, carriers=0, inputs=0) for rule in rules)
         database.append("summable", [dataclasses.astuple(rule) for rule in rules])
 
-    def add(self, job: Job) -> None:
-        """Add a job's configurations, with the tiles that they load as terms."""
+    def add(self, job: Job, *, with_tiles: bool = True) -> None:
+        """Add a job's configurations.
+
+        Args:
+            job: the job.
+            with_tiles: with the tiles that they load as terms; without, ``absorb`` has them.
+        """
         numbers = range(
             len(self.configurations), len(self.configurations) + len(job.configurations)
         )
@@ -166,7 +189,9 @@ class BlockSearch:
                 if self._known[name].is_summed
             ],
         )
-        self._database.append("term", [row for n, c in rows for row in self._tiles(job, n, c)])
+        if with_tiles:
+            tiles = [row for n, c in rows for row in self._tiles(job, n, c)]
+            self._database.append("term", tiles)
 
     def grow(self, size: int, most: int) -> None:
         """Evaluate the candidates of one size, and join what is new with all there is, or do nothing.
@@ -214,6 +239,47 @@ class BlockSearch:
             self._next += 1
         self.counts.terms += self._next - first
 
+    def grown(self) -> GrownTerms:
+        """Return all terms, for another search to absorb."""
+        database = self._database
+        return GrownTerms(
+            database.run("mugraph/all_terms"),
+            database.run("mugraph/all_derivations"),
+            self._values,
+            self._loaded,
+            self.counts,
+        )
+
+    def absorb(self, grown: GrownTerms, numbers: Sequence[int]) -> None:
+        """Add the terms that another search has grown.
+
+        Args:
+            grown: its terms.
+            numbers: for each of its configurations, the number of the same one here.
+        """
+        offset = self._next - 1
+        self._database.append(
+            "term",
+            [
+                (term + offset, numbers[config], *others, [part + offset for part in parts])
+                for term, config, *others, parts in grown.terms
+            ],
+        )
+        self._database.append(
+            "derivation",
+            [
+                (term + offset, *others, a + offset, b + offset if b else 0)
+                for term, *others, a, b in grown.derivations
+            ],
+        )
+        self._values.update((term + offset, value) for term, value in grown.values.items())
+        self._loaded.update((term + offset, operand) for term, operand in grown.loaded.items())
+        self._next += len(grown.terms)
+        self._derivations = None
+        for name in ("candidates", "terms", "undefined"):
+            more = getattr(grown.counts, name)
+            setattr(self.counts, name, getattr(self.counts, name) + more)
+
     def value(self, term: int) -> Labelled:
         """Return the value of a term, for all blocks."""
         return self._values[term]
@@ -227,6 +293,10 @@ class BlockSearch:
         if self._derivations is None:
             self._derivations = self._all_derivations()
         return self._derivations.get(config, {})
+
+    def keep_derivations(self) -> None:
+        """Read the derivations, as the tables are the next search's."""
+        self.derivations(0)
 
     def _all_derivations(self) -> dict[int, dict[int, list[Derivation]]]:
         """Return all derivations, by configuration and term: one statement is faster than hundreds."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TypeAlias
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.watch import Watch
-from relational_tensat.egraph.database import Interrupted
 from relational_tensat.mugraph.abstract.saturated import AbstractEGraph, saturated
 from relational_tensat.mugraph.field.residues import Residues
 from relational_tensat.mugraph.graph.dims import variables
@@ -20,11 +20,11 @@ from relational_tensat.mugraph.search.block_search import (
     BlockSearch,
     Job,
     Operand,
-    SearchCounts,
     fingerprint,
 )
 from relational_tensat.mugraph.search.deriving import cheapest_kernel
 from relational_tensat.mugraph.search.found import FoundKernel, Route
+from relational_tensat.mugraph.search.growing_terms import Grower, Growth
 from relational_tensat.mugraph.search.kernel_outputs import KernelOutputs, KernelTensor
 from relational_tensat.mugraph.search.reachability import needed_sets
 from relational_tensat.mugraph.search.search_options import SearchOptions
@@ -35,8 +35,22 @@ from relational_tensat.tensor.field import Undefined
 _DRAWS = 10
 
 
-#: Called with the level of kernels, the size of terms that comes next, and the counts so far.
-Progress: TypeAlias = Callable[[int, int, SearchCounts], None]
+@dataclass(frozen=True, slots=True)
+class SearchProgress:
+    """How far a search is.
+
+    Attributes:
+        level: of kernels, from 1 on.
+        growth: of this level's terms.
+        routes: ways of computing the program that the levels before have found.
+    """
+
+    level: int
+    growth: Growth
+    routes: int
+
+
+Progress: TypeAlias = Callable[[SearchProgress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +95,7 @@ def search_kernels(
         program: of operators of libraries only, on index variables as they are.
         options: how far to go.
         watch: ends the search with what was found so far.
-        progress: called before each size of terms, with the level of kernels, the size, and counts.
+        progress: called before each size of terms, or after each part that a process has done.
 
     Raises:
         InputError: the program is malformed, or has operators that no search knows.
@@ -93,17 +107,21 @@ def search_kernels(
     return _Search(program, options, watch, progress or _silent).run()
 
 
+#: Ways to some tensors: each has, for each kernel before, what it can be.
+_Ways: TypeAlias = tuple[tuple[tuple[FoundKernel, ...], ...], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class _Work:
     """What is available to the next kernel, and how it came about.
 
     Attributes:
         operands: what it may load.
-        before: ways to it; each has, for each kernel before, what it can be.
+        before: ways to it; asked only where it leads to the program.
     """
 
     operands: tuple[Operand, ...]
-    before: tuple[tuple[tuple[FoundKernel, ...], ...], ...] = ((),)
+    before: Callable[[], _Ways]
 
 
 class _Search:
@@ -128,17 +146,18 @@ class _Search:
 
     def run(self) -> SearchResult:
         """Search level after level of kernels."""
-        abstract = saturated(self._structure.program)
+        abstract = saturated(self._structure.program, self._options.time_limit_s)
         if "pruning" in self._options.disable:
             abstract = _without_classes(abstract)
         self._database = abstract.database
         (self._root,) = abstract.outputs
         operands, self._target = self._draw(abstract)
         self._given = operands
-        works = [_Work(operands)]
-        for level in range(1, self._options.max_kernels + 1):
-            if works:
-                works = self._level(works, level)
+        works = [_Work(operands, lambda: ((),))]
+        with Grower(self._structure, self._options, self._watch) as grower:
+            for level in range(1, self._options.max_kernels + 1):
+                if works:
+                    works = self._level(works, level, grower)
         self._database.close()
         return SearchResult(
             tuple(self._routes), tuple(self._levels), abstract.e_nodes, abstract.e_classes,
@@ -169,15 +188,16 @@ class _Search:
             return operands, fingerprint(Labelled(variables(kernel_tensors(small)[output]), result))
         raise InputError(f"{self._program.name}: a denominator is 0 whatever the inputs are")
 
-    def _level(self, works: Sequence[_Work], level: int) -> list[_Work]:
+    def _level(self, works: Sequence[_Work], level: int, grower: Grower) -> list[_Work]:
         """Search the next kernel of all works; return the works of the level after it."""
-        disable = self._options.disable
-        search = BlockSearch(self._database, self._structure, self._arithmetic, disable)
         jobs = [self._job(work) for work in works]
         before_of = {id(job): work.before for job, work in zip(jobs, works, strict=True)}
-        for job in jobs:
-            search.add(job)
-        self._grow(search)
+        search, is_complete = grower.grown(
+            self._database,
+            jobs,
+            lambda growth: self._progress(SearchProgress(level, growth, len(self._routes))),
+        )
+        self._is_complete &= is_complete
         outputs = KernelOutputs(search, level)
         hits = outputs.with_value(self._target)
         for job in jobs:
@@ -186,7 +206,7 @@ class _Search:
                 last = tuple(self._kernel(search, c, [t], self._program.outputs) for c, t in mine)
                 self._routes += [
                     Route(self._program, (*before, last), self._program.outputs)
-                    for before in before_of[id(job)]
+                    for before in before_of[id(job)]()
                 ]
         count = search.counts
         self._levels.append(
@@ -197,6 +217,7 @@ class _Search:
         )  # fmt: skip
         if level == self._options.max_kernels or self._watch.is_over:
             return []
+        search.keep_derivations()
         return list(self._next_works(search, outputs, before_of))
 
     def _job(self, work: _Work) -> Job:
@@ -210,28 +231,11 @@ class _Search:
     ) -> FoundKernel:
         return cheapest_kernel(search, config, terms, names, self._sizes)
 
-    def _grow(self, search: BlockSearch) -> None:
-        """Grow terms to the largest size, if the time lasts; a size that is not done is left out."""
-        if self._watch.is_over:
-            self._is_complete = False
-            return
-        guard = self._watch.guard(self._database.interrupt, None)
-        try:
-            with guard.watching():
-                for size in range(self._options.max_operators + 1):
-                    self._progress(len(self._levels) + 1, size, search.counts)
-                    search.grow(size, self._options.max_operators)
-        except Interrupted:
-            self._database.resume()
-            self._is_complete = False
-            if guard.reason == "interrupted":
-                self._watch.remember()
-
     def _next_works(
         self,
         search: BlockSearch,
         outputs: KernelOutputs,
-        before_of: Mapping[int, tuple[tuple[tuple[FoundKernel, ...], ...], ...]],
+        before_of: Mapping[int, Callable[[], _Ways]],
     ) -> Iterator[_Work]:
         """Yield what the next kernel can load: what one kernel stores, and inputs that it takes with it."""
         useful = [tensor for tensor in outputs.tensors if tensor.value != self._target]
@@ -242,28 +246,30 @@ class _Search:
             self._given,
             None if "reachability" in self._options.disable else self._root,
         ):
-            before = tuple(self._ways(search, chosen, before_of))
+            before = cache(partial(self._ways, search, chosen, before_of))
             yield _Work((*(tensor.operand for tensor in chosen), *given), before)
 
     def _ways(
         self,
         search: BlockSearch,
         chosen: Sequence[KernelTensor],
-        before_of: Mapping[int, tuple[tuple[tuple[FoundKernel, ...], ...], ...]],
-    ) -> Iterator[tuple[tuple[FoundKernel, ...], ...]]:
-        """Yield the ways to some tensors: kernels before, and what stores these, job by job."""
+        before_of: Mapping[int, Callable[[], _Ways]],
+    ) -> _Ways:
+        """Return the ways to some tensors: kernels before, and what stores these, job by job."""
         names = [tensor.operand.name for tensor in chosen]
         made: dict[int, list[FoundKernel]] = {}
         for config in sorted(set.intersection(*(set(tensor.terms) for tensor in chosen))):
             job, _ = search.configurations[config]
             terms = [tensor.terms[config] for tensor in chosen]
             made.setdefault(id(job), []).append(self._kernel(search, config, terms, names))
-        for job_id, kernels in made.items():
-            for before in before_of[job_id]:
-                yield (*before, tuple(kernels))
+        return tuple(
+            (*before, tuple(kernels))
+            for job_id, kernels in made.items()
+            for before in before_of[job_id]()
+        )
 
 
-def _silent(level: int, size: int, counts: SearchCounts) -> None:
+def _silent(progress: SearchProgress) -> None:
     """Report nothing."""
 
 

@@ -17,6 +17,7 @@ class SearchOptions(OptionGroup):
     Attributes:
         max_operators: of a block: what it computes between loads and stores, each once.
         max_kernels: of a μGraph.
+        processes: what is found is the same; small searches stay in this one.
         concatenate: without, a loop traverses what is summed; the grid splits the rest.
         raw_exp: else a μGraph whose exponentials cannot be made stable is refused.
         disable: ``pruning`` by abstract expressions; ``canonical`` form of commutative operators;
@@ -28,6 +29,9 @@ class SearchOptions(OptionGroup):
     max_operators: int = option(7, "operators in a block at most", metavar="N", minimum=1)
     max_kernels: int = option(2, "kernels at most", metavar="N", minimum=1)
     time_limit_s: float | None = option(None, "seconds of search", metavar="S")
+    processes: int = option(
+        1, "processes that configurations are spread over", metavar="N", minimum=1
+    )
     concatenate: bool = option(
         False, "loops over variables that are not summed, too, whose results are concatenated"
     )
