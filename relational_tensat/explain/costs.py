@@ -74,7 +74,7 @@ class TermCosts:
         signature, children = self._terms[term]
         kind = self._signatures[signature]
         prepared = get_operator(kind.symbol.op).prepared_operands(kind.operands)
-        return sum(1 << n for n in prepared if not self._is_free(children[n]))
+        return sum(1 << n for n in prepared if not self.is_constant(children[n]))
 
     def _is_free(self, term: int) -> bool:
         """Whether a term is known before inference, or unpacks what is."""

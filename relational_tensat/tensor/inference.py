@@ -27,17 +27,6 @@ def weight_only_values(graph: Graph) -> frozenset[str]:
     return frozenset(constant)
 
 
-def stored_values(graph: Graph) -> frozenset[str]:
-    """Return the names of the values that kernels find as constants: known before, or unpacked of such."""
-    constant = weight_only_values(graph)
-    unpacked = (
-        node.outputs
-        for node in graph.nodes
-        if get_operator(node.op).unpacks(node.attrs) and constant.issuperset(node.inputs)
-    )
-    return constant.union(*unpacked)
-
-
 def inference_nodes(graph: Graph) -> Iterator[tuple[Node, tuple[ValueType, ...], ValueType]]:
     """Yield the nodes that run at inference, with the types of their operands and result."""
     constant = weight_only_values(graph)

@@ -18,36 +18,21 @@ COMMENT ON COLUMN kept_edge.signature IS 'Signature of the e-node; joins signatu
 COMMENT ON COLUMN kept_edge.class IS 'E-class of the e-node; joins eclass.id.';
 COMMENT ON COLUMN kept_edge.child IS 'E-class of the operand; joins eclass.id.';
 
-CREATE VIEW stored_class AS
-SELECT id FROM eclass WHERE weight_only
-UNION
-SELECT e.class
-FROM enode AS e
-JOIN signature AS s ON s.id = e.signature
-JOIN symbol AS y ON y.id = s.symbol
-LEFT JOIN kept_edge AS k ON k.enode = e.id
-LEFT JOIN eclass AS child ON child.id = k.child
-WHERE y.unpacks AND NOT e.filtered
-GROUP BY e.id, e.class
-HAVING bool_and(coalesce(child.weight_only, true));
-COMMENT ON VIEW stored_class IS
-'Classes that kernels find as constants: known before inference, or unpacked of what is. Extraction sets weight_only.';
-COMMENT ON COLUMN stored_class.id IS 'Joins eclass.id.';
-
 CREATE VIEW computed_operands AS
 SELECT
     e.id AS enode, e.signature, e.class,
     s.prepared & (
-        (k0.id IS NULL)::INTEGER + 2 * (k1.id IS NULL)::INTEGER + 4 * (k2.id IS NULL)::INTEGER
-        + 8 * (k3.id IS NULL)::INTEGER + 16 * (k4.id IS NULL)::INTEGER
+        coalesce(NOT k0.weight_only, false)::INTEGER + 2 * coalesce(NOT k1.weight_only, false)::INTEGER
+        + 4 * coalesce(NOT k2.weight_only, false)::INTEGER + 8 * coalesce(NOT k3.weight_only, false)::INTEGER
+        + 16 * coalesce(NOT k4.weight_only, false)::INTEGER
     ) AS computed
 FROM enode AS e
 JOIN signature AS s ON s.id = e.signature
-LEFT JOIN stored_class AS k0 ON k0.id = e.c0
-LEFT JOIN stored_class AS k1 ON k1.id = e.c1
-LEFT JOIN stored_class AS k2 ON k2.id = e.c2
-LEFT JOIN stored_class AS k3 ON k3.id = e.c3
-LEFT JOIN stored_class AS k4 ON k4.id = e.c4
+LEFT JOIN eclass AS k0 ON k0.id = e.c0
+LEFT JOIN eclass AS k1 ON k1.id = e.c1
+LEFT JOIN eclass AS k2 ON k2.id = e.c2
+LEFT JOIN eclass AS k3 ON k3.id = e.c3
+LEFT JOIN eclass AS k4 ON k4.id = e.c4
 WHERE s.prepared > 0 AND NOT e.filtered AND computed > 0;
 COMMENT ON VIEW computed_operands IS
 'E-nodes with operands that are computed at inference although kernels would arrange them before.';

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.cost import Configuration
@@ -17,6 +18,15 @@ from relational_tensat.tensor.operators import operators, register
 FIXED_SHAPES, OPEN_SHAPES = "fixed-shapes", "open-shapes"
 
 
+class KernelsOf(Protocol):
+    """Says which kernels an application of an operator is."""
+
+    def __call__(
+        self, configuration: Configuration, *, tells_computed: bool
+    ) -> list[Configuration]:
+        """Return them, in order."""
+
+
 @dataclass(frozen=True, eq=False)
 class Target:
     """A runtime on a kind of device.
@@ -24,16 +34,13 @@ class Target:
     Attributes:
         name: what ``--target`` calls it; its rules are ``rules/targets/NAME.rules``.
         kernels: the operators that only it has. They are known from now on, to rules and graphs.
-        runs_as_one: whether it runs an operator with a bias or an activation as one kernel; else its
-            cost is that of the operators that it is written as.
-        unprepared: what else runs where operands are computed that its kernels usually arrange before
-            inference: for costs that do not tell.
+        kernels_of: which kernels an application of an operator is there; with ``tells_computed``, costs
+            know which operands are computed, else that is kernels, too.
     """
 
     name: str
     kernels: Sequence[type[FusedKernel]]
-    runs_as_one: Callable[[Configuration], bool]
-    unprepared: Callable[[Configuration], list[Configuration]]
+    kernels_of: KernelsOf
 
     def __post_init__(self) -> None:
         known = operators()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
-from relational_tensat.cost import CostModel
+from relational_tensat.cost import Configuration, CostSource
+from relational_tensat.cost.configurations import graph_configurations
+from relational_tensat.cost.source import Answer
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import ExtractionOptions
@@ -13,13 +15,21 @@ from relational_tensat.extract.cheapest import cheapest_graph
 from relational_tensat.rules.model import Rule
 from relational_tensat.tensor import Graph
 
-#: Each rule of a target makes a graph smaller: their e-graphs are small, and soon saturated.
-_LIMITS = ExplorationOptions(iterations=10, node_limit=1_000_000, time_limit_s=None, blocks="never")
+#: Each rule of a target makes a graph smaller: their e-graphs are small. What is in blocks goes from one
+#: residual block of a network to the next, two iterations each.
+_LIMITS = ExplorationOptions(
+    iterations=200, node_limit=1_000_000, time_limit_s=None, blocks="never"
+)
 _EXTRACTION = ExtractionOptions(time_limit_s=10.0)
+#: More than any graph costs.
+_NEVER_US = 1e9
 
 
-def as_run(graph: Graph, rules: Sequence[Rule], cost: CostModel) -> Graph:
+def as_run(graph: Graph, rules: Sequence[Rule], cost: CostSource) -> Graph:
     """Return the kernels that a target runs a graph by: of all that its rules find, the cheapest.
+
+    It folds constants only: where a kernel takes constants, it computes none of these instead, unless the
+    graph does so already.
 
     Args:
         graph: of plain operators.
@@ -28,4 +38,33 @@ def as_run(graph: Graph, rules: Sequence[Rule], cost: CostModel) -> Graph:
     """
     with closing(EGraph.create(graph)) as egraph:
         explore(egraph, rules, _LIMITS)
-        return cheapest_graph(egraph, cost, _EXTRACTION)
+        return cheapest_graph(egraph, _OfConstants(cost, graph), _EXTRACTION)
+
+
+class _OfConstants(CostSource):
+    """Costs by which a target computes no operand that its kernels take as constants."""
+
+    tells_computed = True
+
+    def __init__(self, cost: CostSource, graph: Graph) -> None:
+        super().__init__(cost.name)
+        self.is_instant = cost.is_instant  # type: ignore[misc]  # as is what it asks
+        self._cost = cost
+        self._own = frozenset(graph_configurations(graph))
+
+    def is_free(self, configuration: Configuration) -> bool:
+        """Whether the costs say so."""
+        return self._cost.is_free(configuration)
+
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+        """Ask for those that are possible."""
+        possible = [each for each in configurations if self._is_possible(each)]
+        never = Answer(_NEVER_US, "never")
+        return {**dict.fromkeys(configurations, never), **self._cost.ask(possible)}
+
+    def estimate_us(self, configuration: Configuration) -> float:
+        """Return what the costs say."""
+        return self._cost.peek_us(configuration)
+
+    def _is_possible(self, configuration: Configuration) -> bool:
+        return not configuration.computed or configuration in self._own

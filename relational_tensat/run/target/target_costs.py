@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
-from relational_tensat.cost.cpu.composition import nodes_of
 from relational_tensat.cost.source import Answer
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.targets.target import Target
@@ -81,8 +80,5 @@ class TargetCosts(CostSource):
         return sum(map(self._kernels.peek_us, self._kernels_of(configuration)))
 
     def _kernels_of(self, configuration: Configuration) -> list[Configuration]:
-        runs_as_one = self._target.runs_as_one(configuration)
-        kernels = [configuration] if runs_as_one else nodes_of(configuration)
-        if self._kernels.tells_computed:
-            return kernels
-        return [*kernels, *(more for each in kernels for more in self._target.unprepared(each))]
+        tells = self._kernels.tells_computed
+        return self._target.kernels_of(configuration, tells_computed=tells)

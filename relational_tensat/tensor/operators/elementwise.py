@@ -92,6 +92,57 @@ class Sigmoid(_Unary):
 
 
 @register
+class HardSigmoid(_Unary):
+    """max(0, min(1, alpha x + beta)): a sigmoid of three straight lines."""
+
+    name = "hard_sigmoid"
+    attrs = (
+        Attr("alpha", "float", 0.2, samples=(0.2, 0.5)),
+        Attr("beta", "float", 0.5, samples=(0.25, 0.5)),
+    )
+    onnx = ("HardSigmoid",)
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return np.clip(float_of(attrs, "alpha") * inputs[0] + float_of(attrs, "beta"), 0.0, 1.0)
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return 1.0
+
+    def read_onnx(self, node: OnnxNode) -> Mapped | None:
+        attrs = {"alpha": attr_float(node, "alpha", 0.2), "beta": attr_float(node, "beta", 0.5)}
+        return Mapped(self.name, (node.inputs[0],), attrs)
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        alpha, beta = float_of(attrs, "alpha"), float_of(attrs, "beta")
+        return emitter.emit("HardSigmoid", list(inputs), alpha=alpha, beta=beta)
+
+
+@register
+class HardSwish(_Unary):
+    """x max(0, min(1, x / 6 + 1 / 2))."""
+
+    name = "hard_swish"
+    onnx = ("HardSwish",)
+    onnx_since = 14
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
+        return inputs[0] * np.clip(inputs[0] / 6.0 + 0.5, 0.0, 1.0)
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        return _HALF * sizes[0]
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        if emitter.opset >= self.onnx_since:
+            return emitter.emit("HardSwish", list(inputs))
+        gate = emitter.emit("HardSigmoid", list(inputs), alpha=1 / 6, beta=0.5)
+        return emitter.emit("Mul", [inputs[0], *gate])
+
+
+@register
 class Tanh(_Unary):
     """Hyperbolic tangent."""
 

@@ -3,74 +3,12 @@
 from __future__ import annotations
 
 from relational_tensat.base.errors import ShapeError
-from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, in_turn, last_swapped
-from relational_tensat.tensor import Attrs, AttrValue, TensorType
-from relational_tensat.tensor.hints import Hints
-from relational_tensat.tensor.operators import ACTIVATIONS, Attr, Family, Use, get_operator
-from relational_tensat.tensor.operators.activations import NO_ACTIVATION
-from relational_tensat.tensor.operators.attributes import bool_of, float_of, int_of, str_of
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, last_swapped
+from relational_tensat.tensor import Attrs
+from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
+from relational_tensat.tensor.operators.attributes import bool_of, float_of, int_of
 from relational_tensat.tensor.operators.base import Types, tensor
-from relational_tensat.tensor.operators.padding import suggest_window
-from relational_tensat.tensor.operators.sampling import NUMBERS, PartialApplication
-
-_WINDOW = ("stride", "pad", "dilation")
-
-
-class ConvAdd(FusedKernel):
-    """act(x * w + bias + z): a convolution that adds to what is there. Operands x, w, z and, if any, bias.
-
-    onnxruntime's Conv of the blocked layout, and FusedConv.
-    """
-
-    name = "ort_conv_add"
-    computes = Family.CONVOLUTION
-    uses = (Use.VALUE, Use.VALUE, Use.ADDED, Use.ADDED)
-    arity = (3, 4)
-    attrs = (
-        Attr("stride", "ints"),
-        Attr("pad", "padding"),
-        Attr("dilation", "ints", ()),
-        Attr("act", "str", NO_ACTIVATION, ACTIVATIONS),
-    )
-
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
-        """Convolution, sum, activation."""
-        window = {name: attrs[name] for name in _WINDOW}
-        n, act = len(inputs), str_of(attrs, "act")
-        return in_turn(
-            Part("conv", (0, 1, 3)[: n - 1], window),
-            Part("add", (n, 2)),
-            Part(act, (n + 1,)) if act != NO_ACTIVATION else None,
-        )
-
-    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
-        """Return the convolution's type, which the addend must have, too."""
-        result = super().infer(inputs, attrs)
-        if inputs[2] != result:
-            raise ShapeError(f"{self.name}: the addend is {inputs[2]}, the result {result}")
-        return result
-
-    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
-        """The filters and the bias."""
-        return (1, *range(3, len(inputs)))
-
-    def prepared_operands(self, inputs: Types) -> tuple[int, ...]:
-        """As a convolution's."""
-        return self.weight_operands(inputs)
-
-    def suggest_operand(
-        self, index: int, partial: PartialApplication, hints: Hints
-    ) -> TensorType | None:
-        """As a convolution's, whose bias comes third; the addend is like the result."""
-        if index == 2:
-            return None if partial.target is None else hints.type(partial.target)
-        operands = [*partial.operands[:2], *partial.operands[3:]]
-        own = partial._replace(operands=operands)
-        return get_operator("conv").suggest_operand(min(index, 2), own, hints)
-
-    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
-        """As a convolution's."""
-        return suggest_window(attr.name, partial, hints)
+from relational_tensat.tensor.operators.sampling import NUMBERS
 
 
 class ScaledProduct(FusedKernel):
@@ -164,4 +102,4 @@ class SkipLayerNorm(FusedKernel):
         return (2, 3)
 
 
-KERNELS = (ConvAdd, ScaledProduct, BiasGelu, QuickGelu, SkipLayerNorm)
+KERNELS: tuple[type[FusedKernel], ...] = (ScaledProduct, BiasGelu, QuickGelu, SkipLayerNorm)

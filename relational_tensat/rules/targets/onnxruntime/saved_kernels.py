@@ -1,8 +1,7 @@
 """Which kernels onnxruntime runs, by kind: as its rules predict, and as it says itself.
 
 onnxruntime can save a model as it is after its optimizations: every node of that is a call of a kernel.
-What only names the same elements anew (Reshape and its like) is left out, and so is what brings elements
-into the blocked layout of convolutions and back.
+What only names the same elements anew (Reshape and its like) is left out.
 """
 
 from __future__ import annotations
@@ -15,25 +14,30 @@ from pathlib import Path
 import onnx
 import onnxruntime
 
+from relational_tensat.cost import Configuration
+from relational_tensat.cost.configurations import graph_configurations
+from relational_tensat.rules.targets.onnxruntime.blocks import OF_OPERATORS, SILU, BlockedActivation
+from relational_tensat.rules.targets.onnxruntime.running import kernels_of
 from relational_tensat.tensor import Graph
-from relational_tensat.tensor.graph import Node
-from relational_tensat.tensor.inference import inference_nodes
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION
 
 _VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Shape", "Constant"})
-_REORDERS = frozenset({"ReorderInput", "ReorderOutput"})
 _PRODUCTS = frozenset({"MatMul", "Gemm"})
 #: What a target's kernel, or an operator, is called where that is not the first of its ONNX operators.
 _NAMES = {
-    "ort_conv_add": "Conv+Add",
     "ort_scaled_product": "FusedMatMul",
     "ort_bias_gelu": "BiasGelu",
     "ort_quick_gelu": "QuickGelu",
     "ort_skip_layer_norm": "SkipLayerNormalization",
     "rms_norm": "SimplifiedLayerNormalization",
     "smul": "Mul",
+    "ort_to_blocks": "ReorderInput",
+    "ort_from_blocks": "ReorderOutput",
+    "ort_blocked_conv": "Conv",
+    "ort_blocked_conv_add": "Conv+Add",
 }
+_BLOCKED = {kernel.name: op for op, kernel in OF_OPERATORS.items()}
 #: Names that mean the same.
 _SAME = {
     "FusedConv": "Conv",
@@ -47,9 +51,13 @@ _NO_LOG = 4
 
 
 def predicted_kernels(graph: Graph) -> Counter[str]:
-    """Count kernels of a graph as the target runs it (``targets.running.as_run``)."""
-    kinds = (_predicted(node, len(inputs)) for node, inputs, _ in inference_nodes(graph))
-    return _counted(kinds)
+    """Count kernels of a graph as the target runs it (``run.target.as_run``)."""
+    kernels = (
+        kernel
+        for configuration in graph_configurations(graph)
+        for kernel in kernels_of(configuration, tells_computed=True)
+    )
+    return _counted(map(_predicted, kernels))
 
 
 def saved_kernels(path: Path) -> Counter[str]:
@@ -81,15 +89,18 @@ def disagreement(predicted: Counter[str], saved: Counter[str]) -> dict[str, tupl
 
 
 def _counted(kinds: Iterable[str]) -> Counter[str]:
-    return Counter(kind for kind in kinds if kind not in _VIEWS | _REORDERS)
+    return Counter(kind for kind in kinds if kind not in _VIEWS)
 
 
-def _predicted(node: Node, n_operands: int) -> str:
-    operator = get_operator(node.op)
-    name = _NAMES.get(node.op) or (*operator.onnx, str(node.attrs.get("op_type")))[0]
+def _predicted(kernel: Configuration) -> str:
+    attrs = dict(kernel.attrs)
+    act = str(attrs.get("act", NO_ACTIVATION))
+    if kernel.op == BlockedActivation.name:
+        return "QuickGelu" if act == SILU else get_operator(act).onnx[0]
+    operator = get_operator(_BLOCKED.get(kernel.op, kernel.op))
+    name = _NAMES.get(kernel.op) or (*operator.onnx, str(attrs.get("op_type")))[0]
     if name in _PRODUCTS:
-        name = "Gemm" if n_operands == 3 else "MatMul"
-    act = str(node.attrs.get("act", NO_ACTIVATION))
+        name = "Gemm" if len(kernel.inputs) == 3 else "MatMul"
     name = _SAME.get(name, name)
     return name if act == NO_ACTIVATION else f"{name}+{get_operator(act).onnx[0]}"
 
@@ -98,7 +109,7 @@ def _saved(node: onnx.NodeProto) -> str:
     name = _SAME.get(node.op_type, node.op_type)
     if name in _PRODUCTS:
         name = "Gemm" if len(node.input) == 3 else "MatMul"
-    if name == "Conv" and len([each for each in node.input if each]) == 4:
+    if name == "Conv" and len(node.input) == 4:
         name = "Conv+Add"
     acts = [each.s.decode() for each in node.attribute if each.name == "activation"]
     return "+".join([name, *filter(None, acts)])

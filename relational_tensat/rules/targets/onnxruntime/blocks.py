@@ -1,0 +1,283 @@
+"""Kernels that take images in blocks of channels (NCHWc), and what brings images into blocks and back.
+
+How elements lie in memory is no property of their values: an image in blocks is the same tensor, and what
+brings it there computes nothing. Rules alone say what is in blocks: only results of these kernels are.
+"""
+
+from __future__ import annotations
+
+from relational_tensat.base.errors import ShapeError
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, in_turn
+from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType
+from relational_tensat.tensor.hints import Hints
+from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
+from relational_tensat.tensor.operators.activations import NO_ACTIVATION
+from relational_tensat.tensor.operators.attributes import bool_of, float_of, str_of
+from relational_tensat.tensor.operators.base import Types, Values
+from relational_tensat.tensor.operators.padding import suggest_window
+from relational_tensat.tensor.operators.sampling import PartialApplication
+
+#: So many channels are a block: as many floats as a register of AVX-512 has.
+BLOCK = 16
+#: Channels come by as many as a register of SSE has.
+_ALIGNED = 4
+#: Half precision is computed as float32.
+_DTYPES = ("float32", "float16")
+_HARD_SIGMOID = "hard_sigmoid"
+#: x sigmoid(x): onnxruntime's QuickGelu.
+SILU = "silu"
+ACTIVATIONS = (NO_ACTIVATION, "relu", "sigmoid", "tanh", "hard_swish", _HARD_SIGMOID)
+_ACTIVATION = (
+    Attr("act", "str", NO_ACTIVATION, ACTIVATIONS),
+    Attr("alpha", "float", 0.0, timed_as=0.0),
+    Attr("beta", "float", 0.0, timed_as=0.0),
+)
+_CHANNELS_FIRST, _CHANNELS_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
+
+
+class ToBlocks(FusedKernel):
+    """An image brought into blocks of channels; with ``channels_last``, from where these are the last axis.
+
+    onnxruntime's ReorderInput.
+    """
+
+    name = "ort_to_blocks"
+    attrs = (Attr("channels_last", "bool", False),)
+
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """A transposition, or nothing."""
+        return _moved(attrs, _CHANNELS_FIRST)
+
+    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
+        """None: it copies."""
+        return 0
+
+
+class FromBlocks(FusedKernel):
+    """An image brought back from blocks; with ``channels_last``, to where channels are the last axis.
+
+    onnxruntime's ReorderOutput. Of a tuple, each of its images.
+    """
+
+    name = "ort_from_blocks"
+    takes_tuples = True
+    attrs = (Attr("channels_last", "bool", False),)
+
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """A transposition, or nothing."""
+        return _moved(attrs, _CHANNELS_LAST)
+
+    def infer(self, inputs: Types, attrs: Attrs) -> ValueType:  # type: ignore[override]  # or a tuple
+        """Return the operand's type, or that with another order of axes."""
+        return self.typed_parts(inputs, attrs)[1][-1]
+
+    def evaluate(self, inputs: Values, attrs: Attrs) -> object:
+        """Return the operand, transposed on demand."""
+        (value,) = inputs
+        return value.transpose(_CHANNELS_LAST) if bool_of(attrs, "channels_last") else value
+
+    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
+        """None: it copies."""
+        return 0
+
+
+class BlockedConv(FusedKernel):
+    """act(x * w + bias) of an image in blocks; with few channels, of one that is not."""
+
+    name = "ort_blocked_conv"
+    computes = Family.CONVOLUTION
+    uses = (Use.VALUE, Use.VALUE, Use.ADDED)
+    arity = (2, 3)
+    attrs = (
+        Attr("stride", "ints"),
+        Attr("pad", "padding"),
+        Attr("dilation", "ints", ()),
+        *_ACTIVATION,
+    )
+
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """Convolution, activation."""
+        n = len(inputs)
+        return in_turn(Part("conv", tuple(range(n)), _window(attrs)), _activation(attrs, n))
+
+    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
+        """The filters and the bias."""
+        return tuple(range(1, len(inputs)))
+
+    def prepared_operands(self, inputs: Types) -> tuple[int, ...]:
+        """As a convolution's."""
+        return self.weight_operands(inputs)
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        """As a convolution's."""
+        return get_operator("conv").suggest_operand(index, partial, hints)
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        """As a convolution's."""
+        return _suggest(self, attr, partial, hints)
+
+
+class BlockedConvAdd(FusedKernel):
+    """act(x * w + bias + z) of images in blocks. Operands x, w, z and, if any, bias."""
+
+    name = "ort_blocked_conv_add"
+    computes = Family.CONVOLUTION
+    uses = (Use.VALUE, Use.VALUE, Use.ADDED, Use.ADDED)
+    arity = (3, 4)
+    attrs = BlockedConv.attrs
+
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """Convolution, sum, activation."""
+        n = len(inputs)
+        return in_turn(
+            Part("conv", (0, 1, 3)[: n - 1], _window(attrs)),
+            Part("add", (n, 2)),
+            _activation(attrs, n + 1),
+        )
+
+    def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
+        """Return the convolution's type, which the addend must have, too."""
+        result = super().infer(inputs, attrs)
+        if inputs[2] != result:
+            raise ShapeError(f"{self.name}: the addend is {inputs[2]}, the result {result}")
+        return result
+
+    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
+        """The filters and the bias."""
+        return (1, *range(3, len(inputs)))
+
+    def prepared_operands(self, inputs: Types) -> tuple[int, ...]:
+        """As a convolution's."""
+        return self.weight_operands(inputs)
+
+    def suggest_operand(
+        self, index: int, partial: PartialApplication, hints: Hints
+    ) -> TensorType | None:
+        """As a convolution's, whose bias comes third; the addend is like the result."""
+        if index == 2:
+            return None if partial.target is None else hints.type(partial.target)
+        operands = [*partial.operands[:2], *partial.operands[3:]]
+        own = partial._replace(operands=operands)
+        return get_operator("conv").suggest_operand(min(index, 2), own, hints)
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        """As a convolution's."""
+        return _suggest(self, attr, partial, hints)
+
+
+class BlockedActivation(FusedKernel):
+    """A function of each element of an image in blocks."""
+
+    name = "ort_blocked_activation"
+    attrs = (Attr("act", "str", choices=("relu", "sigmoid", "tanh", SILU)),)
+
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """That function."""
+        if attrs["act"] == SILU:
+            return [Part("sigmoid", (0,)), Part("mul", (0, 1))]
+        return [Part(str_of(attrs, "act"), (0,))]
+
+
+def _blocked(op: str, kernel: str) -> type[FusedKernel]:
+    """Return the kernel of images in blocks that computes what an operator does."""
+    operator = get_operator(op)
+
+    class Blocked(FusedKernel):
+        """An operator of images in blocks."""
+
+        name = kernel
+        computes = operator.computes
+        uses = operator.uses
+        arity = operator.arity
+        takes_tuples = operator.takes_tuples
+        attrs = operator.attrs
+
+        def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+            """The operator."""
+            return [Part(op, tuple(range(len(inputs))), attrs)]
+
+        def canonical(self, inputs: Types, attrs: Attrs) -> dict[str, AttrValue]:
+            """As the operator's."""
+            return operator.canonical(inputs, attrs)
+
+        def normalize(self, attrs: Attrs) -> dict[str, AttrValue]:
+            """As the operator's."""
+            return operator.normalize(attrs)
+
+        def suggest_operand(
+            self, index: int, partial: PartialApplication, hints: Hints
+        ) -> TensorType | None:
+            """As the operator's."""
+            return operator.suggest_operand(index, partial, hints)
+
+        def suggest_attribute(
+            self, attr: Attr, partial: PartialApplication, hints: Hints
+        ) -> AttrValue:
+            """As the operator's."""
+            return operator.suggest_attribute(attr, partial, hints)
+
+    return Blocked
+
+
+#: What is in blocks if its operands are, by what it computes.
+OF_OPERATORS = {
+    op: _blocked(op, f"ort_blocked_{op}")
+    for op in ("add", "concat", "max_pool", "avg_pool", "reduce_mean")
+}
+BLOCKED_KERNELS: tuple[type[FusedKernel], ...] = (
+    ToBlocks,
+    FromBlocks,
+    BlockedConv,
+    BlockedConvAdd,
+    BlockedActivation,
+    *OF_OPERATORS.values(),
+)
+
+
+def takes_filters(x: TensorType, w: TensorType) -> bool:
+    """Whether a convolution with these types, its filters being constants, is one of blocks."""
+    if x.rank != 4 or x.dtype not in _DTYPES:
+        return False
+    channels, filters, group_channels = x.shape[1], w.shape[0], w.shape[1]
+    if group_channels == channels:
+        return channels < BLOCK or channels % _ALIGNED == 0
+    if group_channels == 1 and filters == channels:
+        return filters % _ALIGNED == 0
+    groups = channels // group_channels
+    return group_channels % BLOCK == 0 and (filters // groups) % BLOCK == 0
+
+
+def takes_unblocked(x: TensorType, w: TensorType) -> bool:
+    """Whether a convolution of blocks reads an image that is not in blocks: one with few channels."""
+    return w.shape[1] == x.shape[1] < BLOCK
+
+
+def pools_blocks(x: TensorType) -> bool:
+    """Whether a pooling is one of blocks."""
+    return x.rank == 4 and x.dtype in _DTYPES and x.shape[1] % BLOCK == 0
+
+
+def _moved(attrs: Attrs, perm: tuple[int, ...]) -> list[Part]:
+    return [Part("transpose", (0,), {"perm": perm})] if bool_of(attrs, "channels_last") else []
+
+
+def _window(attrs: Attrs) -> dict[str, AttrValue]:
+    return {name: attrs[name] for name in ("stride", "pad", "dilation")}
+
+
+def _activation(attrs: Attrs, operand: int) -> Part | None:
+    act = str_of(attrs, "act")
+    if act == NO_ACTIVATION:
+        return None
+    numbers = {name: float_of(attrs, name) for name in ("alpha", "beta")}
+    return Part(act, (operand,), numbers if act == _HARD_SIGMOID else {})
+
+
+def _suggest(
+    kernel: FusedKernel, attr: Attr, partial: PartialApplication, hints: Hints
+) -> AttrValue:
+    if attr in _ACTIVATION:
+        return FusedKernel.suggest_attribute(kernel, attr, partial, hints)
+    return suggest_window(attr.name, partial, hints)

@@ -1,0 +1,120 @@
+"""Which kernels an application of an operator is, for what it costs and for counting them."""
+
+from __future__ import annotations
+
+from math import prod
+
+from relational_tensat.cost import Configuration
+from relational_tensat.cost.cpu.composition import nodes_of
+from relational_tensat.cost.key import configuration_of
+from relational_tensat.rules.targets.fused_kernel import last_swapped
+from relational_tensat.rules.targets.onnxruntime.blocks import (
+    OF_OPERATORS,
+    BlockedConv,
+    BlockedConvAdd,
+    FromBlocks,
+    ToBlocks,
+    pools_blocks,
+    takes_filters,
+    takes_unblocked,
+)
+from relational_tensat.tensor import TensorType, tensors_of
+from relational_tensat.tensor.operators import Family, get_operator
+from relational_tensat.tensor.operators.activations import NO_ACTIVATION
+from relational_tensat.tensor.operators.base import tensor
+
+_POOLS = ("max_pool", "avg_pool")
+
+
+def kernels_of(
+    configuration: Configuration, *, tells_computed: bool = False
+) -> list[Configuration]:
+    """Return the kernels that run.
+
+    A convolution or pooling that can be one of blocks is, and brings its image there and back. A bias or an
+    activation that no kernel takes is one more.
+
+    Args:
+        tells_computed: whether costs know what operands are computed; else what their kernels would have
+            arranged before inference is copied.
+    """
+    kernels = [part for each in _blocked(configuration) for part in _apart(each)]
+    return kernels if tells_computed else [*kernels, *_unprepared(configuration)]
+
+
+def _blocked(configuration: Configuration) -> list[Configuration]:
+    """Return a convolution or pooling with what brings its operand into blocks and its result back."""
+    op, inputs = configuration.op, configuration.inputs
+    if op == FromBlocks.name and isinstance(configuration.output, tuple):
+        # No kernel takes several images: it is never cheaper than one for each.
+        return 2 * [_reorder(FromBlocks.name, each) for each in tensors_of(configuration.output)]
+    if op == "hard_swish":
+        gate = configuration_of("hard_sigmoid", inputs, configuration.output, {})
+        return [gate, configuration_of("mul", inputs * 2, configuration.output, {})]
+    if op not in ("conv", *_POOLS) or configuration.computed:
+        return [configuration]
+    x, result = tensor(inputs[0], op), tensor(configuration.output, op)
+    if op in _POOLS:
+        if dict(configuration.attrs)["act"] != NO_ACTIVATION or not pools_blocks(x):
+            return [configuration]
+        attrs = dict(configuration.attrs)
+        kernel = configuration_of(OF_OPERATORS[op].name, inputs, result, attrs)
+        return [_reorder(ToBlocks.name, x), kernel, _reorder(FromBlocks.name, result)]
+    w = tensor(inputs[1], op)
+    if not takes_filters(x, w):
+        return [configuration]
+    before = [] if takes_unblocked(x, w) else [_reorder(ToBlocks.name, x)]
+    kernel = configuration_of(BlockedConv.name, inputs, result, dict(configuration.attrs))
+    return [*before, kernel, _reorder(FromBlocks.name, result)]
+
+
+def _apart(configuration: Configuration) -> list[Configuration]:
+    """Return the operators that one is written as, unless it is one kernel."""
+    return [configuration] if _runs_as_one(configuration) else nodes_of(configuration)
+
+
+def _runs_as_one(configuration: Configuration) -> bool:
+    """Whether an operator that may have a bias or an activation is one kernel with these.
+
+    So is a convolution, and a product of matrices; a batch of matrices takes a vector as its bias, for
+    it is reshaped to one matrix. Pools have no activation.
+    """
+    has_activation = dict(configuration.attrs).get("act", NO_ACTIVATION) != NO_ACTIVATION
+    if configuration.op != "matmul":
+        return not has_activation or configuration.op not in _POOLS
+    ranks = [tensor(kind, "matmul").rank for kind in configuration.inputs]
+    if has_activation:
+        return ranks[:2] == [2, 2] and len(ranks) == 3
+    return len(ranks) == 2 or ranks[:2] == [2, 2] or ranks[1:] == [2, 1]
+
+
+def _unprepared(configuration: Configuration) -> list[Configuration]:
+    """Return copies, as what runs where operands are computed that are usually constants.
+
+    A matrix is packed. A convolution is none of blocks, but a product with a matrix of the image's patches,
+    unless the image is one itself.
+    """
+    if not configuration.computed:
+        return []
+    op = configuration.op
+    second = tensor(configuration.inputs[1], op)
+    if get_operator(op).computes is not Family.CONVOLUTION:
+        return [_copy(second)]
+    result = tensor(configuration.output, op)
+    taps, stride = prod(second.shape[2:]), dict(configuration.attrs)["stride"]
+    rows = tensor(configuration.inputs[0], op).shape[1] * taps
+    patches = TensorType(result.dtype, (result.shape[0], rows, prod(result.shape[2:])))
+    is_matrix = taps == 1 and stride == (1,) * (result.rank - 2)
+    is_none = op in (BlockedConv.name, BlockedConvAdd.name)  # there is no such kernel
+    return [_copy(patches)] * (not is_matrix) + [_copy(result)] * 4 * is_none
+
+
+def _reorder(kernel: str, kind: TensorType) -> Configuration:
+    return configuration_of(kernel, (kind,), kind, {})
+
+
+def _copy(kind: TensorType) -> Configuration:
+    """Return what a copy into another order costs: that of a transposition."""
+    perm = last_swapped(kind)
+    moved = TensorType(kind.dtype, tuple(kind.shape[axis] for axis in perm))
+    return configuration_of("transpose", (kind,), moved, {"perm": perm})
