@@ -16,7 +16,7 @@ def _check_schedule(text: str) -> None:
 
 
 #: Searches that learn from earlier runs.
-LEARNING = ("focus", "best-first")
+LEARNING = ("auto", "focus", "best-first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,9 @@ class ExplorationOptions(OptionGroup):
             the same without.
         blocks: recurring blocks are explored once, and what is found is copied to the others: where that
             is worthwhile, wherever some block recurs, or never. A search has no use for them.
-        search: what decides what is grown. ``saturation``: one e-graph. ``focus``: worlds, parts of one
+        search: what decides what is grown. ``saturation``: one e-graph. ``auto``: the same; where a limit
+            of e-nodes or iterations ends it, ``focus`` goes on from there within the time limit (in
+            ``explore``, which has no costs, nothing goes on). ``focus``: worlds, parts of one
             universe, from the original graph and from the cheapest found in the world before; it extracts
             from each, so it needs costs. ``best-first``: one e-graph, grown by the applications that
             promise most. ``mcts``: worlds of a tree of rules, by which it decides what to apply next to
@@ -79,9 +81,10 @@ class ExplorationOptions(OptionGroup):
 
     search: str = option(
         "saturation",
-        "what decides what is grown; focus: worlds, each from the cheapest graph of the one before; "
-        "best-first: one e-graph, by what promises most; mcts: worlds of a tree of rules",
-        choices=("saturation", "focus", "best-first", "mcts"),
+        "what decides what is grown; auto: saturation, then focus where a limit ended it; focus: worlds, "
+        "each from the cheapest graph of the one before; best-first: one e-graph, by what promises most; "
+        "mcts: worlds of a tree of rules",
+        choices=("saturation", "auto", "focus", "best-first", "mcts"),
     )
     world_nodes: int = option(
         2_000,
@@ -122,7 +125,7 @@ class ExplorationOptions(OptionGroup):
     @property
     def is_search(self) -> bool:
         """Whether costs decide what is grown."""
-        return self.search != "saturation"
+        return self.search not in ("saturation", "auto")
 
     def _check_search(self) -> None:
         cannot = {"schedule": bool(self.schedule), "blocks": self.blocks == "always"}

@@ -39,7 +39,8 @@ class WorldReport:
     Attributes:
         world: its number, from 1 on.
         kind: what it was grown from: original, chosen (a cheapest graph of a world before), or beside
-            (both); universe: it is all worlds together, and nothing was grown;
+            (both); universe: it is all worlds together, and nothing was grown; saturation: it is the
+            e-graph that saturation grew before the search;
             of a tree search, by what: decision (the real world) or rollout (the cheapest of any).
         node_limit: the most e-nodes that it might have.
         seed_us: cost of the cheapest graph that it was grown from.

@@ -119,7 +119,8 @@ class Saturation:
         Raises:
             InputError: one of the files is no database of a run.
         """
-        if earlier and not self._state.iteration:  # else it is in the tables
+        is_written = self._database.run("egraph/has_learning")[0][0]  # by a process that was killed
+        if earlier and not is_written:
             with self._egraph.transaction():
                 weights = weights_of(read_uses(earlier))
                 write_learned(self._database, self._world.rules, weights)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from relational_tensat.cost import ask_for_graph
+from relational_tensat.explore import Exploration
+from relational_tensat.explore import explore as explore_whole
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.strategies.best_first import explore_best_first
 from relational_tensat.explore.strategies.blocks import explore_blocks
-from relational_tensat.explore.strategies.focus import explore_focus
+from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
 from relational_tensat.explore.strategies.mcts.deciding import explore_tree
 from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
 from relational_tensat.run.needed import keep_needed
@@ -49,10 +53,17 @@ def explore(state: RunState) -> RunState:
             )  # fmt: skip
         else:
             exploration, blocks = explore_blocks(
-                state.egraph, state.rules, options, observer=observer, start=state.start
-            )
+                state.egraph, state.rules, options, observer=observer, start=state.start,
+                whole=_going_on(state) if options.search == "auto" else explore_whole,
+            )  # fmt: skip
     phases.move(state.extractor.spent_s, source="explore", target="extract")
     return replace(state, exploration=exploration, blocks=blocks)
+
+
+def _going_on(state: RunState) -> Callable[..., Exploration]:
+    """Return what explores by saturation, and goes on by focus where a limit ended it."""
+    focus, seed = state.options.focus, state.options.process.seed
+    return partial(explore_and_go_on, chooser=state.extractor, focus=focus, seed=seed)
 
 
 def extract(state: RunState) -> RunState:

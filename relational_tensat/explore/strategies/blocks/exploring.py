@@ -10,7 +10,7 @@ Where the windows are not explored to saturation, the whole graph is explored as
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -37,6 +37,7 @@ def explore_blocks(
     *,
     observer: Observer | None = None,
     start: Checkpoint | None = None,
+    whole: Callable[..., Exploration] = explore,
 ) -> tuple[Exploration, BlocksReport | None]:
     """Explore an e-graph that holds an original graph and nothing else, by its blocks if it has any.
 
@@ -45,6 +46,7 @@ def explore_blocks(
         observer: as ``explore``. In windows, only ``progress`` is called; ``after`` is called for the last
             of their iterations, when that is copied.
         start: where another process left the exploration; what recurs is not looked for then.
+        whole: explores the whole graph; has the parameters of ``explore``.
 
     Returns:
         The exploration, its iterations on windows included; and what was reused, None if nothing was.
@@ -68,7 +70,7 @@ def explore_blocks(
     limit_s = options.time_limit_s
     if limit_s is not None:
         limit_s = max(limit_s - (time.perf_counter() - started), 0.0)
-    exploration = explore(
+    exploration = whole(
         egraph,
         rules,
         replace(options, time_limit_s=limit_s),

@@ -82,13 +82,13 @@ def explore_focus(
     saturation.learn(options.learn_from)
     worlds = Worlds(egraph, saturation, chooser, observer.watch, options.universe_limit, stored)
     with saturation.watching() as guard:
-        search = _Focus(worlds, options, focus or FocusOptions(), chooser.original_us, seed, guard)
+        search = Focus(worlds, options, focus or FocusOptions(), chooser.original_us, seed, guard)
         reason = search.run()
     show_universe(egraph)
     return saturation.finish(reason, tuple(worlds.reports))
 
 
-class _Focus:
+class Focus:
     """A search that is running."""
 
     def __init__(
@@ -99,7 +99,13 @@ class _Focus:
         original_us: float,
         seed: int,
         guard: Guard,
+        first: WorldReport | None = None,
     ) -> None:
+        """Begin.
+
+        Args:
+            first: what the first world is grown from, instead of the original graph.
+        """
         self._worlds = worlds
         self._options = options
         self._focus = focus
@@ -108,7 +114,7 @@ class _Focus:
         self._guard = guard
         self._shares = cycle(_SHARES)
         self._rounds: int | None = None
-        self._best: WorldReport | None = None
+        self._best = self._first = first
         self._current: WorldReport | None = None
         self._heat = focus.temperature
 
@@ -117,7 +123,8 @@ class _Focus:
         try:
             for width in self._widths():
                 self._search(width)
-                if all(world.stop_reason != "nodes" for world in self._worlds.reports):
+                grown = (w for w in self._worlds.reports if w.kind != "saturation")
+                if all(world.stop_reason != "nodes" for world in grown):
                     break  # wider worlds would be the same
         except SearchOver as over:
             return str(over)
@@ -130,7 +137,8 @@ class _Focus:
     def _search(self, width: int) -> None:
         """Grow worlds of one width, until so many restarts in a row found nothing cheaper."""
         first = Variation(order=width) if self._options.learn_from else PLAIN
-        self._follow(self._grow("original", width), first)
+        kind = "original" if self._first is None else "chosen"
+        self._follow(self._grow(kind, width, first if self._first else PLAIN), first)
         kinds = cycle(_RESTARTS)
         kind, stale = next(kinds), 0
         while stale < self._focus.restarts and not self._worlds.is_closed:

@@ -28,7 +28,8 @@ class Growth:
     """What a world is grown from, and how.
 
     Attributes:
-        kind: original (the original graph), chosen (a cheapest graph), or beside (both).
+        kind: original (the original graph), chosen (a cheapest graph), or beside (both); see
+            ``WorldReport``.
         enodes: what it is grown from, operands first, closed under children.
         seed_us: cost of the cheapest graph among these.
         node_limit: the most e-nodes that it may have.
@@ -97,6 +98,22 @@ class Worlds:
         seed = self._chooser.choose(self._saturation.iteration)
         return self._note(growth, seed, members.size, reason)
 
+    def begin_with(self, seed: Seed | None, node_limit: int, reason: str) -> WorldReport:
+        """Note the e-graph as it is, which saturation has grown, as the first world.
+
+        Args:
+            seed: the cheapest graph of it; None where another process has noted it.
+            node_limit: of saturation.
+            reason: why it ended.
+
+        Raises:
+            SearchOver: a limit of the search was reached.
+        """
+        if seed is None:
+            return self._add(self._stored.popleft())
+        growth = Growth("saturation", (), self._chooser.original_us, node_limit)
+        return self._note(growth, seed, self._egraph.e_nodes, reason)
+
     def extract_all(self, node_limit: int) -> WorldReport | None:
         """Extract from the universe; None where nothing has been built since that was done.
 
@@ -114,7 +131,10 @@ class Worlds:
             return self._add(self._stored.popleft())
         best_us = min(report.best_us for report in self.reports)
         with self._egraph.transaction():
-            show_universe(self._egraph)
+            if self.reports[0].kind == "saturation":  # that has been extracted from
+                self._database.run("worlds/show_worlds")
+            else:
+                show_universe(self._egraph)
         seed = self._chooser.choose(self._saturation.iteration, anew=True)
         return self._note(Growth("universe", (), best_us, node_limit), seed, size, "extracted")
 

@@ -1,0 +1,70 @@
+"""A run with ``--search auto``: saturation, and focus where a limit ended it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from relational_tensat import Options, optimize
+from relational_tensat.cli.main import main
+from relational_tensat.formats import save_model
+from relational_tensat.run.pipeline import resume
+from tests.run.resume.models import RULES, layers
+from tests.run.test_search import Copies
+
+LIMITS = {
+    "cost": "tensat_t4", "node_limit": 120, "world_nodes": 120, "restarts": 1, "rules": RULES,
+    "verify_runs": 1, "time_limit_s": None,
+}  # fmt: skip
+
+
+def test_where_a_limit_ends_saturation_it_goes_on_and_is_never_dearer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db = tmp_path / "run.duckdb"
+    plain = optimize(layers(2, 5), Options.of(search="saturation", **LIMITS))
+    result = optimize(layers(2, 5), Options.of(search="auto", **LIMITS, db=db))
+    assert plain.stop_reason == "nodes"
+    assert result.stop_reason == "focus"
+    assert result.verification.ok
+    first, *worlds = result.worlds
+    assert (first.kind, first.stop_reason) == ("saturation", "nodes")
+    assert first.best_us == pytest.approx(plain.cost_after_us)
+    assert (first.e_nodes, first.iteration) == (plain.e_nodes, plain.iterations)
+    assert {world.kind for world in worlds} >= {"original", "chosen", "universe"}
+    assert result.cost_after_us < 0.8 * plain.cost_after_us
+    assert main(["explain", str(db), "--check"]) == 0
+    assert "checked: every step is what its rule says" in capsys.readouterr().out
+
+
+def test_where_saturation_ends_by_itself_or_by_time_nothing_goes_on() -> None:
+    for limits in (
+        {"node_limit": 50_000, "iterations": 99, "world_nodes": 120},
+        {"time_limit_s": 0.0},
+    ):
+        options = {**LIMITS, **limits}
+        graph = layers(1, 3)
+        plain = optimize(graph, Options.of(search="saturation", **options))
+        result = optimize(graph, Options.of(search="auto", **options))
+        assert result.worlds == ()
+        assert result.stop_reason == plain.stop_reason in ("saturated", "time")
+        assert result.cost_after_us == pytest.approx(plain.cost_after_us)
+        assert result.e_nodes == plain.e_nodes
+
+
+def test_killed_in_saturation_or_in_focus_it_is_resumed_to_the_same_end(tmp_path: Path) -> None:
+    model, db = tmp_path / "layers.json", tmp_path / "run.duckdb"
+    save_model(layers(2, 5), model)
+    progress = Copies(db, (1, 5, 13))
+    expected = optimize(model, Options.of(search="auto", **LIMITS, db=db), progress=progress)
+    assert expected.worlds
+    for copy in progress.copies:
+        with duckdb.connect(str(copy), read_only=True) as connection:
+            ((sizes,),) = connection.execute("SELECT count(*) FROM iteration_log").fetchall()
+        result = resume(copy)
+        assert result.resumed_after == sizes
+        assert [world.row[:9] for world in result.worlds] == [w.row[:9] for w in expected.worlds]
+        assert result.stop_reason == expected.stop_reason
+        assert result.cost_after_us == pytest.approx(expected.cost_after_us)
