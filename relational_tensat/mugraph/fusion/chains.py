@@ -13,8 +13,8 @@ _FUNCTIONS = ("erf", "exp", "gelu", "neg", "reciprocal", "relu", "sigmoid", "sqr
 _BINARY = ("add", "div", "mul", "sub")
 #: What chains are made of.
 OPERATORS = frozenset({*_FUNCTIONS, *_BINARY, "pow", "reduce_mean", "reduce_sum", "layer_norm"})
-#: E-nodes have so many operands.
-MOST_INPUTS = 5
+#: Of a chain, and of a kernel.
+MOST_INPUTS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Chain:
 
 
 def chains(graph: Graph) -> list[Chain]:
-    """Return the largest chains of at least two operators and at most five inputs, each value in one."""
+    """Return the largest chains of at least two operators and few inputs, each value in one."""
     makers = {name: node for node in graph.nodes for name in node.outputs}
     users: dict[str, list[Node]] = {}
     for node in graph.nodes:

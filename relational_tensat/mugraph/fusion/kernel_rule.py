@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.egraph.loading import single_number
+from relational_tensat.egraph.loading import CHILD_COLUMNS, single_number
 from relational_tensat.mugraph.fusion.candidates import Candidate
 from relational_tensat.rules.model import Apply, Call, Expr, Literal, Rule, Term, Var
 from relational_tensat.rules.targets.fused_chain import body_of
@@ -45,7 +45,7 @@ def kernel_rule(candidate: Candidate, key: str, name: str) -> Rule:
         terms[node.outputs[0]] = Apply(node.op, children, _literals(node.attrs))
     source = terms[candidate.output]
     assert isinstance(source, Apply)
-    operands = tuple(terms[read] for read in candidate.inputs)
+    operands = _gathered([terms[read] for read in candidate.inputs])
     attrs = (("mugraph", Literal(key)), ("body", Literal(body_of(parts))))
     return Rule(
         name,
@@ -55,6 +55,14 @@ def kernel_rule(candidate: Candidate, key: str, name: str) -> Rule:
         tuple(_conditions(candidate)),
         file=FUSED_FILE,
     )
+
+
+def _gathered(operands: list[Term]) -> tuple[Term, ...]:
+    """Return operands as an e-node has them: those for which it has no column are a tuple, the last."""
+    if len(operands) <= CHILD_COLUMNS:
+        return tuple(operands)
+    rest = Apply("noop", _gathered(operands[CHILD_COLUMNS - 1 :]))
+    return (*operands[: CHILD_COLUMNS - 1], rest)
 
 
 def _conditions(candidate: Candidate) -> Iterator[Expr]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
-from relational_tensat.tensor import Attrs, ValueType
+from relational_tensat.tensor import Attrs, ValueType, tensors_of
 from relational_tensat.tensor.operators import Attr, get_operator, register
 from relational_tensat.tensor.operators.attributes import str_of
 from relational_tensat.tensor.operators.base import Types
@@ -37,7 +37,8 @@ class Fused(FusedKernel):
 
     name = "fused"
     is_written = True
-    arity = (1, 5)
+    arity = (1, None)
+    takes_tuples = True  # an e-node has five operands: the others are one, a tuple
     attrs = (Attr("mugraph", "str"), Attr("body", "str"))
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
@@ -50,11 +51,12 @@ class Fused(FusedKernel):
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Return those of all operators."""
         parts, kinds = self.typed_parts(inputs, attrs)
+        first = sum(len(tensors_of(kind)) for kind in inputs)
         return sum(
             get_operator(part.op).flops(
                 tuple(kinds[operand] for operand in part.operands), kinds[number], part.attrs
             )
-            for number, part in enumerate(parts, len(inputs))
+            for number, part in enumerate(parts, first)
         )
 
     def to_onnx(

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from relational_tensat.tensor import Attrs, TensorType, ValueType
+from relational_tensat.tensor import Attrs, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.operators import Operator, get_operator
 from relational_tensat.tensor.operators.base import Types, Values, tensor
+from relational_tensat.tensor.operators.leaves import flatten
 from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
 
 
@@ -49,7 +50,7 @@ class FusedKernel(Operator):
         Raises:
             ShapeError: as ``infer``.
         """
-        kinds = list(inputs)
+        kinds: list[ValueType] = [part for kind in inputs for part in tensors_of(kind)]
         typed = []
         for part in self.parts(inputs, attrs):
             operator = get_operator(part.op)
@@ -66,13 +67,14 @@ class FusedKernel(Operator):
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         """As ``evaluate_typed``; nothing of its parts depends on the width of floats."""
-        kinds = tuple(TensorType("float64", np.shape(value)) for value in inputs)
-        return self.evaluate_typed(inputs, kinds, attrs)
+        values = flatten(inputs)
+        kinds = tuple(TensorType("float64", np.shape(value)) for value in values)
+        return self.evaluate_typed(values, kinds, attrs)
 
     def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
         """Evaluate the parts, one after the other."""
         parts, kinds = self.typed_parts(types, attrs)
-        values = list(inputs)
+        values = list(flatten(inputs))
         for part in parts:
             own_kinds = tuple(kinds[number] for number in part.operands)
             own = [values[number] for number in part.operands]
@@ -82,7 +84,7 @@ class FusedKernel(Operator):
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         """Evaluate the parts, one after the other."""
         parts, kinds = self.typed_parts(types, attrs)
-        values = list(inputs)
+        values = list(flatten(inputs))
         for part in parts:
             own_kinds = tuple(kinds[number] for number in part.operands)
             own = [values[number] for number in part.operands]

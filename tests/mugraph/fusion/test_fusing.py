@@ -14,7 +14,8 @@ import pytest
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.cli.main import main
-from relational_tensat.formats import load_model
+from relational_tensat.formats import load_model, save_model
+from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.chain_program import program_of, row_kernel
 from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
@@ -121,6 +122,29 @@ def test_chains_of_models_are_theirs_alone_and_their_kernels_right() -> None:
             assert len(chain.inputs) <= MOST_INPUTS
             program = program_of(chain, graph)
             assert verify_mugraph(program, row_kernel(program), seed=7).passed
+
+
+def test_a_kernel_has_more_operands_than_an_e_node_has_columns(tmp_path: Path) -> None:
+    b = GraphBuilder("many")
+    names = [b.input(f"x{n}", 4, 8) for n in range(7)]
+    total = names[0]
+    for name in names[1:]:
+        total = b.op("mul", b.op("add", total, name), name)
+    save_model(b.build(b.op("tanh", total)), tmp_path / "many.onnx")
+    options = Options.of(fuse=True, kernels=tmp_path / "kernels", db=tmp_path / "many.duckdb")
+    result = optimize(tmp_path / "many.onnx", options, output=tmp_path / "out.onnx")
+    assert result.graph.count_ops() == {"fused": 1}
+    (node,) = result.graph.nodes
+    assert len(node.inputs) == 7
+    assert result.verification.runs
+    assert main(["explain", str(tmp_path / "many.duckdb"), "--check"]) == 0
+    ((_, kernel),) = kernels.load(tmp_path / "kernels", "numpy").items()
+    draw = np.random.default_rng(0).standard_normal
+    feeds = {name: draw((4, 8)).astype(np.float32) for name in names}
+    (expected,) = _outputs(onnx.load(tmp_path / "many.onnx"), feeds)
+    np.testing.assert_allclose(
+        kernel(*(feeds[name] for name in node.inputs)), expected, rtol=1e-5, atol=1e-6
+    )
 
 
 def test_a_folder_without_kernels_is_refused(tmp_path: Path) -> None:
