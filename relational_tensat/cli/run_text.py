@@ -17,6 +17,7 @@ from relational_tensat.cli.run_extractions import (
 from relational_tensat.cli.run_race import print_race
 from relational_tensat.cli.run_time_spent import SOMETIMES, print_time_spent
 from relational_tensat.run.fusion_report import FusionReport
+from relational_tensat.run.phases import PHASES
 from relational_tensat.run.result import Result, WholeRun
 
 _STOP = {
@@ -32,7 +33,6 @@ _STOP = {
     "universe": "e-node limit of all worlds together reached",
     "patience": "stopped, since the cheapest graph did not get cheaper any more",
 }
-_PHASES = ("load", "explore", "fuse", "extract", "verify", "whole", "write")
 _RULES_SHOWN = 20
 _UNTRUSTED_SHOWN = 5
 
@@ -201,7 +201,7 @@ def _print_search(result: Result, console: Console) -> None:
     total = result.seconds["total"]
     shares = [
         f"{phase} {result.seconds[phase]:.2f} s ({result.seconds[phase] / total:.0%})"
-        for phase in _PHASES
+        for phase in PHASES
         if result.seconds[phase] or phase not in SOMETIMES
     ]
     measuring = result.seconds["measure"]
