@@ -74,7 +74,9 @@ def measure_rates(
             simulated = time.process_time()
             evaluations = rewards.evaluate(rollouts)
             ended = time.process_time()
-            evaluated = sum(len(evaluation.costs_us) - 1 for evaluation in evaluations)
+            evaluated = sum(
+                len(evaluation.costs_us) - 1 for evaluation in evaluations if evaluation
+            )
             built = int((universe.applications.states == 1).sum())
             rates.append(
                 Rate(model, worlds, state, simulated - started, ended - simulated, evaluated, built)

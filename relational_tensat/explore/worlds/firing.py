@@ -110,16 +110,16 @@ class Worlds:
         some = fired.any(1)
         places, flags = places[some], unpacked(fired[some], worlds)
         sizes = self.masks.sizes()
+        within, is_over = self._within(places, flags, sizes, rules)
         for _ in range(_MOST_ROUNDS):
-            within, is_over = self._within(places, flags, sizes)
             waiting = within.any(1) & (applications.states[places] == WAITING)
             if not waiting.any():
                 break
             self._build(places[waiting], iteration)
             flags[applications.states[places] == REJECTED] = False
+            within, is_over = self._within(places, flags, sizes, rules)
             if self.universe.is_full:
                 break
-        within, is_over = self._within(places, flags, sizes)
         within[applications.states[places] != BUILT] = False
         limited = is_over | (flags & ~within).any(axis=0)
         some = within.any(1)
@@ -144,10 +144,13 @@ class Worlds:
         if self.universe.version != version:
             self.masks.follow(self.universe.arrays.became)
 
-    def _within(self, places: Ints, flags: Flags, sizes: Ints) -> tuple[Flags, Flags]:
+    def _within(self, places: Ints, flags: Flags, sizes: Ints, rules: Ints) -> tuple[Flags, Flags]:
         """Return which applications fit into the worlds' limits, in order, and which worlds have no room.
 
         What is not built counts with all that it may build.
+
+        Args:
+            rules: by world, the rule that fires.
         """
         applications = self.universe.applications
         targets = applications.targets[places]
@@ -156,27 +159,31 @@ class Worlds:
         most_new[waiting] = self.universe.templates.sizes(applications.instances[places[waiting]])
         most_new[applications.states[places] == REJECTED] = 0
         within, is_over = flags.copy(), np.zeros(len(sizes), np.bool_)
-        most = sizes + flags.astype(np.int32).T @ most_new
+        most = sizes + most_new.astype(np.float64) @ flags.astype(np.float64)
+        too_much: dict[tuple[int, bytes], Ints] = {}  # equal worlds are looked at once
         for world in np.flatnonzero(most > self.node_limit).tolist():
-            rows = np.flatnonzero(flags[:, world])
-            new = _new_nodes(targets[rows], self.masks.members(world))
-            new[waiting[rows]] = most_new[rows][waiting[rows]]
-            room = self.node_limit - int(sizes[world])
-            fitting = int(np.searchsorted(np.cumsum(new), room, side="right"))
-            if fitting < len(rows):
-                within[rows[fitting:], world] = False
-                is_over[world] = True
+            members = self.masks.members(world)
+            key = (int(rules[world]), members.tobytes())
+            if key not in too_much:
+                rows = np.flatnonzero(flags[:, world]).astype(np.int32)
+                new = _new_nodes(targets[rows], members)
+                new[waiting[rows]] = most_new[rows][waiting[rows]]
+                room = self.node_limit - int(sizes[world])
+                too_much[key] = rows[np.searchsorted(np.cumsum(new), room, side="right") :]
+            within[too_much[key], world] = False
+            is_over[world] = len(too_much[key]) > 0
         return within, is_over
 
 
 def _new_nodes(targets: Ints, members: Ints) -> Ints:
     """Return how many e-nodes each row brings in that are no members and in no row before it."""
     flat = targets.ravel()
-    known = np.zeros(max(int(flat.max(initial=0)), int(members.max(initial=0))) + 1, np.bool_)
+    size = max(int(flat.max(initial=0)), int(members.max(initial=0))) + 1
+    known = np.zeros(size, np.bool_)
     known[members] = True
     known[0] = True
-    _, first = np.unique(flat, return_index=True)
-    is_first = np.zeros(len(flat), np.bool_)
-    is_first[first] = True
-    new = ~known[flat] & is_first
+    place = np.arange(len(flat), dtype=np.int32)
+    first = np.zeros(size, np.int32)
+    first[flat[::-1]] = place[::-1]  # of several, what is written last stays: the first place
+    new = ~known[flat] & (first[flat] == place)
     return np.asarray(new.reshape(targets.shape).sum(axis=1, dtype=np.int32))

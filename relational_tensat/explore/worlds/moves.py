@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from math import inf
 
 from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
 from relational_tensat.explore.worlds.node_costs import NodeCosts
@@ -188,7 +189,7 @@ class CheapGraph:
                     continue
             elif users.get(place):
                 self._exchange((enode,))
-            elif self._price(enode) < self._price(choice[place]) - _LEAST_GAIN_US:
+            elif self._price(enode, most := self._price(choice[place])) < most - _LEAST_GAIN_US:
                 old, choice[place] = choice[place], enode
                 if self._leads_back(place):
                     choice[place] = old
@@ -267,20 +268,24 @@ class CheapGraph:
                 self._exchange(pair)
         self._try(again)
 
-    def _price(self, enode: int) -> float:
-        """Return what the graph would cost more with an e-node beside it."""
+    def _price(self, enode: int, most: float = inf) -> float:
+        """Return what the graph would cost more with an e-node beside it, or something from ``most`` on."""
         added: list[int] = []
-        total = self.prices.cost_us[enode] + self._count(self.prices.children[enode], added)
+        total = self.prices.cost_us[enode]
+        total += self._count(self.prices.children[enode], added, most - total)
         for child in added:
             self._users[child] -= 1
         return total
 
-    def _count(self, classes: Sequence[int], trail: list[int]) -> float:
-        """Count one more user of these classes, and so on below those that come in; return their cost."""
+    def _count(self, classes: Sequence[int], trail: list[int], most: float = inf) -> float:
+        """Count one more user of these classes, and so on below those that come in; return their cost.
+
+        It ends where that is ``most`` or more.
+        """
         users, choice = self._users, self._choice
         cost_us, children = self.prices.cost_us, self.prices.children
         total, stack = 0.0, list(classes)
-        while stack:
+        while stack and total < most:
             place = stack.pop()
             trail.append(place)
             count = users.get(place, 0) + 1

@@ -290,10 +290,10 @@ class _TreeSearch:
             for _ in range(times - 1):
                 tree.begin(node)
         rollouts = self._simulator.run(batch, times, self._state.root, decision)
-        evaluations = self._rewards.evaluate(rollouts)
-        rollouts = rollouts[: len(evaluations)]  # the others were not come to
+        found = zip(rollouts, self._rewards.evaluate(rollouts), strict=True)
+        evaluated = [(rollout, worlds) for rollout, worlds in found if worlds is not None]
         returns_ms = []
-        for rollout, evaluation in zip(rollouts, evaluations, strict=True):
+        for rollout, evaluation in evaluated:
             rewards_ms = [max(a - b, 0.0) / 1000 for a, b in pairwise(evaluation.costs_us)]
             for (rule, _), reward_ms in zip(rollout.steps, rewards_ms, strict=True):
                 self._state.averages.note(rule, reward_ms)
@@ -303,8 +303,8 @@ class _TreeSearch:
             node.reward_ms = rewards_ms[0]
             returns_ms.append(tree.end(node, rewards_ms[1:]))
             self._note_best(rollout, evaluation.costs_us[-1], evaluation.graph)
-        write_rollouts(self._database, decision, rollouts, evaluations, returns_ms)
-        return len(rollouts)
+        write_rollouts(self._database, decision, evaluated, returns_ms)
+        return len(evaluated)
 
     def _note_best(self, rollout: Rollout, cost_us: float, graph: CheapGraph) -> None:
         """Keep how the world of a rollout came about, if it is the cheapest."""

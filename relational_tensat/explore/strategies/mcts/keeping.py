@@ -29,11 +29,10 @@ def write_decision(
 def write_rollouts(
     database: Database,
     decision: int,
-    rollouts: Sequence[Rollout],
-    evaluations: Sequence[Evaluation],
+    rollouts: Sequence[tuple[Rollout, Evaluation]],
     returns_ms: Sequence[float],
 ) -> None:
-    """Write the rollouts of a batch."""
+    """Write the rollouts of a batch, with what their worlds cost."""
     rows = [
         (
             decision,
@@ -43,7 +42,7 @@ def write_rollouts(
             rollout.e_nodes,
             return_ms,
         )
-        for rollout, evaluation, return_ms in zip(rollouts, evaluations, returns_ms, strict=True)
+        for (rollout, evaluation), return_ms in zip(rollouts, returns_ms, strict=True)
     ]
     database.append("tree_rollout", rows)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -11,7 +11,7 @@ import numpy as np
 from relational_tensat.base.watch import ShouldStop
 from relational_tensat.explore.seed import PricingChooser
 from relational_tensat.explore.strategies.mcts.tree import Rollout
-from relational_tensat.explore.worlds.moves import CheapGraph, GraphPrices, moved, moves_of
+from relational_tensat.explore.worlds.moves import CheapGraph, GraphPrices, Move, moved, moves_of
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.node_costs import NodeCosts
 from relational_tensat.explore.worlds.universe import Universe
@@ -108,32 +108,29 @@ class Rewards:
         graph.enter(moves_of(self._universe, applications).values())
         return graph
 
-    def evaluate(self, rollouts: Iterable[Rollout]) -> list[Evaluation]:
+    def evaluate(self, rollouts: Sequence[Rollout]) -> list[Evaluation | None]:
         """Return what the worlds of each rollout cost; the graphs of the new nodes are set.
 
-        Extraction from worlds ends where it is to stop: then there are fewer than rollouts.
+        What rollouts have in common from the beginning is evaluated once. Extraction from worlds ends where
+        it is to stop: then some have None.
         """
-        rollouts = list(rollouts)
         fired = [places for rollout in rollouts for _, places in rollout.steps]
         places = np.unique(np.concatenate(fired)) if fired else np.zeros(0, np.int32)
-        moves = moves_of(self._universe, places)
-        evaluations: list[Evaluation] = []
-        for rollout in rollouts:
-            if self._extractor != "moves" and self._should_stop():
-                break
-            node = rollout.node
-            assert node.parent is not None and node.parent.graph is not None
-            node.parent.graph = self.current(node.parent.graph)
-            graph = node.parent.graph.copy()
-            costs_us = [self.cost_us(graph)]
-            for step, (_, applications) in enumerate(rollout.steps):
-                graph.enter(moves[place] for place in applications.tolist())
-                costs_us.append(self.cost_us(graph))
-                if step == 0:
-                    node.graph = graph
-                    graph = graph.copy()
-            evaluations.append(Evaluation(costs_us, graph))
-        return evaluations
+        courses = _Courses(self, rollouts, moves_of(self._universe, places))
+        siblings: dict[int, list[int]] = {}
+        for index, rollout in enumerate(rollouts):
+            siblings.setdefault(id(rollout.node.parent), []).append(index)
+        for indices in siblings.values():
+            parent = rollouts[indices[0]].node.parent
+            assert parent is not None and parent.graph is not None
+            parent.graph = self.current(parent.graph)
+            courses.follow(Evaluation([self.cost_us(parent.graph)], parent.graph), indices)
+        return courses.evaluations
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether no other world is to be extracted from."""
+        return self._extractor != "moves" and self._should_stop()
 
     def _prices(self) -> GraphPrices:
         universe = self._universe
@@ -142,3 +139,47 @@ class Rewards:
             self._costs.refresh(universe.arrays)
             self._graph_prices = GraphPrices(universe.arrays, self._costs, universe.egraph.root)
         return self._graph_prices
+
+
+class _Courses:
+    """The steps of rollouts, of which several may begin alike.
+
+    Attributes:
+        evaluations: by rollout, once it has been followed to its end.
+    """
+
+    def __init__(
+        self, rewards: Rewards, rollouts: Sequence[Rollout], moves: Mapping[int, Move]
+    ) -> None:
+        self.evaluations: list[Evaluation | None] = [None] * len(rollouts)
+        self._rewards = rewards
+        self._rollouts = rollouts
+        self._moves = moves
+
+    def follow(self, before: Evaluation, indices: list[int]) -> None:
+        """Follow rollouts that are the same up to a world, and set what is found."""
+        step = len(before.costs_us) - 1
+        alike: dict[bytes, list[int]] = {}
+        for index in indices:
+            steps = self._rollouts[index].steps
+            if step == len(steps):
+                self.evaluations[index] = before
+            else:
+                alike.setdefault(steps[step][1].tobytes(), []).append(index)
+        is_kept = step < 2 or sum(map(len, alike.values())) < len(
+            indices
+        )  # by nodes, or by who ends
+        for left, some in zip(range(len(alike) - 1, -1, -1), alike.values(), strict=True):
+            if self._rewards.should_stop:
+                return
+            graph = before.graph.copy() if is_kept or left else before.graph
+            graph.enter(self._moves[place] for place in self._applications(some[0], step))
+            after = Evaluation([*before.costs_us, self._rewards.cost_us(graph)], graph)
+            if step == 0:
+                for index in some:
+                    self._rollouts[index].node.graph = graph
+            self.follow(after, some)
+
+    def _applications(self, index: int, step: int) -> list[int]:
+        places: list[int] = self._rollouts[index].steps[step][1].tolist()
+        return places
