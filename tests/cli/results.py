@@ -50,8 +50,8 @@ def example_result() -> Result:
         log=(IterationReport(1, 20, 15, 4, 2, 0, 30, 0.5),),
         seconds={
             "load": 0.5,
-            "fuse": 0.0,
             "explore": 1.0,
+            "fuse": 0.0,
             "extract": 0.25,
             "verify": 0.25,
             "whole": 0.0,
