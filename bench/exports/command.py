@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from datetime import date
 from pathlib import Path
 
@@ -33,6 +34,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add("--heats", type=int, default=10, help="heats that each file is in (10)")
     add("--threads", type=int, nargs="+", default=[1], help="of onnxruntime, each in turn (1)")
+    add(
+        "--kept",
+        type=Path,
+        metavar="FILE",
+        help="with --time, write here what is timed, a model after the"
+        " other, and do not time again what is here already: the command goes on where it was ended",
+    )
+    add("--minutes", type=float, metavar="M", help="with --time, begin no model later; the table has those"
+        " that were timed")  # fmt: skip
     add("--note", default="", help="what the kept table says of the machine")
     add("--option", action="append", metavar="TEXT", help="of our runs with --time, instead of"
         f" {' '.join(TIMED_OPTIONS)}")  # fmt: skip
@@ -52,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     from bench.exports.trial import try_model
 
     parts = options.names or [""]
-    exports = {e.name: e for e in EXPORTS if any(part in e.name for part in parts)}
+    exports = {e.name: e for part in parts for e in EXPORTS if part in e.name}
     if not exports:
         raise UsageError(
             f"no model has {parts[0]!r} in its name: {', '.join(e.name for e in EXPORTS)}"
@@ -77,17 +87,29 @@ def run(options: argparse.Namespace) -> int:
 
 def time_all(names: list[str], options: argparse.Namespace) -> int:
     """Time models' files, print the table."""
+    from bench.common.saving import provenance
+    from bench.exports.kept_timings import KeptTimings
     from bench.exports.made import make_all
     from bench.exports.timing import time_model
     from bench.exports.timing_report import markdown as table
     from bench.exports.timing_report import save as save_timings
 
-    ours = [text for each in options.option or () for text in each.split()] or TIMED_OPTIONS
+    ours = [text for each in options.option or () for text in each.split()] or [*TIMED_OPTIONS]
+    setting = {"options": ours, "heats": options.heats, "threads": options.threads}
+    kept = KeptTimings(options.kept, {**setting, "commit": provenance({})["commit"]})
+    start_s = time.monotonic()
     timings = []
     with tempfile.TemporaryDirectory(prefix="relational-tensat-") as temporary:
         for made in make_all(names, options.folder or Path(temporary), options.python):
-            print(f"{made.name} ...", file=sys.stderr, flush=True)
-            timings += time_model(made, ours, options.heats, options.threads, options.limit)
+            timed = kept.of(made.name)
+            if not timed:
+                if options.minutes and time.monotonic() - start_s > 60 * options.minutes:
+                    print(f"{made.name}: not timed, the time is over", file=sys.stderr)
+                    continue
+                print(f"{made.name} ...", file=sys.stderr, flush=True)
+                timed = time_model(made, ours, options.heats, options.threads, options.limit)
+                kept.keep(made.name, timed)
+            timings += timed
     print(table(timings))
     if options.save:
         print(f"saved {save_timings(timings, RESULTS, ours, options.note)}", file=sys.stderr)

@@ -14,10 +14,14 @@ from onnx import TensorProto, checker, helper, numpy_helper, save_model
 from bench.__main__ import main
 from bench.exports import command
 from bench.exports.catalogue import EXPORTERS, EXPORTS, VARIANTS, Export
+from bench.exports.kept_timings import KeptTimings
 from bench.exports.made import Made, make_all
 from bench.exports.report import markdown, save
 from bench.exports.running import TIME_OUT, run_model
+from bench.exports.timing import Timing
 from bench.exports.trial import Outcome, try_model
+from relational_tensat.base.errors import InputError
+from relational_tensat.cost.race import Standing
 
 
 def _write(folder: Path, name: str, operators: tuple[str, ...]) -> Made:
@@ -138,6 +142,23 @@ def test_what_is_kept_has_a_row_for_each_model(tmp_path: Path) -> None:
     path = save(outcomes, tmp_path, date(2026, 11, 22))
     assert [o["name"] for o in json.loads(path.read_text())["outcomes"]] == ["a", "b"]
     assert rows[2] in path.with_suffix(".md").read_text()
+
+
+def test_timings_are_kept_model_by_model(tmp_path: Path) -> None:
+    standing = Standing(1.01, 0.99, 1.03, 8)
+    timing = Timing(
+        "small", 1, 2.5, {"ours": standing, "original again": standing}, 1.02, False, 30.0
+    )
+    path, setting = tmp_path / "kept.jsonl", {"heats": 8, "threads": [1]}
+    kept = KeptTimings(path, setting)
+    assert kept.of("small") == []
+    kept.keep("small", [timing])
+    assert KeptTimings(path, setting).of("small") == [timing]
+    assert KeptTimings(path, {**setting, "heats": 9}).of("small") == []
+    assert KeptTimings(None, setting).of("small") == []
+    path.write_text("no line\n")
+    with pytest.raises(InputError, match=r"kept\.jsonl:1: no kept timing"):
+        kept.of("small")
 
 
 def test_the_catalogue_has_what_is_asked_for() -> None:

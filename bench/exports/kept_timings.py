@@ -1,0 +1,58 @@
+"""Timings on disk, model by model, so that what was interrupted goes on where it was."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.exports.timing import Timing
+from relational_tensat.base.errors import InputError
+from relational_tensat.cost.race import Standing
+
+
+class KeptTimings:
+    """A file with a line of JSON for each model that was timed.
+
+    Args:
+        path: the file; None keeps nothing.
+        setting: what must be the same for a line to count: options, heats, threads, commit.
+    """
+
+    def __init__(self, path: Path | None, setting: Mapping[str, Any]) -> None:
+        self._path = path
+        self._setting = dict(setting)
+
+    def of(self, name: str) -> list[Timing]:
+        """Return a model's timings; none where it was not timed in this setting.
+
+        Raises:
+            InputError: the file is none of these.
+        """
+        if self._path is None or not self._path.exists():
+            return []
+        timings: list[Timing] = []
+        for number, line in enumerate(self._path.read_text(encoding="utf-8").splitlines(), 1):
+            try:
+                content = json.loads(line)
+                if content["setting"] == self._setting and content["name"] == name:
+                    timings = [_timing(each) for each in content["timings"]]
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(f"{self._path}:{number}: no kept timing: {error!r}") from error
+        return timings
+
+    def keep(self, name: str, timings: Sequence[Timing]) -> None:
+        """Add a line."""
+        if self._path is None:
+            return
+        rows = [dataclasses.asdict(timing) for timing in timings]
+        line = json.dumps({"name": name, "setting": self._setting, "timings": rows})
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+
+def _timing(content: dict[str, Any]) -> Timing:
+    standings = {who: Standing(**each) for who, each in content.pop("standings").items()}
+    return Timing(**content, standings=standings)
