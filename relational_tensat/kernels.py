@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,32 @@ KernelFunction = Callable[..., NDArray[Any]]
 RUNNERS = ("c", "numpy")
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A kernel in the list of a folder."""
+@dataclass(frozen=True, eq=False)
+class KernelEntry:
+    """A kernel in the list of a folder.
 
+    Attributes:
+        key: its hash.
+        path: of its μGraph; its code is beside it, with other suffixes.
+        operands, result: shapes, as the model has them.
+        targets: the languages that it is in the folder in.
+    """
+
+    key: str
+    path: Path
     dtype: str
     operands: tuple[tuple[int, ...], ...]
     result: tuple[int, ...]
     targets: tuple[str, ...]
+
+    @cached_property
+    def graph(self) -> MuGraph:
+        """Its μGraph.
+
+        Raises:
+            InputError: it cannot be read, or is malformed.
+        """
+        return load_mugraph(self.path)
 
 
 def load(folder: str | Path, runner: str = "c") -> dict[str, KernelFunction]:
@@ -56,21 +75,28 @@ def load(folder: str | Path, runner: str = "c") -> dict[str, KernelFunction]:
         MissingDependencyError: there is no C compiler.
     """
     check_choice("runner", runner, RUNNERS)
-    entries = _entries(Path(folder) / INDEX)
     return {
-        key: _function(Path(folder) / f"{key}.json", entry, runner)
-        for key, entry in entries.items()
+        key: function_of(entry, runner)
+        for key, entry in entries(folder).items()
         if runner == "numpy" or runner in entry.targets
     }
 
 
-def _entries(path: Path) -> Mapping[str, _Entry]:
+def entries(folder: str | Path) -> dict[str, KernelEntry]:
+    """Return the list of a folder's kernels, by their hashes.
+
+    Raises:
+        InputError: the folder has none.
+    """
+    path = Path(folder) / INDEX
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] != FORMAT:
             raise ValueError(f"format {content['format']!r}, expected {FORMAT!r}")
         return {
-            str(key): _Entry(
+            str(key): KernelEntry(
+                str(key),
+                Path(folder) / f"{key}.json",
                 str(entry["dtype"]),
                 tuple(tuple(map(int, shape)) for shape in entry["operands"]),
                 tuple(map(int, entry["result"])),
@@ -82,17 +108,18 @@ def _entries(path: Path) -> Mapping[str, _Entry]:
         raise InputError(f"{path}: no list of kernels: {error}") from error
 
 
-def _function(path: Path, entry: _Entry, runner: str) -> KernelFunction:
-    graph = load_mugraph(path)
+def function_of(entry: KernelEntry, runner: str) -> KernelFunction:
+    """Return one kernel as a function; see ``load``."""
+    graph = entry.graph
     run = _compiled(graph) if runner == "c" else _evaluated(graph, entry.dtype)
     shapes = [tuple(dim.size for dim in dims) for dims in graph.inputs.values()]
 
     def call(*operands: NDArray[Any]) -> NDArray[Any]:
         if len(operands) != len(shapes):
-            raise InputError(f"{path.stem}: {len(operands)} operands, expected {len(shapes)}")
+            raise InputError(f"{entry.key}: {len(operands)} operands, expected {len(shapes)}")
         for operand, own in zip(operands, entry.operands, strict=True):
             if _without_ones(operand.shape) != _without_ones(own):
-                raise InputError(f"{path.stem}: an operand of {operand.shape}, expected {own}")
+                raise InputError(f"{entry.key}: an operand of {operand.shape}, expected {own}")
         given = [
             np.ascontiguousarray(operand).reshape(shape)
             for operand, shape in zip(operands, shapes, strict=True)

@@ -83,6 +83,10 @@ class FusionOptions(OptionGroup):
     kernels: Path | None = option(
         None, "with --fuse: write the result's kernels into this folder", metavar="DIR"
     )
+    torch: bool = option(
+        False, "with --kernels: a module, too, that makes them PyTorch's custom operators",
+        name="kernels_torch",
+    )  # fmt: skip
     time_limit_s: float | None = option(
         60.0, "with --fuse: seconds of searching kernels; Ctrl-C ends it, too, with those found so far",
         name="fuse_time_limit_s", metavar="S",

@@ -18,15 +18,28 @@ from relational_tensat.tensor import Graph
 #: The list of kernels in a folder.
 INDEX = "kernels.json"
 FORMAT = "relational_tensat kernels 2"
+#: What makes them PyTorch's operators.
+TORCH_MODULE = "torch_operators.py"
+_TORCH_TEXT = '''"""This folder's kernels as PyTorch's operators relational_tensat::fused_KEY, by key."""
+
+from pathlib import Path
+
+from relational_tensat.torch_kernels import register
+
+OPERATORS = register(Path(__file__).parent)
+'''
 
 
-def write_kernels(kernels: Iterable[OwnKernel], chosen: Graph, folder: Path) -> int:
+def write_kernels(
+    kernels: Iterable[OwnKernel], chosen: Graph, folder: Path, *, has_torch: bool = False
+) -> int:
     """Write the kernels that a graph has, all or none; return how many there are.
 
     Args:
         kernels: those that there are for the model.
         chosen: the graph, with nodes ``fused``.
         folder: is made if it is not there.
+        has_torch: write a module, too, that makes them PyTorch's operators.
 
     Raises:
         InputError: nothing can be written there.
@@ -41,6 +54,8 @@ def write_kernels(kernels: Iterable[OwnKernel], chosen: Graph, folder: Path) -> 
         entries = {kernel.key: _write(kernel, aside) for kernel in used}
         for name, text in headers().items() if entries else ():
             (aside / name).write_text(text, encoding="utf-8")
+        if has_torch:
+            (aside / TORCH_MODULE).write_text(_TORCH_TEXT, encoding="utf-8")
         index = json.dumps({"format": FORMAT, "kernels": entries}, indent=1)
         (aside / INDEX).write_text(index + "\n", encoding="utf-8")
     return len(entries)

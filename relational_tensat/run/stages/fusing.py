@@ -40,6 +40,8 @@ def check_fusing(state: RunState) -> RunState:
         if options.kernels is not None:
             raise UsageError("--kernels goes with --fuse")
         return state
+    if options.torch and options.kernels is None:
+        raise UsageError("--kernels-torch goes with --kernels")
     if state.cost.device is not None:
         raise UsageError(
             "--fuse goes with modelled costs: what is measured runs no such kernels yet"
@@ -155,6 +157,7 @@ def write_kernels(state: RunState) -> RunState:
         return state
     from relational_tensat.mugraph.fusion import kernel_files  # few runs need it
 
-    count = kernel_files.write_kernels(state.kernels, state.chosen, folder)
+    has_torch = state.options.fusion.torch
+    count = kernel_files.write_kernels(state.kernels, state.chosen, folder, has_torch=has_torch)
     modelled = ", modelled, not timed" if count else ""
     return state.noting(f"kernels in {folder}: {count}{modelled}")
