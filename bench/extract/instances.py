@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from bench.extract.check import is_cyclic
 from bench.extract.egraphs import Exploration, explored
 from bench.extract.planted import KINDS, planted
+from bench.public_egraphs.families import generated
 from relational_tensat.base.errors import InputError
 from relational_tensat.extract.interchange import read_egraph_json
 from relational_tensat.extract.problem import ExtractionProblem
@@ -20,7 +23,7 @@ class Instance:
     """An e-graph to extract from.
 
     Attributes:
-        family: ``models``, ``gym`` or ``planted``.
+        family: ``models``, ``gym``, ``planted`` or ``generated``.
         name: unique within the family.
         problem: costs in µs for the models, in the file's or the generator's unit otherwise.
         optimum: what is known to be the least cost (planted ones), or None.
@@ -126,6 +129,24 @@ class PlantedSource:
         egraph = planted(self.n_nodes, self.seed, self.kind)
         notes = {"seed": self.seed, "kind": self.kind}
         return Instance("planted", self.name, egraph.problem, egraph.optimum, notes)
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedSource:
+    """An e-graph of the kinds that public benchmarks have.
+
+    Attributes:
+        name: as ``generated_names`` has it.
+    """
+
+    name: str
+
+    def make(self) -> Instance:
+        """Generate the e-graph."""
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "egraph.json"
+            file.write_text(json.dumps(generated(self.name)), encoding="utf-8")
+            return Instance("generated", self.name, read_egraph_json(file).problem)
 
 
 def gym_sources(folder: Path) -> list[GymSource]:

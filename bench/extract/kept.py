@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.extract.egraphs import Exploration
-from bench.extract.instances import ModelSource, PlantedSource, Source
+from bench.extract.instances import GeneratedSource, ModelSource, PlantedSource, Source
 
 #: Model, k_multi and cycle filter: quick enough to be repeated, and not solved by reductions alone.
 _MODELS = (
@@ -23,6 +23,8 @@ _PLANTED = (
     ("zones", 300),
     ("zones", 500),
 )
+#: Of the generated e-graphs that stand in for public ones.
+_GENERATED = ("expressions-01",)
 
 
 def kept_sources(folder: Path, *, fresh: bool = False) -> list[Source]:
@@ -39,4 +41,5 @@ def kept_sources(folder: Path, *, fresh: bool = False) -> list[Source]:
     return [
         *(ModelSource(exploration, folder, fresh) for exploration in explorations),
         *(PlantedSource(size, kind, 0) for kind, size in _PLANTED),
+        *map(GeneratedSource, _GENERATED),
     ]

@@ -159,13 +159,22 @@ _FAMILIES: dict[str, Callable[[int, _Builder], list[str]]] = {
 }
 
 
-def generated(index: int) -> tuple[str, dict[str, Any]]:
-    """Return the name and the content of one of ``COUNT`` e-graphs; always the same."""
-    family = list(_FAMILIES)[index % len(_FAMILIES)]
-    size = 1 + index // len(_FAMILIES)
+def generated_names() -> list[str]:
+    """Return the names of all of them: family and size."""
+    return [f"{family}-{size:02}" for size, family in map(_size_and_family, range(COUNT))]
+
+
+def generated(name: str) -> dict[str, Any]:
+    """Return the content of one of them; always the same."""
+    index = generated_names().index(name)
+    size, family = _size_and_family(index)
     build = _Builder(np.random.default_rng(index))
     roots = _FAMILIES[family](size, build)
-    return f"{family}-{size:02}", build.content(roots)
+    return build.content(roots)
+
+
+def _size_and_family(index: int) -> tuple[int, str]:
+    return 1 + index // len(_FAMILIES), list(_FAMILIES)[index % len(_FAMILIES)]
 
 
 def write_generated(folder: Path) -> None:
@@ -175,9 +184,8 @@ def write_generated(folder: Path) -> None:
         InputError: it cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for index in range(COUNT):
-        name, content = generated(index)
+    for name in generated_names():
         path = folder / f"{name}.json"
         if not path.exists():
             with write_aside(path) as aside:
-                (aside / path.name).write_text(json.dumps(content), encoding="utf-8")
+                (aside / path.name).write_text(json.dumps(generated(name)), encoding="utf-8")

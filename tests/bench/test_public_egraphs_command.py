@@ -12,7 +12,7 @@ import pytest
 
 from bench.__main__ import main
 from bench.public_egraphs import command
-from bench.public_egraphs.families import COUNT, generated
+from bench.public_egraphs.families import COUNT, generated, generated_names
 from bench.public_egraphs.report import contradictions
 from bench.public_egraphs.solving import Solved, solve
 from relational_tensat.extract.interchange import read_egraph_json
@@ -23,8 +23,7 @@ HAS_CP_SAT = importlib.util.find_spec("ortools") is not None
 def folder_with(tmp_path: Path) -> Path:
     folder = tmp_path / "files"
     (folder / "below").mkdir(parents=True)
-    name, content = generated(0)
-    (folder / f"{name}.json").write_text(json.dumps(content))
+    (folder / "sums.json").write_text(json.dumps(generated("sums-01")))
     loop = {"nodes": {"a": {"op": "a", "children": ["a"], "eclass": "A"}}, "root_eclasses": ["A"]}
     (folder / "below" / "loop.json.gz").write_bytes(gzip.compress(json.dumps(loop).encode()))
     missing = {**loop, "root_eclasses": ["Z"]}
@@ -75,19 +74,18 @@ def test_bad_input_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_generated_ones_are_always_the_same_and_can_be_read(tmp_path: Path) -> None:
-    names = {generated(index)[0] for index in range(COUNT)}
-    assert len(names) == COUNT and generated(5) == generated(5)
-    for index in range(12):
-        name, content = generated(index)
+    names = generated_names()
+    assert len(set(names)) == COUNT and generated("tensors-01") == generated("tensors-01")
+    for name in names[:12]:
         path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps(content))
+        path.write_text(json.dumps(generated(name)))
         read_egraph_json(path).check_derivable(name)
 
 
 @pytest.mark.skipif(not HAS_CP_SAT, reason="OR-Tools is not installed")
 def test_cp_sat_in_a_process_of_its_own_agrees_with_ours(tmp_path: Path) -> None:
     path = tmp_path / "logic.json"
-    path.write_text(json.dumps(generated(1)[1]))
+    path.write_text(json.dumps(generated("logic-01")))
     ours = solve(path, "ours", 20.0)
     theirs = command.solve_apart(path, "cp-sat", 20.0)
     assert (theirs.status, theirs.cost) == ("optimal", pytest.approx(ours.cost)), theirs

@@ -16,7 +16,6 @@ from relational_tensat.extract.exact.relax.ascent import LandmarkAscent
 from relational_tensat.extract.exact.relax.cycle_rows import cycle_cuts, two_cycle_rows
 from relational_tensat.extract.exact.relax.landmarks import LandmarkCuts
 from relational_tensat.extract.exact.relax.relaxation import Relaxation, landmark_rows, relax
-from relational_tensat.extract.exact.relax.required_rows import RequiredRows
 from relational_tensat.extract.exact.solve.constraints import Rows, stack_rows
 from relational_tensat.extract.exact.solve.formulation import Formulation, formulate
 from relational_tensat.extract.exact.solve.search import Search
@@ -84,7 +83,6 @@ def test_every_row_and_cut_holds_for_every_acyclic_choice(seed: int, noise: int)
     for rows in (
         formulate(problem, "auto", 1.0).rows,
         two_cycle_rows(problem),
-        RequiredRows(problem).violated(x, y),
         LandmarkCuts(problem).violated(x, y),
         cycle_cuts(problem, sets),
         landmark_rows(LandmarkAscent(problem).ascend(x)),
@@ -157,6 +155,27 @@ def test_landmarks_see_that_thin_ways_come_together() -> None:
     assert tight is not None
     assert plain.objective < 6
     assert tight.bound_us == pytest.approx(10.0)
+
+
+def test_landmarks_lead_to_what_too_little_is_chosen_of() -> None:
+    # Whatever the root takes, it needs the three dear classes 4, 5, 6: at once, or by way of 1, 2, 3.
+    problem = build(
+        [
+            (0, 1.0, [4, 1]), (0, 1.0, [5, 2]), (0, 1.0, [6, 3]),
+            (1, 1.0, [5, 6]), (2, 1.0, [4, 6]), (3, 1.0, [4, 5]),
+            *((klass, 10.0, []) for klass in (4, 5, 6)),
+            *((klass, 25.0, []) for klass in (1, 2, 3)),
+        ],
+        7,
+    )  # fmt: skip
+    assert brute_force_us(problem) == 32.0
+    x = np.zeros(problem.n_nodes)
+    x[:9] = 1 / 3
+    y = np.array([1.0, *[1 / 3] * 6])
+    plain = LandmarkCuts(problem, follows_scarcity=False).violated(x, y)
+    followed = LandmarkCuts(problem).violated(x, y)
+    assert_satisfied(followed, acyclic_points(problem))
+    assert followed.count > plain.count
 
 
 def test_the_relaxation_of_merged_products_is_nearly_tight() -> None:

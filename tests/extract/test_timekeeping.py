@@ -22,7 +22,6 @@ from relational_tensat.extract.exact.reduce.reductions.passing import pass_throu
 from relational_tensat.extract.exact.reduce.reductions.required import drop_by_required
 from relational_tensat.extract.exact.reduce.rounds import reduce
 from relational_tensat.extract.exact.relax.landmarks import LandmarkCuts
-from relational_tensat.extract.exact.relax.required_rows import RequiredRows
 from relational_tensat.extract.exact.solve.solver_options import SolverOptions
 from relational_tensat.extract.greedy import dag as greedy_dag
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
@@ -42,7 +41,6 @@ STEPS: dict[str, Callable[[ExtractionProblem, Check], object]] = {
     "dear": lambda problem, check: drop_dear(unreduced(problem), check),
     "pinning": lambda problem, check: pin_required(unreduced(problem), check),
     "reduce": lambda problem, check: reduce(unreduced(problem), check),
-    "required-rows": lambda problem, check: RequiredRows(problem, check).violated(*CHOSEN),
     "landmarks": lambda problem, check: LandmarkCuts(problem, check).violated(*CHOSEN),
 }
 

@@ -78,7 +78,7 @@ def _search(search: Search, choices: Iterator[Ints], cycles: str, options: Solve
         if _is_over(search, options):
             return
     if not within:
-        model = scaled_model(search.problem, cycles, search.cost_us)
+        model = scaled_model(search, cycles)
         cut_and_solve(search, model, model.columns, model.rows, options)
         return
     options = replace(options, cycles=cycles)

@@ -20,8 +20,10 @@ from relational_tensat.extract.exact.solve.mip import cut_and_solve, scaled_mode
 from relational_tensat.extract.exact.solve.ordering import WITHIN, components_to_order, with_order
 from relational_tensat.extract.exact.solve.search import Search
 from relational_tensat.extract.exact.solve.solver_options import SolverOptions
+from relational_tensat.extract.exact.solve.unit import UNITS, cost_unit_us
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
 from relational_tensat.extract.greedy.covering import COVERS, covers
+from relational_tensat.extract.greedy.dag import greedy_choices
 from relational_tensat.extract.problem import Ints, dag_cost_us
 from relational_tensat.extract.techniques import Gain, Technique, declare
 
@@ -109,21 +111,25 @@ def search_reduced(whole: Search, reduced: Reduced, options: SolverOptions) -> R
     problems = [search.problem for search in assembly.searches]
     options.techniques.measure(whole.problem, problems)
     groups = assembly.groups(options)
-    _cover([assembly.searches[group[0][0]] for group in groups], options)
+    _choose_greedily([assembly.searches[group[0][0]] for group in groups], options)
     assembly.search_each(groups, _search_component, options)
     whole.notes += assembly.notes
     e_nodes = sum(problem.n_nodes for problem in problems)
     return ReducedTo(e_nodes, len(problems), len(groups))
 
 
-def _cover(searches: list[Search], options: SolverOptions) -> None:
-    """Offer each component greedy choices in which several classes pay together."""
-    if not (options.techniques.uses(COVERS) and options.techniques.uses("underivable")):
-        return
+def _choose_greedily(searches: list[Search], options: SolverOptions) -> None:
+    """Offer each component greedy choices: where less is left to choose, they are better ones."""
+    uses = options.techniques.uses
     with suppress(OutOfTimeError):
         for search in searches:
-            for choice in covers(search.problem, options.seed, options.check):
+            if search.closed:
+                continue
+            for choice in greedy_choices(search.problem, lambda: options.exhausted):
                 search.offer(choice)
+            if uses(COVERS) and uses("underivable"):
+                for choice in covers(search.problem, options.seed, options.check):
+                    search.offer(choice)
 
 
 def _search_component(search: Search, count: int, options: SolverOptions) -> None:
@@ -135,7 +141,9 @@ def _search_component(search: Search, count: int, options: SolverOptions) -> Non
 
 
 def _relax_and_solve(search: Search, options: SolverOptions) -> None:
-    model = scaled_model(search.problem, "auto", search.cost_us)
+    if options.techniques.uses(UNITS):
+        search.unit_us = cost_unit_us(search.problem)
+    model = scaled_model(search, "auto")
     rows = model.rows
     if options.techniques.uses(TWO_CYCLES):
         rows = stack_rows([rows, two_cycle_rows(search.problem)])
@@ -143,7 +151,7 @@ def _relax_and_solve(search: Search, options: SolverOptions) -> None:
     relaxation = relax(search, model, rows, limits)
     if relaxation is None or search.closed:
         return
-    excluded = relaxation.excluded(search.cost_us)
+    excluded = relaxation.excluded(search.cheaper_below_us)
     if not options.techniques.uses(REDUCED_COSTS):
         excluded[:] = False
     if excluded.mean() >= _WORTH_REDUCING:

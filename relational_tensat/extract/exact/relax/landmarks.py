@@ -11,11 +11,13 @@ e-nodes (LM-cut, from planning, follows the dearest child likewise).
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 
 import numpy as np
 
 from relational_tensat.base.deadline import Check, unlimited
 from relational_tensat.extract.dependencies import strong_components_of_classes
+from relational_tensat.extract.exact.relax.scarce import Scarcity
 from relational_tensat.extract.exact.solve.constraints import Rows, rows_of_lists
 from relational_tensat.extract.index import Adjacency, children_by_node, nodes_by_class
 from relational_tensat.extract.problem import ExtractionProblem, Floats
@@ -37,20 +39,37 @@ LANDMARKS = declare(
     )
 )
 
+SCARCITY = declare(
+    Technique(
+        "scarcity",
+        "landmarks towards classes of which too little is chosen",
+        earns_on=Gain("expressions-01", "simplex_iterations"),
+    )
+)
+
 
 class LandmarkCuts:
     """Finds landmark cuts of one e-graph that a point violates."""
 
-    def __init__(self, problem: ExtractionProblem, check: Check = unlimited) -> None:
+    def __init__(
+        self,
+        problem: ExtractionProblem,
+        check: Check = unlimited,
+        *,
+        follows_scarcity: bool = True,
+    ) -> None:
         self._problem = problem
         self._check = check
+        self._follows_scarcity = follows_scarcity
         self._children = children_by_node(problem)
         self._nodes = nodes_by_class(problem)
-        component = np.array(strong_components_of_classes(problem))
+        self._owner: list[int] = problem.node_class.tolist()
+        self._component = strong_components_of_classes(problem)
+        component = np.array(self._component)
         self._is_cyclic = np.bincount(component)[component] > 1
 
     def violated(self, x: Floats, y: Floats) -> Rows:
-        """Return violated cuts, at most one per class that the point chooses.
+        """Return violated cuts, at most two per class that the point chooses.
 
         Args:
             x: per e-node, how much of it is chosen.
@@ -58,7 +77,7 @@ class LandmarkCuts:
         """
         point = _Point(self._problem, self._children, self._nodes, x)
         hardest = point.hardest_children()
-        rows: list[tuple[list[int], list[float]]] = []
+        cuts: set[tuple[int, tuple[int, ...]]] = set()
         for target in np.flatnonzero(y > _LEAST_TARGET).tolist():
             self._check()
             demand = float(y[target])
@@ -66,9 +85,25 @@ class LandmarkCuts:
             if entering is None and self._is_cyclic[target]:
                 entering = self._cut(target, demand, point, point.hardest_children(target))
             if entering is not None:
-                column = self._problem.n_nodes + target
-                rows.append(([*entering, column], [*[1.0] * len(entering), -1.0]))
+                cuts.add((target, tuple(entering)))
+        if self._follows_scarcity:
+            cuts.update(self._toward_scarce(point, hardest, x, y))
+        rows = [
+            ([*entering, self._problem.n_nodes + target], [*[1.0] * len(entering), -1.0])
+            for target, entering in sorted(cuts)
+        ]
         return rows_of_lists(rows, 0.0, np.inf)
+
+    def _toward_scarce(
+        self, point: _Point, hardest: dict[int, int], x: Floats, y: Floats
+    ) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Yield violated cuts along e-nodes that lead to classes of which too little is chosen."""
+        scarcity = Scarcity(self._children, point.support, self._owner, self._component, x, y)
+        for want in scarcity.wants(_VIOLATION, self._check):
+            along = {**hardest, **want.toward}
+            entering = self._cut(want.target, float(y[want.target]), point, along)
+            if entering is not None:
+                yield want.target, tuple(entering)
 
     def _cut(
         self, target: int, demand: float, point: _Point, hardest: dict[int, int]

@@ -11,8 +11,7 @@ import numpy as np
 from relational_tensat.base.deadline import OutOfTimeError
 from relational_tensat.extract.exact.reduce.reduced import Mask
 from relational_tensat.extract.exact.relax.ascent import ASCENT, Ascent, LandmarkAscent
-from relational_tensat.extract.exact.relax.landmarks import LANDMARKS, LandmarkCuts
-from relational_tensat.extract.exact.relax.required_rows import REQUIRED_ROWS, RequiredRows
+from relational_tensat.extract.exact.relax.landmarks import LANDMARKS, SCARCITY, LandmarkCuts
 from relational_tensat.extract.exact.solve.constraints import (
     Columns,
     Rows,
@@ -28,7 +27,7 @@ from relational_tensat.extract.problem import ExtractionProblem, Floats
 from relational_tensat.extract.techniques import Gain, Technique, declare
 
 _WINDOW = 5
-_LEAST_GAIN = 0.02
+_LEAST_GAIN = 0.005
 """Cutting ends when ``_WINDOW`` rounds close less than this fraction of the gap."""
 
 _TIGHT = 1e-6
@@ -57,7 +56,7 @@ class Relaxation:
     reduced_cost_us: Floats
 
     def excluded(self, cost_us: float) -> Mask:
-        """Return the e-nodes that are in no choice cheaper than this."""
+        """Return the e-nodes that are in no choice of less than this cost."""
         return self.bound_us + self.reduced_cost_us >= cost_us
 
 
@@ -152,11 +151,10 @@ class _Tightening:
         check = options.check
         self._ascent = LandmarkAscent(problem) if uses(ASCENT) else None
         self._deriver = DagDeriver(problem, check=check) if uses(ROUNDING) else None
-        self._families: list[RequiredRows | LandmarkCuts] = []
-        if uses(REQUIRED_ROWS):
-            self._families.append(RequiredRows(problem, check))
+        self._landmarks: LandmarkCuts | None = None
         if uses(LANDMARKS):
-            self._families.append(LandmarkCuts(problem, check))
+            follows_scarcity = uses(SCARCITY)
+            self._landmarks = LandmarkCuts(problem, check, follows_scarcity=follows_scarcity)
 
     def seeds(self, search: Search) -> list[Rows]:
         """Return rows to begin with: the landmarks that ascents on the costs find."""
@@ -189,9 +187,10 @@ class _Tightening:
         """Return rows that a point violates, and those of an ascent on its reduced costs."""
         n, n_classes = self._problem.n_nodes, self._problem.n_classes
         x, y = point.values[:n], point.values[n : n + n_classes]
-        return stack_rows(
-            [landmark_rows(ascent), *(family.violated(x, y) for family in self._families)]
-        )
+        rows = landmark_rows(ascent)
+        if self._landmarks is None:
+            return rows
+        return stack_rows([rows, self._landmarks.violated(x, y)])
 
 
 def landmark_rows(ascent: Ascent) -> Rows:

@@ -12,19 +12,23 @@ from relational_tensat.extract.exact.solve.formulation import Formulation, formu
 from relational_tensat.extract.exact.solve.search import Search
 from relational_tensat.extract.exact.solve.solver import MipResult, solve_mip
 from relational_tensat.extract.exact.solve.solver_options import Progress, SolverOptions
+from relational_tensat.extract.exact.solve.unit import is_counted
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
-from relational_tensat.extract.problem import ExtractionProblem, dag_cost_us
+from relational_tensat.extract.problem import dag_cost_us
 
 _TOLERANCE = 1e-5
 """How far, as a fraction, HiGHS's objective may be off by values like 0.999999."""
 
 _OBJECTIVE = 1e3
-"""The objective is scaled so that the first choice costs this: HiGHS's tolerances are absolute."""
+"""Without a unit, the objective is scaled so that the first choice costs this: HiGHS's tolerances are
+absolute. In units it is whole numbers, which HiGHS sees for itself."""
 
 
-def scaled_model(problem: ExtractionProblem, cycles: str, cost_us: float) -> Formulation:
-    """Return the integer program of an e-graph of which a choice of this cost is known."""
-    return formulate(problem, cycles, _OBJECTIVE / cost_us)
+def scaled_model(search: Search, cycles: str) -> Formulation:
+    """Return the integer program of a search's e-graph; its objective is in units where there are any."""
+    in_units = is_counted(search.unit_us, search.cost_us)
+    scale = 1.0 / search.unit_us if in_units else _OBJECTIVE / search.cost_us
+    return formulate(search.problem, cycles, scale)
 
 
 def cut_and_solve(

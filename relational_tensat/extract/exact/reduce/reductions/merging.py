@@ -17,7 +17,7 @@ _MORE_EDGES = 4
     "merge a class of one e-node into the only e-node that needs it",
     stage=Stage.LINEAR,
     order=60,
-    earns_on=Gain("nasnet_a k=2", "simplex_iterations"),
+    earns_on=Gain("nasrnn k=1, unfiltered", "simplex_iterations"),
 )
 def merge_single_parents(reduced: Reduced, check: Check = unlimited) -> Reduced:
     """Merge a class with one e-node, needed by one e-node only, into that e-node.
