@@ -50,6 +50,8 @@ class Emitter:
         self.large_weights: dict[str, Array] = {}
         #: Local functions that nodes call, by domain and name.
         self.functions: dict[tuple[str, str], onnx.FunctionProto] = {}
+        #: Other operator sets than those of the file and of functions.
+        self.domains: set[str] = set()
         self._fresh = fresh
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._start = 0
@@ -66,6 +68,13 @@ class Emitter:
         node.attribute.extend(_attribute(key, value) for key, value in attrs.items())
         self.nodes.append(node)
         return list(outputs)
+
+    def emit_of(self, domain: str, op_type: str, inputs: Sequence[str], **attrs: Any) -> list[str]:
+        """Add a node of another operator set; return the name of its output."""
+        self.domains.add(domain)
+        outputs = self.emit(op_type, inputs, **attrs)
+        self.nodes[-1].domain = domain
+        return outputs
 
     def constant(self, value: Array) -> str:
         """Add (or find) an initializer of this value; return its name."""

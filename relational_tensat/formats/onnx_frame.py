@@ -64,7 +64,7 @@ def frame(graph: Graph, origin: Origin | None, parts: Parts) -> onnx.ModelProto:
     proto.sparse_initializer.extend(emitter.sparse_initializers)
     _describe(proto, parts)
     model.functions.extend(_new_functions(model, emitter))
-    own_domains = {domain: 1 for domain, _ in emitter.functions}
+    own_domains = dict.fromkeys([*emitter.domains, *(domain for domain, _ in emitter.functions)], 1)
     _import(model, {**own_domains, **parts.imports})
     _keep_called(model)
     write_metadata(model, graph.metadata, parts.typeless)

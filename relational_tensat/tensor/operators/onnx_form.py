@@ -76,6 +76,9 @@ class OnnxEmitter(Protocol):
     ) -> list[str]:
         """Add an ONNX node; return the names of its outputs (fresh ones for a number)."""
 
+    def emit_of(self, domain: str, op_type: str, inputs: Sequence[str], **attrs: Any) -> list[str]:
+        """Add a node of another operator set; return the name of its output."""
+
     def constant(self, value: Array) -> str:
         """Add (or find) an initializer of this value; return its name."""
 

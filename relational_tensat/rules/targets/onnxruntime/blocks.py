@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, in_turn
+from relational_tensat.rules.targets.onnxruntime.contrib import InBlocks
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION
 from relational_tensat.tensor.operators.attributes import bool_of, float_of, str_of
-from relational_tensat.tensor.operators.base import Types, Values
+from relational_tensat.tensor.operators.base import Types, Values, tensor
+from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
 from relational_tensat.tensor.operators.padding import suggest_window
 from relational_tensat.tensor.operators.sampling import PartialApplication
 
@@ -52,6 +54,13 @@ class ToBlocks(FusedKernel):
         """None: it copies."""
         return 0
 
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write onnxruntime's own operator."""
+        last = int(bool_of(attrs, "channels_last"))
+        return InBlocks(emitter).emit("ReorderInput", inputs, channels_last=last)
+
 
 class FromBlocks(FusedKernel):
     """An image brought back from blocks; with ``channels_last``, to where channels are the last axis.
@@ -80,6 +89,14 @@ class FromBlocks(FusedKernel):
         """None: it copies."""
         return 0
 
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write onnxruntime's own operator."""
+        last, channels = int(bool_of(attrs, "channels_last")), tensor(types[0], self.name).shape[1]
+        blocked = InBlocks(emitter)
+        return blocked.emit("ReorderOutput", inputs, channels=channels, channels_last=last)
+
 
 class BlockedConv(FusedKernel):
     """act(x * w + bias) of an image in blocks; with few channels, of one that is not."""
@@ -99,6 +116,12 @@ class BlockedConv(FusedKernel):
         """Convolution, activation."""
         n = len(inputs)
         return in_turn(Part("conv", tuple(range(n)), _window(attrs)), _activation(attrs, n))
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write onnxruntime's own operator."""
+        return _write_conv(inputs, types, output, attrs, emitter)
 
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
         """The filters and the bias."""
@@ -136,6 +159,13 @@ class BlockedConvAdd(FusedKernel):
             Part("add", (n, 2)),
             _activation(attrs, n + 1),
         )
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write onnxruntime's own operator: the addend comes last."""
+        x, w, z, *bias = inputs
+        return _write_conv([x, w, *(bias or [""]), z], types, output, attrs, emitter)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
         """Return the convolution's type, which the addend must have, too."""
@@ -218,6 +248,21 @@ def _blocked(op: str, kernel: str) -> type[FusedKernel]:
             """As the operator's."""
             return operator.suggest_attribute(attr, partial, hints)
 
+        def to_onnx(
+            self,
+            inputs: Names,
+            types: Types,
+            output: ValueType,
+            attrs: Attrs,
+            emitter: OnnxEmitter,
+        ) -> list[str]:
+            """Write onnxruntime's own operator where there is one."""
+            if op == "reduce_mean":
+                return InBlocks(emitter).emit("GlobalAveragePool", inputs)
+            is_own = operator.computes is Family.POOLING
+            own = InBlocks(emitter) if is_own else emitter
+            return operator.to_onnx(inputs, types, output, attrs, own)
+
     return Blocked
 
 
@@ -273,6 +318,19 @@ def _activation(attrs: Attrs, operand: int) -> Part | None:
         return None
     numbers = {name: float_of(attrs, name) for name in ("alpha", "beta")}
     return Part(act, (operand,), numbers if act == _HARD_SIGMOID else {})
+
+
+def _write_conv(
+    inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+) -> list[str]:
+    """Write a convolution of onnxruntime's for images in blocks, its activation in it."""
+    act, extra = str_of(attrs, "act"), dict[str, AttrValue]()
+    if act != NO_ACTIVATION:
+        extra["activation"] = get_operator(act).onnx[0]
+    if act == _HARD_SIGMOID:
+        extra["activation_params"] = (float_of(attrs, "alpha"), float_of(attrs, "beta"))
+    plain = {**_window(attrs), "act": NO_ACTIVATION}
+    return get_operator("conv").to_onnx(inputs, types, output, plain, InBlocks(emitter, **extra))
 
 
 def _suggest(

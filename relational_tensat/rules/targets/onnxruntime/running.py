@@ -9,6 +9,8 @@ from relational_tensat.cost.cpu.composition import nodes_of
 from relational_tensat.cost.key import configuration_of
 from relational_tensat.rules.targets.fused_kernel import last_swapped
 from relational_tensat.rules.targets.onnxruntime.blocks import (
+    BLOCK,
+    BLOCKED_KERNELS,
     OF_OPERATORS,
     BlockedConv,
     BlockedConvAdd,
@@ -21,9 +23,12 @@ from relational_tensat.rules.targets.onnxruntime.blocks import (
 from relational_tensat.tensor import TensorType, tensors_of
 from relational_tensat.tensor.operators import Family, get_operator
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION
+from relational_tensat.tensor.operators.attributes import bool_of
 from relational_tensat.tensor.operators.base import tensor
 
 _POOLS = ("max_pool", "avg_pool")
+_OF_BLOCKS = frozenset(kernel.name for kernel in BLOCKED_KERNELS)
+_CONVOLUTIONS = (BlockedConv.name, BlockedConvAdd.name)
 
 
 def kernels_of(
@@ -39,7 +44,44 @@ def kernels_of(
             arranged before inference is copied.
     """
     kernels = [part for each in _blocked(configuration) for part in _apart(each)]
-    return kernels if tells_computed else [*kernels, *_unprepared(configuration)]
+    if tells_computed:
+        return [_full(kernel) for kernel in kernels]
+    return [*kernels, *_unprepared(configuration)]
+
+
+def _full(kernel: Configuration) -> Configuration:
+    """Return a kernel of blocks with as many channels as its blocks have: what it costs.
+
+    It is measured so: between the kernels of an image in blocks, the last block is always full.
+    """
+    op, attrs = kernel.op, dict(kernel.attrs)
+    if op not in _OF_BLOCKS or isinstance(kernel.inputs[0], tuple):
+        return kernel
+    kinds = [tensor(kind, op) for kind in kernel.inputs]
+    if op in _CONVOLUTIONS:
+        operands = _full_convolution(*kinds)
+    else:
+        is_last = op == ToBlocks.name and bool_of(attrs, "channels_last")
+        operands = tuple(_with_full(kind, 3 if is_last else 1) for kind in kinds)
+    operator = get_operator(op)
+    output = operator.infer(operands, operator.canonical(operands, attrs))
+    return configuration_of(op, operands, output, attrs, kernel.computed)
+
+
+def _full_convolution(x: TensorType, w: TensorType, *others: TensorType) -> tuple[TensorType, ...]:
+    """Return operands of a convolution with full blocks; an addend has the image's axes, a bias one."""
+    filters = _with_full(w, 0)
+    is_one_group = w.shape[1] == x.shape[1]
+    if is_one_group and not takes_unblocked(x, w):
+        filters = _with_full(filters, 1)
+    image = x if takes_unblocked(x, w) else _with_full(x, 1)
+    return (image, filters, *(_with_full(kind, 0 if kind.rank == 1 else 1) for kind in others))
+
+
+def _with_full(kind: TensorType, axis: int) -> TensorType:
+    sizes = list(kind.shape)
+    sizes[axis] = -(-sizes[axis] // BLOCK) * BLOCK
+    return kind.with_shape(tuple(sizes))
 
 
 def _blocked(configuration: Configuration) -> list[Configuration]:
@@ -105,7 +147,7 @@ def _unprepared(configuration: Configuration) -> list[Configuration]:
     rows = tensor(configuration.inputs[0], op).shape[1] * taps
     patches = TensorType(result.dtype, (result.shape[0], rows, prod(result.shape[2:])))
     is_matrix = taps == 1 and stride == (1,) * (result.rank - 2)
-    is_none = op in (BlockedConv.name, BlockedConvAdd.name)  # there is no such kernel
+    is_none = op in _CONVOLUTIONS  # there is no such kernel
     return [_copy(patches)] * (not is_matrix) + [_copy(result)] * 4 * is_none
 
 

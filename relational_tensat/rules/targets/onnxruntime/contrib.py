@@ -1,0 +1,48 @@
+"""onnxruntime's own operators of images in blocks: what is measured alone brings nothing there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from relational_tensat.tensor import Array
+from relational_tensat.tensor.operators.onnx_form import FunctionBody, Names, OnnxEmitter
+
+_DOMAIN = "com.microsoft.nchwc"
+
+
+class InBlocks:
+    """Writes the operators of the same name that take images in blocks.
+
+    Args:
+        attrs: further attributes of each.
+    """
+
+    def __init__(self, emitter: OnnxEmitter, **attrs: Any) -> None:
+        self._emitter = emitter
+        self._attrs = attrs
+
+    @property
+    def opset(self) -> int:
+        """As the emitter's."""
+        return self._emitter.opset
+
+    def emit(
+        self, op_type: str, inputs: Sequence[str], outputs: int | Sequence[str] = 1, **attrs: Any
+    ) -> list[str]:
+        """Add such a node."""
+        return self._emitter.emit_of(_DOMAIN, op_type, inputs, **attrs, **self._attrs)
+
+    def emit_of(self, domain: str, op_type: str, inputs: Sequence[str], **attrs: Any) -> list[str]:
+        """As the emitter."""
+        return self._emitter.emit_of(domain, op_type, inputs, **attrs)
+
+    def constant(self, value: Array) -> str:
+        """As the emitter."""
+        return self._emitter.constant(value)
+
+    def call(
+        self, domain: str, name: str, inputs: Names, body: FunctionBody, metadata: Mapping[str, str]
+    ) -> list[str]:
+        """As the emitter."""
+        return self._emitter.call(domain, name, inputs, body, metadata)

@@ -1,0 +1,60 @@
+"""Kernels of images in blocks are measured as onnxruntime's own operators, without reorders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from relational_tensat.cost.cpu.probe import make_probe
+from relational_tensat.cost.cpu.session import prepare
+from relational_tensat.formats import to_onnx_model
+from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.onnxruntime.running import kernels_of
+from tests.cost.fakes import configuration
+from tests.graphs import f32
+
+#: What works element by element, or copies whole images: the same operators as of other images.
+_PLAIN = ("ort_blocked_add", "ort_blocked_concat", "ort_blocked_activation")
+load_target("onnxruntime")
+_WINDOW: dict[str, Any] = {"stride": (1, 1), "pad": "same"}
+_POOL: dict[str, Any] = {**_WINDOW, "kernel": (3, 3)}
+_IMAGE, _GATE = f32(1, 40, 7, 7), {"alpha": 0.25, "beta": 0.5}
+KERNELS = [
+    configuration("ort_to_blocks", _IMAGE),
+    configuration("ort_to_blocks", f32(1, 7, 7, 40), channels_last=True),
+    configuration("ort_from_blocks", _IMAGE),
+    configuration("ort_from_blocks", _IMAGE, channels_last=True),
+    configuration("ort_blocked_conv", _IMAGE, f32(24, 40, 3, 3), f32(24), act="relu", **_WINDOW),
+    configuration("ort_blocked_conv", _IMAGE, f32(40, 1, 3, 3), act="hard_swish", **_WINDOW),
+    configuration("ort_blocked_conv", f32(1, 3, 7, 7), f32(24, 3, 3, 3), **_WINDOW),
+    configuration(
+        "ort_blocked_conv", _IMAGE, f32(8, 40, 1, 1), act="hard_sigmoid", **_GATE, **_WINDOW
+    ),
+    configuration("ort_blocked_conv_add", _IMAGE, f32(40, 40, 1, 1), _IMAGE, **_WINDOW),
+    configuration("ort_blocked_conv_add", _IMAGE, f32(40, 40, 1, 1), _IMAGE, f32(40), **_WINDOW),
+    configuration("ort_blocked_max_pool", f32(1, 32, 7, 7), **_POOL),
+    configuration("ort_blocked_avg_pool", f32(1, 32, 7, 7), **_POOL),
+    configuration("ort_blocked_reduce_mean", f32(1, 32, 7, 7), axes=(2, 3), keepdims=True),
+    configuration("ort_blocked_add", _IMAGE, _IMAGE),
+    configuration("ort_blocked_concat", f32(1, 32, 7, 7), f32(1, 16, 7, 7), axis=1),
+    configuration("ort_blocked_activation", _IMAGE, act="silu"),
+]
+
+
+def test_onnxruntime_runs_what_is_measured() -> None:
+    for kernel in KERNELS:
+        (measured,) = kernels_of(kernel, tells_computed=True)
+        probe = make_probe(measured, 1)
+        prepare(probe.with_operator, probe.feeds, "all")()
+        nodes = to_onnx_model(probe.with_operator).graph.node
+        own = [node.op_type for node in nodes if node.domain == "com.microsoft.nchwc"]
+        assert len(own) == (kernel.op not in _PLAIN), kernel.op
+
+
+def test_a_convolution_is_measured_as_three_kernels() -> None:
+    whole = configuration("conv", f32(1, 40, 7, 7), f32(24, 40, 3, 3), **_WINDOW)
+    kernels = kernels_of(whole, tells_computed=True)
+    assert [(kernel.op, kernel.inputs[0], kernel.output) for kernel in kernels] == [
+        ("ort_to_blocks", f32(1, 48, 7, 7), f32(1, 48, 7, 7)),
+        ("ort_blocked_conv", f32(1, 48, 7, 7), f32(1, 32, 7, 7)),
+        ("ort_from_blocks", f32(1, 32, 7, 7), f32(1, 32, 7, 7)),
+    ]
