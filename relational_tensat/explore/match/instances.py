@@ -55,6 +55,11 @@ class Instances:
         #: The most operands of a node that a valid instance builds.
         self._operands = 1
 
+    @property
+    def last(self) -> int:
+        """The id of the last instance that was judged."""
+        return self._count
+
     def create_tables(self) -> None:
         """Create the two tables, empty."""
         create_instance_tables(self._database, 2 * self._compiled.node_columns)

@@ -44,9 +44,14 @@ class Templates:
         """The most e-nodes that an instance builds."""
         return len(self._steps)
 
+    @property
+    def last(self) -> int:
+        """The id of the last instance that was read."""
+        return self._instances.count - 1
+
     def refresh(self) -> list[tuple[int, ...]]:
         """Read what was judged since; return those instances: id, rule, signatures, roots."""
-        last = self._instances.count - 1
+        last = self.last
         rows = self._database.execute(self._text, {"last": last}, "instances")
         if rows:
             missing = rows[0][0] - self._instances.count  # of explorations before this one

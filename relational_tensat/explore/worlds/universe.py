@@ -106,15 +106,18 @@ class Universe:
             self._add_pairs(found)
 
     def build(self, places: Ints, iteration: int) -> Ints:
-        """Build the applications that are not; return those that are built now.
+        """Build the applications that are not, then match all rules; return those that are built now.
 
         Args:
             places: of applications.
         """
+        version = self.version
         is_multi = self._is_multi[self.applications.rules[places]]
         for group in (places[is_multi], places[~is_multi]):
             for start in range(0, len(group), MOST_AT_ONCE):
                 self._build(group[start : start + MOST_AT_ONCE], iteration)
+        if self.version != version:
+            self.find()
         return np.asarray(places[self.applications.states[places] == BUILT])
 
     def _build(self, places: Ints, iteration: int) -> None:
@@ -148,12 +151,11 @@ class Universe:
         return places[~is_built]
 
     def _follow(self) -> None:
-        """Take over what building changed, and match all rules on it."""
+        """Take over what building changed."""
         self.arrays.refresh()
         self.applications.follow(self.arrays)
         self._pairs.follow(self.arrays)
         self.version += 1
-        self.find()
 
     def _find_halves(self) -> None:
         """Find the matches of the sources of multi-pattern rules."""
@@ -233,7 +235,9 @@ class Universe:
         return np.array([self._instance_of[key] for key in keys], np.int32)
 
     def _see_instances(self) -> None:
-        """Take note of what was judged."""
+        """Take note of what was judged since."""
+        if self.world.matcher.instances.last == self.templates.last:
+            return
         for instance, *key, _, _ in self.templates.refresh():
             self._instance_of[tuple(key)] = instance
 

@@ -13,7 +13,7 @@ from relational_tensat.explore.step import Budget, step
 from relational_tensat.explore.strategies.mcts.keeping import write_world
 from relational_tensat.explore.strategies.mcts.tree import History
 from relational_tensat.explore.world import begin_world
-from relational_tensat.explore.worlds.applications import BUILT, REJECTED
+from relational_tensat.explore.worlds.applications import BUILT, REJECTED, WAITING
 from relational_tensat.explore.worlds.firing import NO_RULE
 from relational_tensat.explore.worlds.universe import Universe
 from relational_tensat.models import MODELS
@@ -157,3 +157,22 @@ def test_a_full_universe_leaves_the_worlds_within_it() -> None:
     assert universe.egraph.e_nodes <= 600
     assert worlds.is_done.any()
     assert_universe_holds(universe)
+
+
+def test_rules_are_matched_once_on_what_is_built_at_once() -> None:
+    """Multi-pattern rules and others are built apart, but nothing is matched in between."""
+    universe = universe_of(layers(2, 3), taso_rules())
+    worlds_of(universe, 1, 50_000)
+    applications = universe.applications
+    places = np.flatnonzero(applications.states == WAITING).astype(np.int32)
+    patterns = [len(universe.world.rules.rule(r).patterns) for r in applications.rules[places]]
+    assert set(patterns) == {1, 2}
+
+    def counts() -> dict[str, int]:
+        spent = universe.egraph.database.stopwatch.spent().statements
+        return {name: entry.count for (_, name), entry in spent.items()}
+
+    before = counts()
+    universe.build(places, 1)
+    added = {name: count - before.get(name, 0) for name, count in counts().items()}
+    assert (added["root_unions"], added["worlds/nodes"], added["head_edges"]) == (2, 2, 1)
