@@ -26,7 +26,7 @@ _COMMANDS = (
     "run", "sql", "schema", "inspect", "explain", "view", "rules", "rules derive", "rules import",
     "rules verify", "rules functions", "rules operators", "costs show", "costs export", "costs import",
     "costs clear", "convert", "export", "extract", "kernels regions", "kernels search",
-    "kernels emit", "kernels show", "kernels verify",
+    "kernels emit", "kernels import", "kernels show", "kernels verify",
 )  # fmt: skip
 _PROGRAM = "relational-tensat"
 _DEBUG = "RELATIONAL_TENSAT_DEBUG"

@@ -20,6 +20,7 @@ from relational_tensat.base.files import write_aside
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.mugraph.candidates import Candidates
 from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash, decoded, encoded
 from relational_tensat.mugraph.search.kernel_search import LevelCounts
 from relational_tensat.mugraph.search.search_options import SearchOptions
@@ -92,6 +93,32 @@ class CandidateCache:
         with write_aside(path) as aside:
             text = json.dumps(_content(candidates))
             (aside / path.name).write_text(text, encoding="utf-8")
+
+    def keep_imported(self, program: MuGraph, graph: MuGraph) -> Path:
+        """Keep a μGraph that somebody else found, as a candidate for a program; return its file.
+
+        Raises:
+            InputError: the folder cannot be written.
+        """
+        folder = self._imports(program)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{content_hash(graph)}.json"
+        with write_aside(path) as aside:
+            save_mugraph(graph, aside / path.name)
+        return path
+
+    def imported(self, program: MuGraph) -> list[MuGraph]:
+        """Return the imported μGraphs of a program; files that cannot be read are left out."""
+        graphs = []
+        for path in sorted(self._imports(program).glob("*.json")):
+            try:
+                graphs.append(load_mugraph(path))
+            except InputError:
+                continue
+        return graphs
+
+    def _imports(self, program: MuGraph) -> Path:
+        return self._folder / "imported" / content_hash(program)
 
     def _file(
         self, program: MuGraph, options: SearchOptions, device: Multiprocessors | None

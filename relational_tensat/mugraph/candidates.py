@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.search.kernel_search import LevelCounts, SearchResult
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized, sized
-from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
+from relational_tensat.mugraph.sizing.modelled import graph_us
+from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +50,13 @@ def candidates_of(result: SearchResult, device: Multiprocessors | None = None) -
         result.abstract_e_classes,
         result.is_complete,
     )
+
+
+def with_more(
+    candidates: Candidates, graphs: Sequence[MuGraph], device: Multiprocessors | None = None
+) -> Candidates:
+    """Return candidates with further graphs of the same program, but for those that do not fit."""
+    more = [Sized(graph, graph_us(graph, device or a100())) for graph in graphs]
+    fitting = [made for made in more if math.isfinite(made.cost_us)]
+    together = sorted([*candidates.graphs, *fitting], key=lambda made: made.cost_us)
+    return replace(candidates, graphs=tuple(together), fitting=candidates.fitting + len(fitting))

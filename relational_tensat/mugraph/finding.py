@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.candidate_cache import CandidateCache
-from relational_tensat.mugraph.candidates import Candidates, candidates_of
-from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.candidates import Candidates, candidates_of, with_more
+from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation, RunningMax
 from relational_tensat.mugraph.graph.thread_graphs import with_thread_graphs
 from relational_tensat.mugraph.search.kernel_search import Progress, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized
 from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
-from relational_tensat.mugraph.verify.stability import stabilized
+from relational_tensat.mugraph.verify.stability import flat_steps, stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import Verification, verify_mugraph
 
 #: Seeds of verification begin here: no search uses them.
@@ -74,21 +74,23 @@ def find_kernels(
         watch: ends the search with the best so far.
         progress: of the search.
         device: what it shall run on; an A100 by default.
-        cache: of what searches found before; without, none is used. What is from it is verified, too.
+        cache: of what searches found before, and of what was imported; without, none is used. What is
+            from it is verified, too.
 
     Raises:
         InputError: the program is malformed, or has operators that no search knows.
     """
     options = options or SearchOptions()
     kept = cache.find(program, options, device) if cache else None
+    imported = cache.imported(program) if cache else []
     if kept is not None:
-        finding = _chosen(program, kept, options, device)
-        if finding.best is not None or kept.fitting == len(kept.graphs):
+        finding = _chosen(program, with_more(kept, imported, device), options, device)
+        if finding.best is not None or kept.fitting <= len(kept.graphs):
             return finding
     found = candidates_of(search_kernels(program, options, watch, progress), device)
     if cache is not None:
         cache.keep(program, options, device, found)
-    return _chosen(program, found, options, device)
+    return _chosen(program, with_more(found, imported, device), options, device)
 
 
 def _chosen(
@@ -117,8 +119,7 @@ def first_verified(
     reasons: list[str] = []
     for refused, candidate in enumerate(candidates):
         try:
-            raw = candidate.graph
-            graph = with_thread_graphs(raw if options.raw_exp else stabilized(raw))
+            graph = made_ready(candidate.graph, raw_exp=options.raw_exp)
         except VerificationError as error:
             reasons.append(str(error))
             continue
@@ -131,3 +132,21 @@ def first_verified(
             best = Sized(graph, cost_us)
             return Choice(best, verification, refused, tuple(reasons))
     return Choice(None, verification, len(candidates), tuple(reasons))
+
+
+def made_ready(graph: MuGraph, *, raw_exp: bool = False) -> MuGraph:
+    """Return a μGraph with maxima, unless it has some already, and with thread graphs.
+
+    Args:
+        graph: the μGraph.
+        raw_exp: without maxima.
+
+    Raises:
+        VerificationError: it cannot be made stable.
+    """
+    steps = [step for kernel in graph.kernels for step in flat_steps(kernel.block.steps)]
+    has_maxima = any(
+        isinstance(step, RunningMax) or (isinstance(step, Operation) and step.op == "max")
+        for step in steps
+    )
+    return with_thread_graphs(graph if raw_exp or has_maxima else stabilized(graph))

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from relational_tensat.cli.main import main
+from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
+from relational_tensat.mugraph.graph.mugraph_json import encoded
+from relational_tensat.mugraph.programs import program
+from tests.mugraph.mugraphs import flash_attention
+from tests.mugraph.saved import saved
 
 SIZES = ["--size", "m=16,k=64,r=16,n=64"]
 
@@ -53,3 +59,49 @@ def test_mistakes_are_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_an_imported_graph_competes_in_later_searches(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """FlashAttention by hand, with a loop that the model of an A100 would not choose."""
+    path, sizes = tmp_path / "flash.json", {"h": 2, "q": 64, "d": 16, "k": 64, "e": 16}
+    save_mugraph(flash_attention(**sizes), path)
+    named = ["attention", "--size", ",".join(f"{name}={size}" for name, size in sizes.items())]
+    assert main(["kernels", "import", str(path), *named, "--json"]) == 0
+    imported = json.loads(capsys.readouterr().out)
+    assert imported["verification"]["is_stable"]
+    few = ["--max-kernels", "1", "--max-operators", "1", "--json"]
+    assert main(["kernels", "search", *named, *few]) == 0  # finds none itself
+    found = json.loads(capsys.readouterr().out)
+    assert (found["routes"], found["fitting"]) == (0, 1)
+    assert found["best"]["cost_us"] == imported["cost_us"]
+    assert found["best"]["graph"] == encoded(load_mugraph(Path(imported["file"])))
+
+
+def test_what_is_wrong_is_not_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong, library = tmp_path / "wrong.json", tmp_path / "library.json"
+    text = json.dumps(encoded(flash_attention())).replace('"div"', '"mul"')
+    wrong.write_text(text, encoding="utf-8")
+    named = ["attention", "--size", "h=2,q=4,d=4,k=8,e=2"]
+    save_mugraph(program("attention", h=2, q=4, d=4, k=8, e=2), library)
+    broken = tmp_path / "broken.json"
+    broken.write_text(text[:-9], encoding="utf-8")
+    for path, code, message in (
+        (wrong, 4, r"wrong.json: computes something else: t5\[0, 0, 0\] is \d+, expected \d+"),
+        (library, 3, "expected kernels only"),
+        (broken, 3, "broken.json: no JSON"),
+    ):
+        assert main(["kernels", "import", str(path), *named]) == code
+        error = capsys.readouterr().err
+        assert re.search(message, error) and error.count("\n") == 1
+    assert not list((tmp_path / "cache").glob("kernels/imported/*"))
+
+
+def test_mirages_wrong_graphs_are_refused_with_the_entry_that_differs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "qknorm_gqa_bs1.json"
+    file.write_text(json.dumps(saved("qknorm_gqa_bs1")[:1]), encoding="utf-8")
+    assert main(["kernels", "import", str(file), "qknorm"]) == 4
+    assert re.search(r"t\d+\[[0-9, ]+\] is \d+, expected \d+", capsys.readouterr().err)

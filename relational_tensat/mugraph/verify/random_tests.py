@@ -37,7 +37,7 @@ class Difference:
 
     def __str__(self) -> str:
         place = ", ".join(map(str, self.place))
-        return f"{self.output}[{place}] is {self.computed:g}, expected {self.expected:g}"
+        return f"{self.output}[{place}] is {self.computed:.10g}, expected {self.expected:.10g}"
 
 
 def first_difference(

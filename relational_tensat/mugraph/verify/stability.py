@@ -136,7 +136,7 @@ class _Stabilizer:
 
     def _kernel(self, kernel: Kernel) -> Kernel:
         """Return a kernel with maxima, whose scaled results are noted."""
-        block = replace(kernel.block, steps=tuple(_flat(kernel.block.steps)))
+        block = replace(kernel.block, steps=tuple(flat_steps(kernel.block.steps)))
         tensors = block_tensors(replace(kernel, block=block), self.device)
         builder = _Block(self, block, tensors)
         for iterator in block.iterators:
@@ -368,7 +368,7 @@ def _exponential_dims(graph: MuGraph) -> Iterator[Dims]:
             if step.op == "exp":
                 yield device[step.output]
             continue
-        flat = replace(step, block=replace(step.block, steps=tuple(_flat(step.block.steps))))
+        flat = replace(step, block=replace(step.block, steps=tuple(flat_steps(step.block.steps))))
         tensors = block_tensors(flat, device)
         for inner in flat.block.steps:
             if isinstance(inner, Operation) and inner.op == "exp":
@@ -395,13 +395,13 @@ def _scaled(graph: MuGraph, rows: frozenset[str]) -> MuGraph:
 def _scaled_kernel(kernel: Kernel, scale: Dims) -> Kernel:
     block = kernel.block
     steps: list[BlockStep] = []
-    for step in _flat(block.steps):
+    for step in flat_steps(block.steps):
         if isinstance(step, Operation) and step.op == "exp":
             raw = f"{step.output}_raw"
             steps += [replace(step, output=raw), Operation("mul", (raw, "@factor"), step.output)]
         else:
             steps.append(step)
-    if len(steps) == len(list(_flat(block.steps))):
+    if len(steps) == len(list(flat_steps(block.steps))):
         return kernel
     splits = [
         next((m[axis] for it in block.iterators if (m := it.imap)[axis]), "")
@@ -416,7 +416,7 @@ def _scaled_kernel(kernel: Kernel, scale: Dims) -> Kernel:
     )
 
 
-def _flat(steps: Sequence[BlockStep]) -> Iterator[BlockStep]:
+def flat_steps(steps: Sequence[BlockStep]) -> Iterator[BlockStep]:
     """Yield the steps of a block with those of its thread graphs."""
     for step in steps:
         if isinstance(step, ThreadGraph):
@@ -427,5 +427,5 @@ def _flat(steps: Sequence[BlockStep]) -> Iterator[BlockStep]:
 
 def _operations(graph: MuGraph) -> Iterator[Operation]:
     for step in graph.steps:
-        inner = _flat(step.block.steps) if isinstance(step, Kernel) else [step]
+        inner = flat_steps(step.block.steps) if isinstance(step, Kernel) else [step]
         yield from (operation for operation in inner if isinstance(operation, Operation))

@@ -1,0 +1,75 @@
+"""``kernels import``: a μGraph from elsewhere, verified, as a candidate of later searches."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from relational_tensat.cli.kernels_frame import (
+    add_program,
+    read_program,
+    verification_json,
+    verification_lines,
+)
+from relational_tensat.cli.parser import Parser, whole_number
+from relational_tensat.cli.rules_frame import add_json, add_seed, report
+
+HELP = "verify a μGraph from elsewhere; searches for its program choose among it and what they find"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Declare the flags of ``kernels import``."""
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="a μGraph as JSON, or a file of Mirage's"
+    )
+    parser.add_argument(
+        "--graph", type=whole_number, default=0, metavar="N",
+        help="which one, where the file has several [%(default)s]",
+    )  # fmt: skip
+    add_program(parser, "program")
+    parser.add_argument(
+        "--raw-exp", action="store_true", help="even if exponentials of large numbers overflow"
+    )
+    add_seed(parser)
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Verify and keep.
+
+    Raises:
+        InputError: the file is malformed, or the graph has operators of libraries.
+        VerificationError: it computes something else; says which entry differs.
+    """
+    from relational_tensat.base.errors import InputError, VerificationError
+    from relational_tensat.mugraph.candidate_cache import CandidateCache
+    from relational_tensat.mugraph.finding import made_ready
+    from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
+    from relational_tensat.mugraph.sizing.modelled import graph_us
+    from relational_tensat.mugraph.sizing.multiprocessors import a100
+    from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
+
+    program = read_program(args)
+    given = load_mugraph(args.file, args.graph)
+    verification = verify_mugraph(program, given, args.seed)
+    if not verification.passed:
+        reason = verification_lines(verification)[0].removeprefix("refused: ")
+        raise VerificationError(f"{args.file}: computes something else: {reason}")
+    if len(given.kernels) < len(given.steps) or not given.kernels:
+        raise InputError(f"{args.file}: expected kernels only, found operators of libraries")
+    try:
+        graph = made_ready(given, raw_exp=args.raw_exp)
+    except VerificationError as error:
+        raise VerificationError(f"{args.file}: {error}; --raw-exp takes it as it is") from None
+    verification = verify_mugraph(program, graph, args.seed)
+    if not verification.passed or not (verification.is_stable or args.raw_exp):
+        raise VerificationError(f"{args.file}: {verification_lines(verification)[-1]}")
+    path = CandidateCache.of_user().keep_imported(program, graph)
+    cost_us = graph_us(graph, a100())
+    content: dict[str, Any] = {
+        "file": str(path), "cost_us": cost_us, "verification": verification_json(verification)
+    }  # fmt: skip
+    lines = [*verification_lines(verification), f"modelled {cost_us:.2f} µs", f"kept as {path}"]
+    report(lambda: content, lambda console: console.print("\n".join(lines)), as_json=args.json)
+    return 0
