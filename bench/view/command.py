@@ -1,4 +1,4 @@
-"""``python -m bench view DIR``: the pages of four models, what opening them takes, and screenshots."""
+"""``python -m bench view DIR``: the pages of some models, what opening them takes, and screenshots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.view.browser import SIZES, browser, class_shown_ms, first_drawing_ms, photograph
+from bench.view.browser import (
+    SIZES,
+    browser,
+    class_shown_ms,
+    first_drawing_ms,
+    fluid_ms,
+    photograph,
+)
 from bench.view.pages import MODELS_SHOWN, make_large, make_page
 from relational_tensat.cli.database import RunDatabase
 from relational_tensat.view.serving import Server
@@ -19,6 +26,7 @@ SHOTS = (
     ("search", "nasrnn", "#search", ()),
     ("egraph", "transformer_block", "#class=25", ()),
     ("ask", "nasrnn", "#ask", ("label.check input",)),
+    ("kernels", "gated_mlp", "#kernels", ()),
 )
 #: Classes of the large e-graph that are looked at.
 _LOOKS = 9
@@ -49,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
                 f"| {name} | {made.e_nodes:,} | {made.steps} | {made.seconds:.1f} |"
                 f" {made.kilobytes:,.0f} | {drawn_ms:.0f} |"
             )
+        _look_at_many(started, options.directory)
         if options.screenshots:
             options.screenshots.mkdir(parents=True, exist_ok=True)
             for shot, page, address, clicks in SHOTS:
@@ -56,9 +65,21 @@ def run(options: argparse.Namespace) -> int:
                 for size in SIZES:
                     path = options.screenshots / f"{shot}-{size}.png"
                     photograph(started, uri + address, path, size, clicks)
+            uri = (options.directory / "bert.html").as_uri()
+            dark = options.screenshots / "steps-dark-1280.png"
+            photograph(started, f"{uri}#step=49", dark, "1280", theme="dark")
         if options.e_nodes:
             _look_at_large(started, options.e_nodes)
     return 0
+
+
+def _look_at_many(started: object, folder: Path) -> None:
+    """Print how fluid a page with 1,000 operators is."""
+    made = make_page("thousand_operators", "t4", folder)
+    drawn, scrolled, pointed = fluid_ms(started, made.path.as_uri())
+    print(f"\n1,000 operators, none folded, are laid out and drawn twice in {drawn:.0f} ms;")
+    print(f"then a frame takes {scrolled:.0f} ms (95 of 100) while both graphs scroll,")
+    print(f"and {pointed:.0f} ms to show what is pointed at (median)")
 
 
 def _look_at_large(started: object, e_nodes: int) -> None:

@@ -11,7 +11,7 @@ from bench.scale.families import FAMILIES
 from relational_tensat import EGraph, Options, optimize
 from relational_tensat.formats import load_model
 from relational_tensat.models import MODELS
-from relational_tensat.tensor import Graph
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 
 _INPUTS = Path(__file__).resolve().parent.parent / "inputs"
 
@@ -21,7 +21,27 @@ MODELS_SHOWN: dict[str, Callable[[], Graph]] = {
     "nasrnn": MODELS["nasrnn"],
     "transformer_block": lambda: load_model(_INPUTS / "transformer_block.onnx"),
     "squeezenet": MODELS["squeezenet"],
+    "gated_mlp": lambda: load_model(_INPUTS / "gated_mlp.onnx"),
 }
+#: Those that kernels are made for.
+_FUSED = frozenset({"gated_mlp"})
+_LAYERS = 250
+
+
+def thousand_operators() -> Graph:
+    """Return layers of four operators, each of which takes what the one before made."""
+    kind = TensorType("float32", (8, 8))
+    nodes: list[Node] = []
+    last = "x"
+    for layer in range(_LAYERS):
+        nodes += [
+            Node("matmul", (last, "w"), (f"product{layer}",)),
+            Node("relu", (f"product{layer}",), (f"relu{layer}",)),
+            Node("tanh", (f"relu{layer}",), (f"tanh{layer}",)),
+            Node("add", (f"tanh{layer}", last), (f"add{layer}",)),
+        ]
+        last = f"add{layer}"
+    return build_graph("thousand_operators", {"x": kind}, {"w": Weight(kind)}, nodes, [last])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +66,10 @@ class MadePage:
 
 def make_page(name: str, cost: str, folder: Path) -> MadePage:
     """Optimize a model, and write the page of the run into a folder."""
-    result = optimize(MODELS_SHOWN[name](), Options.of(cost=cost))
+    is_large = name == thousand_operators.__name__
+    graph = thousand_operators() if is_large else MODELS_SHOWN[name]()
+    options = Options.of(cost=cost, fuse=name in _FUSED, iterations=0 if is_large else 15)
+    result = optimize(graph, options)
     start_s = time.perf_counter()
     page = result.view()
     path = page.save(folder / f"{name}.html")

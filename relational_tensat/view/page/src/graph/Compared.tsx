@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Frame, PageData } from "../data";
 import type { Slot } from "./aligned";
-import { type Choices, compare } from "./comparison";
+import { type Choices, compare, type Comparison } from "./comparison";
 import { Details } from "./Details";
 import { type Colour, Drawing, type Side } from "./Drawing";
 import { costOf } from "./visible";
@@ -52,6 +52,7 @@ export function Compared(props: Props) {
     Math.max(SMALLEST, isStacked ? (width - 14) / Math.max(drawn, 1) : beside),
   );
   const zoom = props.zoom === "fit" ? fit : props.zoom;
+  useStart(panels, comparison, zoom, width);
   const labels = { before: props.beforeLabel, after: props.afterLabel };
   const find = (event: Event): Slot | null => {
     const key = (event.target as Element).closest<SVGGElement>(".node")?.dataset.key;
@@ -102,6 +103,25 @@ export function Compared(props: Props) {
       <Details slot={pinned ?? pointed} data={data} isPinned={pinned !== null} />
     </div>
   );
+}
+
+/** Scroll to where the first change is, whenever other graphs are drawn. */
+function useStart(
+  panels: { current: HTMLElement | null },
+  { slots, layout }: Comparison,
+  zoom: number,
+  width: number,
+): void {
+  useEffect(() => {
+    const changed = slots.filter((slot) => slot.state !== "equal");
+    const places = changed.flatMap((slot) => layout.places.get(slot.key) ?? []);
+    const top = places.sort((a, b) => a.y - b.y)[0];
+    if (top === undefined || width === 0) return;
+    for (const panel of panels.current?.children ?? []) {
+      panel.scrollTop = Math.max(0, top.y * zoom - 160);
+      panel.scrollLeft = Math.max(0, top.x * zoom - panel.clientWidth / 2);
+    }
+  }, [layout, width > 0]);
 }
 
 /** The slot that a key leads to, in the order of the computation; undefined where it leads nowhere. */

@@ -61,6 +61,17 @@ export function Details({ slot, data, isPinned }: Props) {
 function Why({ slot, data }: { slot: Slot; data: PageData }) {
   if (slot.state === "equal") return null;
   const { film } = data;
+  if (film === null) {
+    return (
+      <p class="hint">
+        {data.no_film ? (
+          <>No steps tell how it became so; the ways to compute its e-class, below, are by rules.</>
+        ) : (
+          <a href="#steps">The steps tell how it became so.</a>
+        )}
+      </p>
+    );
+  }
   const removed = slot.before ? stepThatRemoved(film, slot.before.value) : undefined;
   const put = slot.after ? stepThatPut(film, slot.after.value.enode) : undefined;
   return (

@@ -56,10 +56,7 @@ export function title(item: Visible, forms: Form[]): string {
     return short(item.value.names[0] ?? String(attrs.name ?? op), 20);
   if (op === "part") return `part ${attrs.index ?? ""}`;
   const act = attrs.act !== undefined && attrs.act !== "none" ? `+${attrs.act}` : "";
-  return short(
-    op === "ew" || op === "opaque" ? String(attrs.op ?? attrs.name ?? op) : op + act,
-    MOST_CHARACTERS,
-  );
+  return short(op === "opaque" ? String(attrs.op_type ?? op) : op + act, MOST_CHARACTERS);
 }
 
 function box(slot: Slot, forms: Form[]): Box {

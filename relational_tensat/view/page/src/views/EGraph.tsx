@@ -154,7 +154,7 @@ function One({ data, source, eclass }: Props) {
         <dt>in the film</dt>
         <dd>
           {steps.length > 0 ? null : data.film === null ? (
-            <a href="#steps">not found yet</a>
+            <a href="#steps">{data.no_film ? "it was not found" : "not found yet"}</a>
           ) : (
             "no step touches it"
           )}

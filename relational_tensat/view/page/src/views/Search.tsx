@@ -31,7 +31,7 @@ export function Search({ data, source }: { data: PageData; source: Source }) {
       {search.tree !== null && search.tree.decisions.length > 0 ? (
         <Tree tree={search.tree} />
       ) : null}
-      <Rules search={search} source={source} />
+      <Rules search={search} source={source} hasFilm={data.film !== null} />
       <Times search={search} />
     </article>
   );
@@ -144,10 +144,17 @@ const ORDERS: Record<Order, string> = {
   seconds: "seconds",
 };
 
-function Rules({ search, source }: { search: SearchData; source: Source }) {
+interface RulesProps {
+  search: SearchData;
+  source: Source;
+  /** Whether it is known what the rules' steps saved. */
+  hasFilm: boolean;
+}
+
+function Rules({ search, source, hasFilm }: RulesProps) {
   const [words, setWords] = useState("");
   const [open, setOpen] = useState("");
-  const [order, setOrder] = useState<Order>("saved_us");
+  const [order, setOrder] = useState<Order>(hasFilm ? "saved_us" : "extracted");
   const [all, setAll] = useState(false);
   const rules = useMemo(
     () => [...search.rules].sort((a, b) => b[order] - a[order] || b.matches - a.matches),
