@@ -67,7 +67,11 @@ def save_rows(
         InputError: it cannot be written.
     """
     left_out = ("command", "run", "save")
-    settings = {key: value for key, value in sorted(vars(options).items()) if key not in left_out}
+    settings = {
+        key: str(value) if isinstance(value, Path) else value
+        for key, value in sorted(vars(options).items())
+        if key not in left_out
+    }
     contents = [asdict(row) for row in rows]  # type: ignore[call-overload]
     save_result(path, {"settings": settings, "runs": contents})
     file = io.StringIO()

@@ -61,13 +61,15 @@ def test_the_papers_tables_and_figures_are_written_and_runs_are_kept(
 
 
 def test_rollouts_are_counted_in_an_empty_and_in_a_full_universe(
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["mcts", "vgg19", "--worlds", "1,4"]) == 0
+    monkeypatch.setattr(mcts_command, "RESULTS", tmp_path)
+    assert main(["mcts", "vgg19", "--worlds", "1,4", "--save"]) == 0
     _, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
     assert [(row[1], row[2]) for row in rows] == [
         ("1", "cold"), ("1", "warm"), ("4", "cold"), ("4", "warm"),
     ]  # fmt: skip
+    assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".csv", ".md"}
 
 
 def test_the_paper_has_all_models() -> None:
