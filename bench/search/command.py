@@ -1,42 +1,46 @@
-"""``python -m bench search``: saturation, focus and backtracking, at equal limits or CPU seconds."""
+"""``python -m bench search``: searches at equal limits or CPU seconds, and their cost over time."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+import math
+import sys
+import tempfile
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
-from bench.common.arguments import (
-    add_cost,
-    add_extract_time_limit,
-    add_models,
-    add_rules,
-    add_save,
-    chosen_models,
-)
-from bench.common.rule_sets import RULE_SETS
+from bench.common.arguments import add_cost, add_extract_time_limit, add_rules, add_save
+from bench.common.keeping import results_of
+from bench.common.plotting import check_plotting
 from bench.common.saving import RESULTS, report_saved, save_rows
-from bench.search.measure import SEARCHES, SearchRun, measure
+from bench.search.cells import cells_of
+from bench.search.measure import SEARCHES, Limits, SearchRun
+from bench.search.models import model_of
+from bench.search.plots import plot_costs
+from bench.search.running import SearchRuns, Settings
 from bench.tensat.command import parse_k_values
 from relational_tensat.base.checks import check_choice
 from relational_tensat.cost import load_profile
-from relational_tensat.explore import ExplorationOptions
-from relational_tensat.extract import ExtractionOptions
 from relational_tensat.models import MODELS
 
-#: Searches that draw something at random.
-RANDOM = ("focus", "best-first", "mcts")
+#: CPU seconds at which the table says what the cheapest graph cost.
+CURVE_S = (5.0, 20.0, 60.0)
+
 HEADER = (
     "model", "search", "k", "node limit", "e-nodes", "worlds", "before µs", "after µs", "bound µs",
-    "CPU limit", "CPU s", "best at s", "stop",
+    "CPU limit", "CPU s", "best at s", "seed", "at 5 s", "at 20 s", "at 60 s", "stop",
 )  # fmt: skip
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Describe the command to argparse."""
     parser = commands.add_parser("search", help="saturation beside searches over worlds")
-    add_models(parser)
+    parser.add_argument(
+        "models", nargs="*", metavar="MODEL",
+        help="of `bench models`, decoder_24, transformer_N, or an ONNX or JSON file; [all 13 models]",
+    )  # fmt: skip
     parser.add_argument("--k", metavar="K,L", default="1,2", help="values of k_multi (1,2)")
     add_rules(parser, "shipped")
     add_cost(parser, "tensat_t4")
@@ -52,34 +56,62 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--searches", metavar="A,B", default="saturation,focus", help=f"of {', '.join(SEARCHES)}"
     )
     add_extract_time_limit(parser, "extraction")
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, help="keep each run here, and do not run it again"
+    )
+    parser.add_argument("--jobs", metavar="N", type=int, default=1, help="runs at a time (1)")
+    parser.add_argument(
+        "--total-limit", metavar="MIN", type=float, default=math.inf,
+        help="after so many minutes nothing more is begun (none)",
+    )  # fmt: skip
     add_save(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measure and print every model at every k_multi and node limit.
+    """Run what is missing, print all runs, and write tables and plots.
 
     Raises:
         UsageError: a model, profile or number that does not exist or cannot be.
+        InputError: the folder cannot be written.
     """
-    rules = RULE_SETS[options.rules]()
-    profile = load_profile(options.cost)
-    extraction_options = ExtractionOptions(time_limit_s=options.extract_time_limit)
+    models = options.models or list(MODELS)
+    for model in models:
+        model_of(model)  # refused before anything is measured
     searches = [check_choice("search", name, SEARCHES) for name in options.searches.split(",")]
-    runs: list[SearchRun] = []
-    print(_line(HEADER), flush=True)
-    for model in chosen_models(options):
-        for search, limits, cpu_limit_s, seed in _settings(options, searches):
-            graph = MODELS[model]()
-            runs.append(
-                measure(
-                    graph, search, limits, extraction_options, rules, profile, cpu_limit_s, seed
-                )
-            )
-            print(_line(_cells(runs[-1])), flush=True)
+    load_profile(options.cost)
+    if options.save:
+        check_plotting()
+    settings = Settings(
+        options.rules, options.cost, options.world_nodes, options.universe_limit,
+        options.time_limit, options.extract_time_limit,
+    )  # fmt: skip
+    cells = cells_of(models, searches, _limits(options), options.seeds)
+    with tempfile.TemporaryDirectory() as nowhere:
+        results = results_of(
+            cells,
+            SearchRuns(settings),
+            options.out / options.rules if options.out else Path(nowhere),
+            jobs=options.jobs,
+            total_limit_s=60 * options.total_limit,
+        )
+    runs = [_run_of(result["run"]) for result in results.values() if "run" in result]
+    print(_line(HEADER))
+    for found in sorted(runs, key=lambda found: _place(found, models)):
+        print(_line(_cells(found)))
     if options.save:
         report_saved(save(runs, options, RESULTS))
+    n_missing = len(cells) - len(runs)
+    if n_missing:
+        print(f"{n_missing} of {len(cells)} runs are missing", file=sys.stderr)
     return 0
+
+
+def _place(run: SearchRun, models: Sequence[str]) -> tuple[int, int, int, int, int]:
+    """Return where a run stands in the table."""
+    names = [Path(model).stem for model in models]
+    place = names.index(run.model) if run.model in names else len(names)
+    return place, SEARCHES.index(run.search), run.k_multi, run.node_limit, run.seed
 
 
 def save(runs: Sequence[SearchRun], options: argparse.Namespace, directory: Path) -> Path:
@@ -88,42 +120,23 @@ def save(runs: Sequence[SearchRun], options: argparse.Namespace, directory: Path
     A second save of the same rules on the same day replaces the first.
     """
     path = directory / f"search-{date.today().isoformat()}-{options.rules}.json"
-    return save_rows(path, options, runs, HEADER, _cells)
+    save_rows(path, options, runs, HEADER, _cells)
+    if runs:
+        plot_costs(runs, path.with_suffix(".png"))
+    return path
 
 
-def _settings(
-    options: argparse.Namespace, searches: Sequence[str]
-) -> Iterator[tuple[str, ExplorationOptions, float | None, int]]:
-    """Yield searches with their limits, CPU seconds and seeds.
+def _run_of(values: dict[str, Any]) -> SearchRun:
+    """Return a run that was kept as JSON."""
+    moments = tuple((at_s, cost_us, size) for at_s, cost_us, size in values["moments"])
+    return SearchRun(**{**values, "moments": moments})
 
-    Backtracking has no k and no node limit; tree search has no k.
-    """
+
+def _limits(options: argparse.Namespace) -> list[Limits]:
     seconds: list[float | None] = [float(text) for text in options.cpu_seconds.split(",") if text]
-    for cpu_limit_s in seconds or [None]:
-        limits = _limits(options)
-        for search in searches:
-            own = limits[:1] if search == "backtracking" else limits
-            if search == "mcts":
-                own = [
-                    limit
-                    for limit in limits
-                    if limit.multi_iterations == limits[0].multi_iterations
-                ]
-            seeds = options.seeds if search in RANDOM else 1
-            yield from (
-                (search, limit, cpu_limit_s, seed) for limit in own for seed in range(seeds)
-            )
-
-
-def _limits(options: argparse.Namespace) -> list[ExplorationOptions]:
     return [
-        ExplorationOptions(
-            multi_iterations=k_multi,
-            node_limit=node_limit,
-            world_nodes=options.world_nodes,
-            universe_limit=options.universe_limit,
-            time_limit_s=options.time_limit,
-        )
+        Limits(k_multi, node_limit, cpu_s)
+        for cpu_s in seconds or [None]
         for k_multi in parse_k_values(options.k)
         for node_limit in parse_k_values(options.node_limits)
     ]
@@ -143,6 +156,8 @@ def _cells(run: SearchRun) -> tuple[str, ...]:
         "" if run.cpu_limit_s is None else f"{run.cpu_limit_s:g}",
         f"{run.cpu_s:.1f}",
         f"{run.best_s:.1f}",
+        str(run.seed),
+        *(f"{run.cost_at_us(cpu_s):.1f}" for cpu_s in CURVE_S),
         run.stop_reason,
     )
 

@@ -15,26 +15,42 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.cost import Profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
+from relational_tensat.explore.focus_options import FocusOptions
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.strategies.backtracking import backtrack
 from relational_tensat.explore.strategies.best_first import explore_best_first
-from relational_tensat.explore.strategies.focus import explore_focus
+from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
 from relational_tensat.explore.strategies.mcts.deciding import explore_tree
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.extract import Extraction, ExtractionOptions
-from relational_tensat.extract.anytime import AnytimeExtractor
+from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
 from relational_tensat.rules.model import Rule
 from relational_tensat.run.progress import Silent
 from relational_tensat.tensor import Graph
 
 #: What is compared: values of ``--search``, and TASO's search on graphs.
-SEARCHES = ("saturation", "focus", "best-first", "mcts", "backtracking")
+SEARCHES = ("saturation", "auto", "focus", "best-first", "mcts", "backtracking")
 
 #: Of graphs that backtracking rewrites: only its time ends it.
 _MANY = 1_000_000
 
 #: Which graphs backtracking looks at: as TASO's authors had it, those up to 5 % dearer than the best.
 _ALPHA = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What runs are compared at.
+
+    Attributes:
+        k_multi: iterations with multi-pattern rules, of saturation or of each world.
+        node_limit: of the e-graph, or of the widest worlds.
+        cpu_s: CPU seconds after which no other iteration is begun; None: no such limit.
+    """
+
+    k_multi: int
+    node_limit: int
+    cpu_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +71,7 @@ class SearchRun:
         best_s: wall seconds until the first world had a graph as cheap as the cheapest of any; 0 for
             saturation, which has none before the end.
         join_ms: how fast the machine was just before (``bench.common.reference``).
+        moments: when the cheapest graph so far got cheaper: CPU seconds, its cost, e-nodes then.
     """
 
     model: str
@@ -74,6 +91,30 @@ class SearchRun:
     join_ms: float
     cpu_limit_s: float | None = None
     seed: int = 0
+    moments: tuple[tuple[float, float, int], ...] = ()
+
+    def cost_at_us(self, cpu_s: float) -> float:
+        """Return what the cheapest graph cost after so many CPU seconds."""
+        known = [cost_us for at_s, cost_us, _ in self.moments if at_s <= cpu_s]
+        return min([self.cost_before_us, *known])
+
+
+class _Moments(Silent):
+    """Notes when the cheapest graph got cheaper."""
+
+    def __init__(self, egraph: EGraph) -> None:
+        self.found: list[tuple[float, float, int]] = []
+        self._egraph = egraph
+        self._started_s = time.process_time()
+
+    def extracted(self, entry: ExtractionEntry) -> None:
+        self.note(entry.best_us)
+
+    def note(self, best_us: float) -> None:
+        """Note what the cheapest graph costs now."""
+        if not self.found or best_us < self.found[-1][1] * (1 - 1e-9):
+            at_s = time.process_time() - self._started_s
+            self.found.append((round(at_s, 3), best_us, self._egraph.e_nodes))
 
 
 def measure(
@@ -98,13 +139,16 @@ def measure(
     reference_ms = join_ms()
     gc.collect()  # what earlier runs left behind is not this one's
     with stopwatch() as watch, closing(EGraph.create(graph)) as egraph:
-        extractor = AnytimeExtractor(
-            egraph, profile, extraction_options, ProcessOptions(), Silent()
-        )
+        moments = _Moments(egraph)
+        extractor = AnytimeExtractor(egraph, profile, extraction_options, ProcessOptions(), moments)
         ends = _ends_after(cpu_limit_s)
         observer = Observer(after=ends, watch=extractor.watch)
         if search == "saturation":
             exploration = explore(egraph, rules, limits, observer=observer)
+        elif search == "auto":
+            exploration = explore_and_go_on(
+                egraph, rules, limits, extractor, FocusOptions(), seed, observer=observer
+            )
         elif search == "best-first":
             exploration = explore_best_first(
                 egraph, rules, limits, extractor, seed=seed, observer=observer
@@ -124,6 +168,7 @@ def measure(
             options = replace(limits, search=search)
             exploration = explore_focus(egraph, rules, options, extractor, observer, seed=seed)
         extraction = extractor.finish(exploration.iterations)
+        moments.note(extraction.cost_us)
         e_nodes, _ = egraph.counts()
     return SearchRun(
         model=graph.name,
@@ -143,6 +188,7 @@ def measure(
         join_ms=reference_ms,
         cpu_limit_s=cpu_limit_s,
         seed=seed,
+        moments=tuple(moments.found),
     )
 
 
@@ -184,6 +230,7 @@ def _backtracked(
         best_s=outcome.found_at().cpu_s,
         join_ms=reference_ms,
         cpu_limit_s=cpu_limit_s,
+        moments=tuple((moment.cpu_s, moment.best_us, 0) for moment in outcome.moments),
     )
 
 

@@ -9,6 +9,7 @@ from relational_tensat.run.result import ExtractionSummary, Result
 
 _REDUCTIONS_SHOWN = 3
 _GROWN_FROM = {
+    "saturation": "saturation",
     "original": "the original",
     "chosen": "a best",
     "beside": "both",

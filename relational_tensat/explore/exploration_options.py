@@ -39,8 +39,8 @@ class ExplorationOptions(OptionGroup):
             the same without.
         blocks: recurring blocks are explored once, and what is found is copied to the others: where that
             is worthwhile, wherever some block recurs, or never. A search has no use for them.
-        search: what decides what is grown. ``saturation``: one e-graph. ``auto``: the same; where a limit
-            of e-nodes or iterations ends it, ``focus`` goes on from there within the time limit (in
+        search: what decides what is grown. ``saturation``: one e-graph. ``auto``: the same; where
+            ``node_limit`` ends it, ``focus`` goes on from there within the time limit (in
             ``explore``, which has no costs, nothing goes on). ``focus``: worlds, parts of one
             universe, from the original graph and from the cheapest found in the world before; it extracts
             from each, so it needs costs. ``best-first``: one e-graph, grown by the applications that
@@ -80,10 +80,10 @@ class ExplorationOptions(OptionGroup):
     )
 
     search: str = option(
-        "saturation",
-        "what decides what is grown; auto: saturation, then focus where a limit ended it; focus: worlds, "
-        "each from the cheapest graph of the one before; best-first: one e-graph, by what promises most; "
-        "mcts: worlds of a tree of rules",
+        "auto",
+        "what decides what is grown; auto: saturation, and focus where --node-limit ended it; focus: "
+        "worlds, each from the cheapest graph of the one before; best-first: one e-graph, by what "
+        "promises most; mcts: worlds of a tree of rules",
         choices=("saturation", "auto", "focus", "best-first", "mcts"),
     )
     world_nodes: int = option(

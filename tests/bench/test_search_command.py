@@ -19,7 +19,8 @@ def test_focus_costs_no_more_than_saturation(capsys: pytest.CaptureFixture[str])
     _, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
     saturation, focus = rows
     assert (saturation[1], focus[1]) == ("saturation", "focus")
-    assert (saturation[5], saturation[-2]) == ("0", "0.0")
+    assert (saturation[5], saturation[11]) == ("0", "0.0")
+    assert saturation[15] == saturation[7]  # after 60 s, what it found
     assert int(focus[5]) > 1
     assert float(focus[7]) <= float(saturation[7])
 
@@ -49,3 +50,29 @@ def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
     assert document["settings"]["node_limits"] == "400"
     assert path.with_suffix(".csv").read_text().splitlines()[1].startswith("m,focus,1,400,")
     assert "| m | focus | 1 | 400 |" in path.with_suffix(".md").read_text()
+
+
+def test_what_is_kept_is_not_run_again_and_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(search_command, "RESULTS", tmp_path / "results")
+    argv = ["search", "vgg19", "--searches", "saturation,backtracking", "--k", "1,2"]
+    argv += [
+        "--node-limits",
+        "300",
+        "--time-limit",
+        "0.2",
+        "--out",
+        str(tmp_path / "runs"),
+        "--save",
+    ]
+    assert main(argv) == 0
+    first = capsys.readouterr()
+    assert main(argv) == 0
+    again = capsys.readouterr()
+    assert first.out == again.out
+    assert "3 of 3 cells kept from before" in again.err
+    (picture,) = (tmp_path / "results").glob("search-*-shipped.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert main([*argv, "--total-limit", "0", "--out", str(tmp_path / "none")]) == 0
+    assert "3 of 3 runs are missing" in capsys.readouterr().err

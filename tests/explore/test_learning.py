@@ -88,4 +88,4 @@ def test_what_cannot_be_learned_from_is_refused_in_one_line(tmp_path: Path, earl
         with pytest.raises(InputError, match=reason):
             read_uses([path])
     with pytest.raises(UsageError, match="learn_from and search = saturation"):
-        ExplorationOptions(learn_from=(earlier,))
+        ExplorationOptions(search="saturation", learn_from=(earlier,))

@@ -221,7 +221,7 @@ def test_only_and_skip_choose_rules() -> None:
 
 
 def test_the_node_limit_holds() -> None:
-    result = optimize(shared_matmuls(), Options.of(node_limit=12))
+    result = optimize(shared_matmuls(), Options.of(node_limit=12, search="saturation"))
     assert result.e_nodes <= 12
     assert result.stop_reason == "nodes"
     assert result.cost_after_us <= result.cost_before_us

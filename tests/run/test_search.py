@@ -51,7 +51,9 @@ def test_its_result_is_verified_and_explained(
     path, result = stored
     assert result.verification.ok
     assert result.optimal
-    plain = optimize(layers(2, 5), Options.of(cost="tensat_t4", node_limit=120, rules=RULES))
+    plain = optimize(
+        layers(2, 5), Options.of(cost="tensat_t4", node_limit=120, rules=RULES, search="saturation")
+    )
     assert result.worlds[0].best_us == pytest.approx(plain.cost_after_us)
     assert result.cost_after_us < 0.8 * plain.cost_after_us
     assert main(["explain", str(path), "--check"]) == 0

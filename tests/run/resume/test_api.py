@@ -72,6 +72,7 @@ class Model:
             iterations=6,
             multi_iterations=3,
             node_limit=300,
+            search="saturation",
             extract_every=1,
             patience=3,
             extractor="greedy-dag",

@@ -21,6 +21,7 @@ from tests.run.resume.models import RULES, layers
 _FLAGS = [
     *(arg for file in RULES for arg in ("--rules", str(file))),
     *("--iterations", "8", "--multi-iterations", "2", "--node-limit", "800"),
+    *("--search", "saturation"),
     *("--extractor", "greedy", "--verify-runs", "1", "--json"),
 ]
 _KIB = 1024

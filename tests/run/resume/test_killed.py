@@ -17,7 +17,7 @@ MOMENTS = 12
 FLAGS = [
     *(arg for file in RULES for arg in ("--rules", file)),
     *("--iterations", 12, "--multi-iterations", 3, "--multi-schedule", "saturated"),
-    *("--node-limit", 1500, "--extractor", "greedy", "--verify-runs", 1),
+    *("--search", "saturation", "--node-limit", 1500, "--extractor", "greedy", "--verify-runs", 1),
 ]
 
 

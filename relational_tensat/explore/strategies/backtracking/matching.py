@@ -59,12 +59,15 @@ class Pattern:
         self._steps: list[_Step] = []
         self._universe = universe
         self._root = self._node(source)
+        #: By node: the symbol and the operands; operators may have operands that can be left out.
+        self._lengths = [1 + len(term.children) for term in self._terms]
 
     def matches(self, state: State) -> Iterator[SourceMatch]:
         """Yield the matches in a graph, in the order of its values."""
         entries, root_symbols, steps = state.entries, self._root, self._steps
         for root in state.by_op.get(self._op, ()):
-            if entries[root][0] not in root_symbols:
+            entry = entries[root]
+            if entry[0] not in root_symbols or len(entry) != self._lengths[0]:
                 continue
             nodes, bound = [root], []
             for parent, position, symbols, variable in steps:
@@ -77,7 +80,10 @@ class Pattern:
                 elif variable is not None:
                     if nodes[variable] != value:
                         break
-                elif entries[value][0] in symbols:
+                elif (
+                    entries[value][0] in symbols
+                    and len(entries[value]) == self._lengths[len(nodes)]
+                ):
                     nodes.append(value)
                 else:
                     break

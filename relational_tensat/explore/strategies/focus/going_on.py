@@ -1,12 +1,14 @@
-"""Saturation, and where a limit ended it, focus from there.
+"""Saturation, and where its limit of e-nodes ended it, focus from there.
 
 What saturation found stays: the first graph that focus grows from is the cheapest of its e-graph, and the
 last extraction chooses from all that the two have built. So the result costs no more than saturation's.
-Focus has the time that is left, and e-nodes of its own beside saturation's.
+Focus has the time that is left, and e-nodes of its own beside saturation's. Where the number of iterations
+ended it, nothing goes on: so many were asked for.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
@@ -24,9 +26,6 @@ from relational_tensat.explore.strategies.focus.worlds import SearchOver, Worlds
 from relational_tensat.explore.strategies.saturation import Saturation
 from relational_tensat.rules.model import Rule
 
-#: Why saturation ended where there was more to find.
-_LIMITS = frozenset({"nodes", "iterations"})
-
 
 def explore_and_go_on(
     egraph: EGraph,
@@ -39,7 +38,7 @@ def explore_and_go_on(
     observer: Observer | None = None,
     start: Checkpoint | None = None,
 ) -> Exploration:
-    """Grow an e-graph until it is saturated; if a limit of it ends that, go on by focus.
+    """Grow an e-graph until it is saturated; if its limit of e-nodes ends that, go on by focus.
 
     Args:
         options: ``iterations`` and ``node_limit`` are for saturation, and for each world;
@@ -50,20 +49,28 @@ def explore_and_go_on(
     Raises:
         UnsoundRuleError: as ``explore``.
     """
-    observer = observer or Observer()
+    observer, started = observer or Observer(), time.perf_counter()
     stored = None if start is None else WorldReport.read(egraph.database) or None
     saturation = Saturation(egraph, rules, options, observer, start)
     worlds: Worlds | None = None
     with saturation.watching() as guard:
         reason = "nodes" if stored else saturation.grow(guard)
-        if reason in _LIMITS and guard.reason is None and _can_go_on(options):
+        if reason == "nodes" and guard.reason is None and _can_go_on(options):
             try:
                 if stored is None:
                     seed_graph = chooser.choose(saturation.iteration)
                     with egraph.transaction():
                         create_worlds(egraph.database)
                 limit = (stored[0].universe if stored else egraph.e_nodes) + options.universe_limit
-                worlds = Worlds(egraph, saturation, chooser, observer.watch, limit, stored)
+                worlds = Worlds(
+                    egraph,
+                    saturation,
+                    chooser,
+                    observer.watch,
+                    limit,
+                    stored,
+                    time.perf_counter() - started,
+                )
                 first = worlds.begin_with(
                     None if stored else seed_graph, options.node_limit, reason
                 )

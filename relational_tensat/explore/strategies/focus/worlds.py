@@ -57,10 +57,12 @@ class Worlds:
         watch: Watch,
         universe_limit: int,
         stored: Sequence[WorldReport] | None = None,
+        before_s: float = 0.0,
     ) -> None:
         """Begin without worlds, or with those that another process has grown.
 
         Args:
+            before_s: wall seconds of the search before there are worlds.
             stored: they are not grown again where the search comes to them; the one that was being grown
                 then is grown further.
         """
@@ -73,7 +75,7 @@ class Worlds:
         self._universe_limit = universe_limit
         self._stored = deque(stored or ())
         self._may_continue = stored is not None
-        self._started = time.perf_counter() - (stored[-1].seconds if stored else 0.0)
+        self._started = time.perf_counter() - (stored[-1].seconds if stored else before_s)
         self._size_extracted = 0
 
     @property

@@ -6,6 +6,7 @@ from relational_tensat.cost import load_profile
 from relational_tensat.explore.strategies.backtracking.conversion import Loaded
 from relational_tensat.explore.strategies.backtracking.graph_state import State
 from relational_tensat.explore.strategies.backtracking.matching import Matcher, RuleMatcher
+from relational_tensat.models import MODELS
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.library import taso_rules
 from tests.explore.strategies.backtracking.slow_matcher import slow_matches
@@ -49,3 +50,15 @@ def test_symbols_that_come_later_are_matched_too() -> None:
     value = universe.value(entry, universe.type_of[state.outputs[0]])
     turned = State(universe, {**state.entries, value: entry}, [value])
     assert [match.roots for match in matcher.matches(turned)] == [(value,)]
+
+
+def test_an_operand_that_is_left_out_is_not_matched() -> None:
+    """The convolutions of this graph have no bias: a pattern with one fits none of them."""
+    state = Loaded(MODELS["vgg19"](), load_profile("tensat_t4")).state
+    found = []
+    for bias in ("", " ?b"):
+        term = f"(relu (conv ?x ?w{bias} :stride ?s :pad ?p :dilation ?d))"
+        (rule,) = parse_rules(f'(rule r (law "x") (from {term}) (to {term}))', "r.rules")
+        found.append(len(list(RuleMatcher(Matcher(state.universe), rule).matches(state))))
+    assert found[0] > 0
+    assert found[1] == 0

@@ -1,0 +1,65 @@
+"""What is run: a cell for each model, search, limit and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.search.measure import Limits
+
+#: Searches that draw something at random.
+RANDOM = ("auto", "focus", "best-first", "mcts")
+
+#: Searches to which k_multi means nothing: graphs, or all rules in every iteration.
+WITHOUT_K = ("backtracking", "best-first", "mcts")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run.
+
+    Attributes:
+        model: see ``models.model_of``.
+        search: one of ``SEARCHES``.
+        limits: k_multi, e-nodes, CPU seconds.
+        seed: of what is drawn at random.
+    """
+
+    model: str
+    search: str
+    limits: Limits
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """How files and messages call it."""
+        limits = self.limits
+        parts = [Path(self.model).stem, self.search, f"k{limits.k_multi}", f"{limits.node_limit}"]
+        parts += [] if limits.cpu_s is None else [f"{limits.cpu_s:g}s"]
+        return "-".join([*parts, f"seed{self.seed}"])
+
+
+def cells_of(
+    models: Sequence[str], searches: Sequence[str], limits: Sequence[Limits], seeds: int
+) -> list[Cell]:
+    """Return all cells, seed by seed, so that what is there when time is over is of all searches."""
+    return [
+        Cell(model, search, limit, seed)
+        for seed in range(seeds)
+        for model in models
+        for search in searches
+        if seed == 0 or search in RANDOM
+        for limit in _own(search, limits)
+    ]
+
+
+def _own(search: str, limits: Sequence[Limits]) -> Iterator[Limits]:
+    """Yield the limits that differ to a search."""
+    first_k, first_nodes = limits[0].k_multi, limits[0].node_limit
+    for limit in limits:
+        if search in WITHOUT_K and limit.k_multi != first_k:
+            continue
+        if search == "backtracking" and limit.node_limit != first_nodes:
+            continue
+        yield limit

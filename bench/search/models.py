@@ -1,0 +1,41 @@
+"""The models that searches are compared on: the papers' 13, larger ones, and ONNX files."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from bench.big.transformers import Shape, write_transformer
+from bench.scale.families import transformer
+from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import UsageError
+from relational_tensat.formats import load_model
+from relational_tensat.models import MODELS
+from relational_tensat.tensor import Graph
+
+#: A decoder of 24 layers, small enough to be made on the spot.
+DECODER = "decoder_24"
+
+
+def model_of(name: str) -> Graph:
+    """Return a model by its name, or of an ONNX or JSON file.
+
+    Args:
+        name: of ``MODELS``, ``DECODER``, ``transformer_N`` (an encoder of N layers), or a path.
+
+    Raises:
+        UsageError: there is none of that name.
+        InputError: the file cannot be read.
+    """
+    if Path(name).suffix in (".onnx", ".json"):
+        return load_model(Path(name), {})
+    if name == DECODER:
+        with tempfile.TemporaryDirectory() as folder:
+            shape = Shape(24, 256, 4, 512, 64, 1_000, gated=True)
+            return load_model(write_transformer(shape, Path(folder) / f"{name}.onnx"), {})
+    family, _, layers = name.rpartition("_")
+    if family == "transformer" and layers.isdigit():
+        if int(layers) < 1:
+            raise UsageError(f"{name}, expected a transformer of one layer or more")
+        return transformer(int(layers))
+    return MODELS[check_choice("model", name, MODELS)]()

@@ -1,0 +1,78 @@
+"""How cells are run; what comes out is plain JSON, and is kept."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from datetime import date
+
+from bench.common.keeping import Result
+from bench.common.machine import describe_commit
+from bench.common.rule_sets import RULE_SETS, rules_hash
+from bench.search.cells import Cell
+from bench.search.measure import measure
+from bench.search.models import model_of
+from relational_tensat.cost import load_profile
+from relational_tensat.explore import ExplorationOptions
+from relational_tensat.extract import ExtractionOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all cells share; with other values a kept result does not count.
+
+    Attributes:
+        rules: a set of ``bench.common.rule_sets``.
+        cost: a profile.
+        world_nodes, universe_limit: as the options of these names.
+        time_limit_s: wall seconds of an exploration.
+        extract_time_limit_s: wall seconds of an extraction.
+    """
+
+    rules: str
+    cost: str
+    world_nodes: int
+    universe_limit: int
+    time_limit_s: float
+    extract_time_limit_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRuns:
+    """Runs the cells, with one thread."""
+
+    settings: Settings
+
+    def run(self, cell: Cell) -> Result:
+        """Run a cell; its result says by which code, and how busy the machine was then."""
+        made: Result = {"date": date.today().isoformat(), "commit": describe_commit()}
+        made["load_average"] = os.getloadavg()[0]
+        settings = self.settings
+        limits = ExplorationOptions(
+            multi_iterations=cell.limits.k_multi,
+            node_limit=cell.limits.node_limit,
+            world_nodes=settings.world_nodes,
+            universe_limit=settings.universe_limit,
+            time_limit_s=settings.time_limit_s,
+        )
+        found = measure(
+            model_of(cell.model),
+            cell.search,
+            limits,
+            ExtractionOptions(time_limit_s=settings.extract_time_limit_s),
+            RULE_SETS[settings.rules](),
+            load_profile(settings.cost),
+            cell.limits.cpu_s,
+            cell.seed,
+        )
+        return {"run": asdict(found), **made}
+
+    def made_with(self, cell: Cell) -> Result:
+        """Return what a result depends on, beside the code."""
+        made_with = {"cell": asdict(cell), "settings": asdict(self.settings)}
+        return {**made_with, "rules": rules_hash(self.settings.rules)}
+
+    def short(self, result: Result) -> str:
+        """Return the cost, the CPU seconds, and why the search ended."""
+        run = result["run"]
+        return f"{run['cost_after_us']:.1f} µs, {run['cpu_s']:.1f} s, {run['stop_reason']}"
