@@ -17,7 +17,8 @@ from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized
 from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
-from relational_tensat.mugraph.verify.stability import flat_steps, stabilized
+from relational_tensat.mugraph.verify.scaling_rows import flat_steps
+from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import Verification, verify_mugraph
 
 #: Seeds of verification begin here: no search uses them.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.tensor.inference import inference_nodes
 from relational_tensat.tensor.operators import get_operator
 
 if TYPE_CHECKING:
     from relational_tensat.cost import CostModel
-    from relational_tensat.rules.targets.fused_chain import Fused
     from relational_tensat.tensor import Graph
 
 
@@ -49,7 +49,8 @@ def fusion_report(parts: int, kernels: int, chosen: Graph, cost: CostModel) -> F
     used = []
     for node, inputs, output in inference_nodes(chosen):
         if node.op == "fused":
-            fused: Fused = get_operator(node.op)  # type: ignore[assignment]  # it has that name
+            fused = get_operator(node.op)
+            assert isinstance(fused, FusedKernel)
             parts_of = fused.parts(inputs, node.attrs)
             operators = tuple(part.op for part in parts_of if part.op != "fill")
             cost_us = cost.cost_us(node.op, inputs, output, node.attrs)

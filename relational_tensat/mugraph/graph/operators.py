@@ -35,7 +35,7 @@ LEVELS = ("kernel", "block", "thread")
 class MuOperator(ABC):
     """A pre-defined operator at some levels. Stateless: one instance serves all."""
 
-    name: ClassVar[str]
+    name: str
     arity: ClassVar[int] = 1
     levels: ClassVar[tuple[str, ...]] = LEVELS
     #: The names of its attributes, each of which must be given.
@@ -64,7 +64,7 @@ class Function(MuOperator):
     """A function of one element."""
 
     def __init__(self, name: str) -> None:
-        self.name = name  # type: ignore[misc]
+        self.name = name
 
     def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:
         """Return the operand's dims."""
@@ -105,7 +105,7 @@ class Elementwise(MuOperator):
     arity = 2
 
     def __init__(self, name: str, method: _Binary) -> None:
-        self.name = name  # type: ignore[misc]
+        self.name = name
         self._method = method
 
     def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:

@@ -2,7 +2,7 @@
 
 Where the rows of exp(s) may be scaled by anything without a change of the result, they may be scaled by
 exp(-m), m the largest s of the row so far: the online maximum. Finite fields show where that is so
-(``scaling_difference``); the rest is bookkeeping: whatever is computed of scaled tensors is scaled, a sum
+(``scaling_rows``); the rest is bookkeeping: whatever is computed of scaled tensors is scaled, a sum
 over a loop is rescaled where the maximum grew, and blocks that have a maximum each store it, so that the
 next kernel brings what they stored to one scale.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from relational_tensat.base.errors import VerificationError
-from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
+from relational_tensat.mugraph.graph.dims import Dim, variables
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
@@ -24,10 +24,8 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     RunningMax,
     Saver,
-    ThreadGraph,
 )
 from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import (
     BlockTensors,
     Stage,
@@ -35,30 +33,15 @@ from relational_tensat.mugraph.graph.well_formed import (
     kernel_tensors,
     saved_dims,
 )
-from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
-from relational_tensat.mugraph.verify.shrinking_sizes import shrunk
+from relational_tensat.mugraph.verify.scaling_rows import (
+    flat_steps,
+    has_exponentials,
+    rows_of,
+    scaling_difference,
+)
 
-_SCALE_INPUT = "@scale"
 #: Results are linear in their first operand where the others are not scaled.
 _LINEAR = frozenset({"sum", "scale", "neg", "rename", "repeat"})
-
-
-def has_exponentials(graph: MuGraph) -> bool:
-    """Whether a graph computes an exponential anywhere."""
-    return any(step.op == "exp" for step in _operations(graph))
-
-
-def scaling_difference(graph: MuGraph, seed: int = 0) -> Difference | None:
-    """Return where a result changes when the rows of exponentials are scaled at random; None if nowhere.
-
-    A row has the index variables of the results, but for those that something is summed over.
-    """
-    rows, small = _rows(graph), shrunk(graph, graph)
-    graph = graph if small is None else small[1]
-    scale = tuple(dim for dim in _dims_of_rows(graph, rows))
-    inputs = {**graph.inputs, _SCALE_INPUT: scale}
-    same = replace(graph, inputs=inputs)
-    return first_difference(same, _scaled(same, rows), seed)
 
 
 def stabilized(graph: MuGraph, seed: int = 0) -> MuGraph:
@@ -97,7 +80,7 @@ class _Scaled:
 class _Stabilizer:
     def __init__(self, graph: MuGraph) -> None:
         self._graph = graph
-        self._rows = _rows(graph)
+        self._rows = rows_of(graph)
         self.device = dict(graph.inputs)
         self._scaled: dict[str, _Scaled] = {}
         self._steps: list[KernelStep] = []
@@ -340,92 +323,3 @@ def _shifted(step: Operation, over: tuple[str, ...]) -> list[Operation]:
         Operation("sub", (operand, largest), difference),
         replace(step, operands=(difference,)),
     ]
-
-
-def _rows(graph: MuGraph) -> frozenset[str]:
-    """Return the index variables of the results that nothing is summed over."""
-    dims = kernel_tensors(graph)
-    found = {name for output in graph.outputs for name in variables(dims[output])}
-    for operation in _operations(graph):
-        if operation.op in ("sum", "matmul", "max"):
-            found.difference_update(names(operation.attrs, "over"))
-    return frozenset(found)
-
-
-def _dims_of_rows(graph: MuGraph, rows: frozenset[str]) -> Dims:
-    """Return the dims that all exponentials' rows have, at their sizes in device memory."""
-    sizes = {d.variable: d for dims in kernel_tensors(graph).values() for d in dims}
-    common: set[str] = set(rows)
-    for kernel_dims in _exponential_dims(graph):
-        common &= set(variables(kernel_dims))
-    return tuple(sizes[name] for name in sizes if name in common)
-
-
-def _exponential_dims(graph: MuGraph) -> Iterator[Dims]:
-    device = kernel_tensors(graph)
-    for step in graph.steps:
-        if isinstance(step, Operation):
-            if step.op == "exp":
-                yield device[step.output]
-            continue
-        flat = replace(step, block=replace(step.block, steps=tuple(flat_steps(step.block.steps))))
-        tensors = block_tensors(flat, device)
-        for inner in flat.block.steps:
-            if isinstance(inner, Operation) and inner.op == "exp":
-                yield tensors.dims[inner.output]
-
-
-def _scaled(graph: MuGraph, rows: frozenset[str]) -> MuGraph:
-    """Return a graph whose exponentials are multiplied by a further input."""
-    steps: list[KernelStep] = []
-    for step in graph.steps:
-        if isinstance(step, Kernel):
-            steps.append(_scaled_kernel(step, graph.inputs[_SCALE_INPUT]))
-        elif step.op == "exp":
-            raw = f"{step.output}_raw"
-            steps += [
-                replace(step, output=raw),
-                Operation("mul", (raw, _SCALE_INPUT), step.output),
-            ]
-        else:
-            steps.append(step)
-    return replace(graph, steps=tuple(steps))
-
-
-def _scaled_kernel(kernel: Kernel, scale: Dims) -> Kernel:
-    block = kernel.block
-    steps: list[BlockStep] = []
-    for step in flat_steps(block.steps):
-        if isinstance(step, Operation) and step.op == "exp":
-            raw = f"{step.output}_raw"
-            steps += [replace(step, output=raw), Operation("mul", (raw, "@factor"), step.output)]
-        else:
-            steps.append(step)
-    if len(steps) == len(list(flat_steps(block.steps))):
-        return kernel
-    splits = [
-        next((m[axis] for it in block.iterators if (m := it.imap)[axis]), "")
-        for axis in range(len(block.grid))
-    ]
-    mine = variables(scale)
-    imap = tuple(name if name in mine else "" for name in splits)
-    loops = {it.fmap for it in block.iterators} & set(mine)
-    iterator = TileIterator(_SCALE_INPUT, "@factor", imap, min(loops, default=""))
-    return replace(
-        kernel, block=replace(block, iterators=(*block.iterators, iterator), steps=tuple(steps))
-    )
-
-
-def flat_steps(steps: Sequence[BlockStep]) -> Iterator[BlockStep]:
-    """Yield the steps of a block with those of its thread graphs."""
-    for step in steps:
-        if isinstance(step, ThreadGraph):
-            yield from step.steps
-        else:
-            yield step
-
-
-def _operations(graph: MuGraph) -> Iterator[Operation]:
-    for step in graph.steps:
-        inner = flat_steps(step.block.steps) if isinstance(step, Kernel) else [step]
-        yield from (operation for operation in inner if isinstance(operation, Operation))

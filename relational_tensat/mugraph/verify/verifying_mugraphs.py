@@ -13,8 +13,9 @@ from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.verify.floats import relative_error
 from relational_tensat.mugraph.verify.lax import bound
 from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
+from relational_tensat.mugraph.verify.scaling_rows import has_exponentials
 from relational_tensat.mugraph.verify.shrinking_sizes import shrunk
-from relational_tensat.mugraph.verify.stability import has_exponentials, stabilized
+from relational_tensat.mugraph.verify.stability import stabilized
 
 #: The odds that a wrong graph passes, where the theorem gives odds.
 ERROR = 1e-6

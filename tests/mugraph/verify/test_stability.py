@@ -11,10 +11,11 @@ from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.mugraph import MuGraph, RunningMax
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.search.found import build
-from relational_tensat.mugraph.verify import stability
+from relational_tensat.mugraph.verify import scaling_rows
 from relational_tensat.mugraph.verify.floats import relative_error
 from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
-from relational_tensat.mugraph.verify.stability import scaling_difference, stabilized
+from relational_tensat.mugraph.verify.scaling_rows import scaling_difference
+from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.searches import searched
@@ -52,7 +53,7 @@ def test_scaling_is_tested_at_small_sizes_of_kernels_too(monkeypatch: pytest.Mon
         tested.extend(dim.size for dims in program.inputs.values() for dim in dims)
         return first_difference(program, graph, seed)
 
-    monkeypatch.setattr(stability, "first_difference", noted)
+    monkeypatch.setattr(scaling_rows, "first_difference", noted)
     sizes = {"h": 256, "q": 512, "d": 128, "k": 4096, "e": 128}
     assert scaling_difference(flash_attention(**sizes)) is None
     assert scaling_difference(program("attention", **sizes)) is None
