@@ -14,7 +14,11 @@ import pytest
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.watch import Watch
 from relational_tensat.extract import ExtractionOptions, extract
-from relational_tensat.extract.exact.solve.constraints import Columns, rows_of_lists
+from relational_tensat.extract.exact.solve.constraints import (
+    Columns,
+    rows_of_lists,
+    stack_rows,
+)
 from relational_tensat.extract.exact.solve.formulation import formulate
 from relational_tensat.extract.exact.solve.mip import cut_and_solve
 from relational_tensat.extract.exact.solve.search import Search
@@ -111,3 +115,30 @@ def test_no_time_says_so() -> None:
         layered_problem(layers=3, width=6, seed=1), ExtractionOptions(time_limit_s=0.0)
     )
     assert extraction.note == "no time was left beyond the greedy methods: nothing is proven"
+
+
+def test_the_values_are_those_of_the_objective_also_with_a_start() -> None:
+    """Where presolve solves it all, HiGHS 1.16.0 returns the start beside the optimum's objective.
+
+    The smallest program found: only column 1 has a cost, and nothing holds it at 0.
+    """
+    equal = [[(0, 1), (3, 1), (5, 1), (7, -1)], [(4, 1), (6, 1), (8, -1)], [(2, 1), (9, -1)]]
+    at_most = [
+        *([(5, 1), (8, -1)], [(3, 1), (9, -1)], [(6, 1), (9, -1)]),
+        *([(5, -1), (8, 1)], [(3, -1), (6, -1), (9, 1)]),
+    ]
+    rows = stack_rows([
+        rows_of_lists(_split(equal), 0.0, 0.0), rows_of_lists(_split(at_most), -np.inf, 0.0)
+    ])  # fmt: skip
+    cost = np.zeros(10)
+    cost[1] = -1.0
+    columns = Columns(cost, np.zeros(10), np.ones(10), np.arange(10) < 7)
+    start = np.zeros(10)
+    start[[0, 7]] = 1.0
+    result = solve_mip(columns, rows, SolverOptions(Watch(10.0)), start=start)
+    assert result.proven and result.values is not None
+    assert (result.bound, float(cost @ result.values)) == (-1.0, -1.0)
+
+
+def _split(rows: list[list[tuple[int, int]]]) -> list[tuple[list[int], list[float]]]:
+    return [([column for column, _ in row], [float(value) for _, value in row]) for row in rows]
