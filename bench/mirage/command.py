@@ -6,11 +6,14 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 
 from bench.common.arguments import add_save
 from bench.common.saving import RESULTS, report_saved
 from bench.mirage.cases import TABLE_5, Case, cases
 from bench.mirage.figures import FIGURES, drawn
+from bench.mirage.machine_code import HEADER as CODE_HEADER
+from bench.mirage.machine_code import code_rows, code_table, is_fit, kept_runs
 from bench.mirage.measure import MirageRun, SearchRun, measure, measure_search
 from bench.mirage.plots import check_plotting
 from bench.mirage.table import HEADER, SEARCH_HEADER, cells, line, search_cells
@@ -18,6 +21,7 @@ from bench.mirage.writing import write_figures, write_runs, write_searches
 from relational_tensat.base.errors import UsageError, unknown
 from relational_tensat.mugraph.search.search_options import MEANS, SearchOptions
 
+_SPILLS = 4
 #: RMSNorm's operators in a block at most, in the sweep of the paper's artifact.
 _SWEEP = range(5, 12)
 
@@ -36,6 +40,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     what.add_argument(
         "--figures", action="store_true", help="Figures 4, 8, 9 and 10, as Markdown and Graphviz"
     )
+    what.add_argument(
+        "--code", type=Path, metavar="FILE",
+        help="compile the kernels of a kept benchmarks.json for three architectures; 4 if one spills",
+    )  # fmt: skip
+    parser.add_argument("--target", choices=("cuda", "triton"), default="cuda", help="(cuda)")
     add_save(parser)
     parser.set_defaults(run=run)
 
@@ -49,6 +58,8 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.save:
         check_plotting()
+    if options.code:
+        return _compile(options)
     if options.figures:
         _draw(options)
     elif options.ablation:
@@ -78,6 +89,20 @@ def _search(options: argparse.Namespace) -> None:
     if options.save:
         folder = RESULTS / f"mirage-{date.today().isoformat()}"
         report_saved(write_searches(runs, _settings(options), folder))
+
+
+def _compile(options: argparse.Namespace) -> int:
+    rows: list[tuple[str, ...]] = []
+    print(line(CODE_HEADER), flush=True)
+    for kept in kept_runs(options.code):
+        for row in code_rows(kept, options.target):
+            rows.append(row)
+            print(line(row), flush=True)
+    if options.save:
+        path = options.code.with_name(f"code-{options.target}.csv")
+        path.write_text(code_table(rows, options.target).csv(), encoding="utf-8")
+        report_saved(path)
+    return 0 if all(map(is_fit, rows)) else _SPILLS
 
 
 def _draw(options: argparse.Namespace) -> None:

@@ -11,8 +11,12 @@ import pytest
 from bench.__main__ import main
 from bench.mirage.cases import TABLE_5, cases
 from bench.mirage.figures import FIGURES, drawn
+from bench.mirage.machine_code import is_fit
 from bench.mirage.measure import MirageRun, SearchRun
 from bench.mirage.writing import write_figures, write_runs, write_searches
+from relational_tensat.mugraph.graph.mugraph_json import encoded
+from tests.gpu.test_nvrtc import needs_nvrtc
+from tests.mugraph.kernels.mugraphs import rmsnorm_linear
 
 
 def search_run(case: str = "LoRA 1", disabled: tuple[str, ...] = ()) -> SearchRun:
@@ -76,3 +80,27 @@ def test_figure_10_is_drawn(tmp_path: Path) -> None:
     path = write_figures({10: (text, dot)}, tmp_path)
     assert "## Figure 10" in path.read_text("utf-8")
     assert (tmp_path / "figure10.dot").read_text("utf-8") == dot
+
+
+@needs_nvrtc
+def test_kept_kernels_compile_without_spills(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    graph = encoded(rmsnorm_linear())
+    runs = [
+        MirageRun(search_run("RMSNorm"), "", "", 1, 28, 2, 2.5, 17.4, 5.2, graph),
+        MirageRun(search_run("nTrans"), "", "", 0, 0, 0, 2.5, 17.4, float("nan"), None),
+    ]
+    write_runs(runs, {}, tmp_path)
+    kept = str(tmp_path / "benchmarks.json")
+    assert main(["mirage", "--code", kept, "--save"]) == 0
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[:3] for row in rows] == [
+        ["RMSNorm", "rmsnorm_linear", arch] for arch in ("sm_80", "sm_90", "sm_100")
+    ]
+    assert (tmp_path / "code-cuda.csv").read_text("utf-8").count("rmsnorm_linear") == 3
+    assert not is_fit(("nTrans", "-", "-", "-", "-", "-", "no such operator"))
+    assert not is_fit(("nTrans", "k1", "sm_80", "255", "99", "4096", ""))
+    assert main(["mirage", "--code", str(tmp_path / "benchmarks.csv")]) == 3
+    assert "no kept benchmarks" in capsys.readouterr().err

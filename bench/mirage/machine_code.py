@@ -1,0 +1,66 @@
+"""The kernels of kept μGraphs as machine code: registers, shared memory, spills, by architecture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.mirage.table import Table
+from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.graph.mugraph_json import decoded
+from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES
+from relational_tensat.mugraph.kernels.emission import Emitted, emit
+
+HEADER = ("benchmark", "kernel", "arch", "registers", "shared bytes", "spilled bytes", "remark")
+#: What calls of functions within a kernel may put aside.
+_FEW_BYTES = 64
+
+
+def kept_runs(path: Path) -> list[dict[str, Any]]:
+    """Return the runs of a kept ``benchmarks.json`` that found something, those of most kernels.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
+        most = max(run["search"]["max_kernels"] for run in runs)
+        return [r for r in runs if r["search"]["max_kernels"] == most and r["mugraph"]]
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: no kept benchmarks ({error})") from error
+
+
+def code_rows(run: dict[str, Any], target: str) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each kernel of a run and each architecture."""
+    name = run["search"]["case"]
+    try:
+        emitted = emit(decoded(run["mugraph"], name), target)
+    except InputError as error:
+        yield (name, "-", "-", "-", "-", "-", str(error))
+        return
+    for kernel in emitted:
+        for arch in ARCHITECTURES:
+            yield (name, kernel.name, arch, *_compiled(kernel, arch))
+
+
+def is_fit(row: tuple[str, ...]) -> bool:
+    """Whether a row's kernel compiled, without spills."""
+    spilled = row[HEADER.index("spilled bytes")]
+    return spilled.isdecimal() and int(spilled) <= _FEW_BYTES
+
+
+def code_table(rows: list[tuple[str, ...]], target: str) -> Table:
+    """Return the rows under a title."""
+    return Table(f"Machine code, by way of {target}", HEADER, tuple(rows))
+
+
+def _compiled(kernel: Emitted, arch: str) -> tuple[str, str, str, str]:
+    try:
+        code = kernel.compiled(arch)
+    except InputError as error:
+        return "-", str(kernel.shared_bytes or "-"), "-", str(error)
+    return str(code.registers), str(code.shared_bytes), str(code.spilled_bytes), ""
