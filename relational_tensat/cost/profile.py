@@ -29,6 +29,9 @@ class Profile:
         free: names of operators that launch no kernel under this profile.
         multiprocessors: how many the device has; 0 where it has none that blocks of a kernel run on.
         shared_bytes: of the shared memory that a block may have.
+        cache_bytes: what fits into the cache in which one kernel finds the results of another; 0 where that
+            makes no difference.
+        cache_bandwidth_bytes_per_s: of that cache.
     """
 
     name: str
@@ -38,6 +41,8 @@ class Profile:
     free: frozenset[str] = frozenset()
     multiprocessors: int = 0
     shared_bytes: int = 0
+    cache_bytes: int = 0
+    cache_bandwidth_bytes_per_s: float = 0.0
 
     def peak_for(self, dtype: str) -> float:
         """Return the operations per second on elements of type ``dtype``."""

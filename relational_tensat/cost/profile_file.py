@@ -1,4 +1,4 @@
-"""Reading profiles: TOML files of six keys, checked strictly.
+"""Reading profiles: TOML files of eight keys, checked strictly.
 
 peak_flops_per_s = 8.1e12                  # or a table, one number per element type and default
 bandwidth_bytes_per_s = 320e9
@@ -6,6 +6,8 @@ launch_us = 5.0
 free = ["reshape"]                         # operators that launch no kernel here; may be left out
 multiprocessors = 40                       # of a GPU, for kernels of one's own; may be left out
 shared_bytes = 65536                       # of shared memory that a block may have; goes with these
+cache_bytes = 1048576                      # of a processor's cache for activations; may be left out
+cache_bandwidth_bytes_per_s = 50e9         # of that cache; goes with it
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from relational_tensat.tensor.operators import operators
 
 _KEYS = (
     "peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free", "multiprocessors", "shared_bytes",
+    "cache_bytes", "cache_bandwidth_bytes_per_s",
 )  # fmt: skip
+_CACHE_BANDWIDTH = "cache_bandwidth_bytes_per_s"
 
 
 def load_profile(name_or_path: str | Path) -> Profile:
@@ -55,6 +59,10 @@ def _read(path: Path) -> Profile:
     for key in _KEYS[:3]:
         if key not in table:
             raise InputError(f"{path}: the key {key!r} is missing")
+    if ("cache_bytes" in table) != (_CACHE_BANDWIDTH in table):
+        raise InputError(
+            f"{path}: cache_bytes and {_CACHE_BANDWIDTH} go together, expected both or none"
+        )
     return Profile(
         name=path.stem,
         peak_flops_per_s=_peak(table["peak_flops_per_s"], path),
@@ -65,6 +73,10 @@ def _read(path: Path) -> Profile:
         free=_operator_names(table.get("free", []), path),
         multiprocessors=_whole(table, "multiprocessors", path),
         shared_bytes=_whole(table, "shared_bytes", path),
+        cache_bytes=_whole(table, "cache_bytes", path),
+        cache_bandwidth_bytes_per_s=_positive(
+            table.get(_CACHE_BANDWIDTH, table["bandwidth_bytes_per_s"]), _CACHE_BANDWIDTH, path
+        ),
     )
 
 

@@ -17,6 +17,14 @@ class Rates(Protocol):
         """Of the device's main memory."""
 
     @property
+    def cache_bytes(self) -> int:
+        """What fits into the cache in which one kernel finds the results of another."""
+
+    @property
+    def cache_bandwidth_bytes_per_s(self) -> float:
+        """Of that cache."""
+
+    @property
     def launch_us(self) -> float:
         """What one kernel costs before it does anything."""
 
@@ -50,6 +58,8 @@ def roofline_us(
 ) -> tuple[float, float]:
     """Return ``flops / peak`` and ``bytes / bandwidth`` of one kernel, in microseconds.
 
+    Activations that all fit into a cache move at its bandwidth; weights come from main memory.
+
     Raises:
         UsageError: there is no operator of that name.
     """
@@ -58,5 +68,12 @@ def roofline_us(
     parts = tensors_of(output)
     peak = device.peak_for(parts[0].dtype if parts else "")
     compute_s = operator.flops(inputs, output, complete) / peak
-    memory_s = operator.bytes_moved(inputs, output, complete) / device.bandwidth_bytes_per_s
+    moved = operator.bytes_moved(inputs, output, complete)
+    weights = [part for n in operator.weight_operands(inputs) for part in tensors_of(inputs[n])]
+    weight_bytes = min(moved, sum(part.nbytes for part in weights))
+    if 0 < moved - weight_bytes <= device.cache_bytes:
+        memory_s = weight_bytes / device.bandwidth_bytes_per_s
+        memory_s += (moved - weight_bytes) / device.cache_bandwidth_bytes_per_s
+    else:
+        memory_s = moved / device.bandwidth_bytes_per_s
     return compute_s * 1e6, memory_s * 1e6

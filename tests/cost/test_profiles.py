@@ -9,6 +9,7 @@ import pytest
 from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.cost import load_profile, profile_names
 from relational_tensat.tensor.operators import operators
+from tests.graphs import f32
 
 GOOD = """
 peak_flops_per_s = 1e12
@@ -72,6 +73,19 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     assert profile.name == "mine"
     assert profile.free == {"reshape"}
     assert load_profile(str(write(tmp_path, GOOD))) == profile
+
+
+def test_activations_in_a_cache_move_faster_and_weights_do_not(tmp_path: Path) -> None:
+    cached = "cache_bytes = 4096\ncache_bandwidth_bytes_per_s = 1e12\n"
+    profile = load_profile(write(tmp_path, GOOD.replace("1e12", "1e15") + cached))
+    small, large = f32(16, 16), f32(64, 64)
+    for kind, bandwidth in ((small, 1e12), (large, 1e11)):
+        cost_us = profile.cost_us("relu", (kind,), kind, {})
+        assert cost_us == pytest.approx(2.0 + 2 * kind.nbytes / bandwidth * 1e6)
+    product_us = profile.cost_us("matmul", (small, small), small, {})
+    assert product_us == pytest.approx(2.0 + small.nbytes * (1 / 1e11 + 2 / 1e12) * 1e6)
+    with pytest.raises(InputError, match="go together"):
+        load_profile(write(tmp_path, GOOD + "cache_bytes = 4096\n"))
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
