@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from bench.conformance.trial import Outcome
 
 #: Limits of the optimization of one model: enough for rules to meet what it has.
-SETTINGS = Options.of(iterations=4, node_limit=1000, time_limit_s=10.0, extract_time_limit_s=10.0)
+SETTINGS = Options.of(
+    iterations=4, node_limit=1000, search="saturation", time_limit_s=10.0, extract_time_limit_s=10.0
+)
 #: A process takes so many models at a time.
 _CHUNK = 20
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parents[1] / "results"
 #: Limits of the optimization of one model: enough for rules to meet what it has.
-SETTINGS = Options.of(iterations=4, node_limit=5000, time_limit_s=20.0, extract_time_limit_s=20.0)
+SETTINGS = Options.of(
+    iterations=4, node_limit=5000, search="saturation", time_limit_s=20.0, extract_time_limit_s=20.0
+)
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -11,8 +11,8 @@ from bench.search.measure import Limits
 #: Searches that draw something at random.
 RANDOM = ("auto", "focus", "best-first", "mcts")
 
-#: Searches to which k_multi means nothing: graphs, or all rules in every iteration.
-WITHOUT_K = ("backtracking", "best-first", "mcts")
+#: Searches that are run at the first k_multi only: it means nothing to them, or is one of each world.
+WITHOUT_K = ("focus", "best-first", "mcts", "backtracking")
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,9 +117,10 @@ def _place(run: SearchRun, models: Sequence[str]) -> tuple[int, int, int, int, i
 def save(runs: Sequence[SearchRun], options: argparse.Namespace, directory: Path) -> Path:
     """Write the runs with their settings, machine, versions and commit; return the file.
 
-    A second save of the same rules on the same day replaces the first.
+    A second save of the same rules on the same day, kept in a folder of the same name, replaces the first.
     """
-    path = directory / f"search-{date.today().isoformat()}-{options.rules}.json"
+    kept = f"-{options.out.name}" if options.out else ""
+    path = directory / f"search-{date.today().isoformat()}-{options.rules}{kept}.json"
     save_rows(path, options, runs, HEADER, _cells)
     if runs:
         plot_costs(runs, path.with_suffix(".png"))

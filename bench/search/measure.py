@@ -131,9 +131,11 @@ def measure(
 
     Args:
         limits: of saturation, and of worlds; ``search`` is not looked at.
-        cpu_limit_s: after so many CPU seconds no other iteration is begun. What is then extracted from is
-            extracted from whole.
+        cpu_limit_s: after so many CPU seconds no other iteration is begun, whatever time limit ``limits``
+            have. What is then extracted from is extracted from whole.
     """
+    if cpu_limit_s is not None:
+        limits = replace(limits, time_limit_s=None)
     if search == "backtracking":
         return _backtracked(graph, limits, rules, profile, cpu_limit_s)
     reference_ms = join_ms()

@@ -41,7 +41,7 @@ def test_an_unknown_model_is_refused_with_the_nearest(capsys: pytest.CaptureFixt
 
 
 def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
-    options = argparse.Namespace(rules="taso", k="1", node_limits="400")
+    options = argparse.Namespace(rules="taso", k="1", node_limits="400", out=None)
     run = SearchRun("m", "focus", 1, 400, 5, 3, 9, "focus", 9.0, 8.0, 8.0, 1.0, 1.0, 0.5, 1.0)
     path = search_command.save([run], options, tmp_path)
     assert path.name == f"search-{date.today().isoformat()}-taso.json"
@@ -72,7 +72,7 @@ def test_what_is_kept_is_not_run_again_and_is_drawn(
     again = capsys.readouterr()
     assert first.out == again.out
     assert "3 of 3 cells kept from before" in again.err
-    (picture,) = (tmp_path / "results").glob("search-*-shipped.png")
+    (picture,) = (tmp_path / "results").glob("search-*-shipped-runs.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert main([*argv, "--total-limit", "0", "--out", str(tmp_path / "none")]) == 0
     assert "3 of 3 runs are missing" in capsys.readouterr().err
