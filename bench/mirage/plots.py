@@ -42,13 +42,13 @@ def plot_runs(runs: Sequence[MirageRun], path: Path) -> None:
         upper.bar(places, ratios, width, label=label, color=color)
         lower.bar(places, [run.cpu_s for run in mine.values()], width, label=label, color=color)
     upper.axhline(1.0, color="black", linewidth=0.8)
-    upper.set_ylabel("time of libraries / time of the best μGraph")
+    upper.set_ylabel("time of libraries / of the best")
     upper.set_title(
         "Both modelled, for an A100: a kernel for each operator, and the best that was found"
     )
     lower.axhline(60.0, color="black", linewidth=0.8, linestyle="--", label="goal: 60 s")
     lower.set_yscale("log")
-    lower.set_ylabel("CPU seconds of search, sizes and tests")
+    lower.set_ylabel("CPU s of search, sizes, tests")
     for axes in (upper, lower):
         axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
         axes.legend(fontsize=8)
