@@ -9,7 +9,8 @@ import { Check, Choice, Zoom } from "../parts";
 type Shown = "both" | Side;
 
 export function Change({ data, isNarrow }: { data: PageData; isNarrow: boolean }) {
-  const [shown, setShown] = useState<Shown>(isNarrow ? "after" : "both");
+  const [chosen, setShown] = useState<Shown | null>(null);
+  const shown = chosen ?? (isNarrow ? "after" : "both");
   const [colour, setColour] = useState<Colour>("change");
   const [source, setSource] = useState(0);
   const [constants, setConstants] = useState(false);
