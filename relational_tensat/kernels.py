@@ -117,8 +117,8 @@ def function_of(entry: KernelEntry, runner: str) -> KernelFunction:
     def call(*operands: NDArray[Any]) -> NDArray[Any]:
         if len(operands) != len(shapes):
             raise InputError(f"{entry.key}: {len(operands)} operands, expected {len(shapes)}")
-        for operand, own in zip(operands, entry.operands, strict=True):
-            if _without_ones(operand.shape) != _without_ones(own):
+        for operand, own, shape in zip(operands, entry.operands, shapes, strict=True):
+            if not _groups(operand.shape, shape):
                 raise InputError(f"{entry.key}: an operand of {operand.shape}, expected {own}")
         given = [
             np.ascontiguousarray(operand).reshape(shape)
@@ -129,8 +129,12 @@ def function_of(entry: KernelEntry, runner: str) -> KernelFunction:
     return call
 
 
-def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(size for size in shape if size > 1)
+def _groups(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
+    """Whether each dim of a shape is some of the kernel's, one after the other; 1 is none of them."""
+    own = {math.prod(dims[place:]) for place in range(len(dims) + 1)}
+    return math.prod(shape) == math.prod(dims) and all(
+        math.prod(shape[place:]) in own for place in range(len(shape))
+    )
 
 
 def _compiled(graph: MuGraph) -> Callable[[list[NDArray[Any]]], NDArray[Any]]:

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.fusion.candidates import Candidate
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.tensor import Array, Graph, TensorType
+from relational_tensat.tensor import Array, Graph, TensorType, tensors_of
 from relational_tensat.tensor.operators import get_operator
 
 _TOLERANCE = 1e-9
+#: In float64: 1 GiB, and about a minute.
+_MOST_ELEMENTS = 1 << 27
+_MOST_FLOPS = 1 << 40
 
 
 def computes_nodes(candidate: Candidate, seed: int) -> bool:
     """Compare a candidate's program with its nodes in float64, on random inputs of any sign.
 
     Where results are not finite (a root of what is negative), they are compared on positive inputs instead.
+
+    Raises:
+        InputError: that would take minutes, or more memory than a few GB.
     """
+    _check_size(candidate)
     random = np.random.default_rng(seed)
     shapes = {name: _shape(candidate.graph, name) for name in candidate.inputs}
     for draw in (random.standard_normal, lambda shape: random.uniform(0.5, 1.5, shape)):
@@ -29,6 +37,17 @@ def computes_nodes(candidate: Candidate, seed: int) -> bool:
             difference = np.subtract(_by_program(candidate, inputs), expected.ravel())
             return bool(np.linalg.norm(difference) <= _TOLERANCE * np.linalg.norm(expected.ravel()))
     return False
+
+
+def _check_size(candidate: Candidate) -> None:
+    types, elements, flops = candidate.graph.types, 0, 0
+    for node in candidate.nodes:
+        kind = types[node.outputs[0]]
+        elements += sum(part.size for part in tensors_of(kind))
+        operands = tuple(types[name] for name in node.inputs)
+        flops += get_operator(node.op).flops(operands, kind, node.attrs)
+    if elements > _MOST_ELEMENTS or flops > _MOST_FLOPS:
+        raise InputError("too large to be compared with its nodes here")
 
 
 def _by_nodes(candidate: Candidate, inputs: dict[str, Array]) -> Array:

@@ -12,10 +12,11 @@ import onnxruntime
 import pytest
 
 from relational_tensat import Options, Result, kernels, optimize
+from relational_tensat.base.errors import InputError
 from relational_tensat.cost import open_source
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
-from relational_tensat.mugraph.fusion.candidates import region_candidates
+from relational_tensat.mugraph.fusion.candidates import chain_candidates, region_candidates
 from relational_tensat.mugraph.fusion.fusing import own_kernels, profile_of
 from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
 from relational_tensat.mugraph.fusion.region_report import RegionReport
@@ -107,6 +108,27 @@ def test_a_program_with_another_number_is_refused() -> None:
         )
         wrong = replace(candidate, program=replace(candidate.program, steps=steps))
         assert not computes_nodes(wrong, 3)
+
+
+def test_what_is_too_large_to_be_compared_is_refused() -> None:
+    b = GraphBuilder("large")
+    x = b.input("x", 1 << 14, 1 << 13)
+    graph = b.build(b.op("tanh", b.op("relu", x)))
+    (chain,) = chain_candidates(graph)
+    with pytest.raises(InputError, match="too large to be compared"):
+        computes_nodes(chain, 3)
+
+
+def test_operands_may_have_their_dims_grouped_in_another_way(run: tuple[Path, Result]) -> None:
+    folder, _ = run
+    ((_, kernel),) = kernels.load(folder / "kernels", "numpy").items()
+    draw = np.random.default_rng(0).standard_normal
+    shapes = [(rows, HEADS * WIDTH) for rows in (QUERIES, KEYS, KEYS)]
+    operands = [draw(shape).astype(np.float32) for shape in shapes]
+    split = [x.reshape(1, x.shape[0], HEADS, WIDTH) for x in operands]
+    np.testing.assert_array_equal(kernel(*split), kernel(*operands))
+    with pytest.raises(InputError, match=r"an operand of \(8, 8\), expected"):
+        kernel(operands[0], operands[0], operands[2])
 
 
 def _has_scale(program: MuGraph) -> bool:
