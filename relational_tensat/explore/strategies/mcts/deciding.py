@@ -184,13 +184,14 @@ class _TreeSearch:
             except OutOfMemory:
                 self._journal.undo(mark)
                 raise
-            reason = reason or self._follow()
+            if reason is None:
+                if self._observer.progress is not None:
+                    self._observer.progress(self._journal.log[-1])
+                reason = self._follow()
         return reason
 
     def _follow(self) -> str | None:
         """Do what follows a decision; return a reason to stop."""
-        if self._observer.progress is not None:
-            self._observer.progress(self._journal.log[-1])
         after = self._observer.after
         reason = None if after is None else after(len(self._state.decisions))
         self._chooser.note(_seed_of(self._state.best.graph), len(self._state.decisions))
