@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -34,6 +35,9 @@ _TOKEN_BYTES = 24
 _MOST_FOR_SWAPS = 50_000
 #: Classes that may be asked for at once.
 _MOST_CLASSES = 200
+#: What is being answered when the server ends has so long to notice.
+_LONGEST_END_S = 2.0
+_INTERRUPT_EVERY_S = 0.02
 _JSON = "application/json; charset=utf-8"
 _HTML = "text/html; charset=utf-8"
 
@@ -53,10 +57,14 @@ class RunView:
     def __init__(self, connection: duckdb.DuckDBPyConnection, prefix: str) -> None:
         self._prefix = prefix
         self._lock = threading.Lock()  # of what is read at once
-        self._stored = StoredEGraph(connection.cursor())
+        self._idle = threading.Condition()
+        self._being_answered = 0
+        self._connections = [connection.cursor() for _ in range(3)]
+        own, for_whole, for_queries = self._connections
+        self._stored = StoredEGraph(own)
         self._forms = Forms.of(self._stored)
-        self._whole = WholeEGraph(connection.cursor(), self._forms)
-        self._queries = Queries(connection.cursor())
+        self._whole = WholeEGraph(for_whole, self._forms)
+        self._queries = Queries(for_queries)
         self._answers: Mapping[str, Callable[[str], object]] = {
             "classes": self._read_classes,
             "find": self._find,
@@ -91,8 +99,31 @@ class RunView:
         """
         if name not in self._answers:
             raise UsageError(f"no such question: {name!r}")
-        answer = self._answers[name](question)
-        return to_json({"answer": answer, "forms": self._forms.all()[known:]})
+        with self._answering():
+            answer = self._answers[name](question)
+            return to_json({"answer": answer, "forms": self._forms.all()[known:]})
+
+    def close(self) -> None:
+        """Interrupt what is being answered, so that the database can be closed."""
+        end_s = time.monotonic() + _LONGEST_END_S
+        with self._idle:
+            while self._being_answered and time.monotonic() < end_s:
+                for connection in self._connections:
+                    connection.interrupt()
+                self._idle.wait(_INTERRUPT_EVERY_S)
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        with self._idle:
+            self._being_answered += 1
+        try:
+            yield
+        except duckdb.InterruptException as error:
+            raise UsageError("the server has ended") from error
+        finally:
+            with self._idle:
+                self._being_answered -= 1
+                self._idle.notify_all()
 
     def _read_classes(self, text: str) -> object:
         numbers = text.split(",")
@@ -131,6 +162,11 @@ class Server(ThreadingHTTPServer):
         except (OSError, OverflowError) as error:
             raise UsageError(f"port {port}: cannot be listened on: {error}") from error
         self.address = f"http://{HOST}:{self.server_port}{self.prefix}/"
+
+    def server_close(self) -> None:
+        """Answer nobody any more."""
+        super().server_close()
+        self.view.close()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -130,6 +130,24 @@ def test_a_query_that_takes_long_is_stopped_and_keeps_nobody_waiting(server: Ser
     assert ask(server, "ask", "SELECT 1 AS one")[0] == 200
 
 
+def test_a_server_ends_while_it_is_asked() -> None:
+    endless = "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b"
+    database = RunDatabase(stored_run("shared_matmuls"))
+    with Server(database.connection) as started:
+        serving = threading.Thread(target=started.serve_forever, args=(0.02,))
+        serving.start()
+        answers: list[tuple[int, Any]] = []
+        asking = threading.Thread(target=lambda: answers.append(ask(started, "ask", endless)))
+        asking.start()
+        while not started.view._being_answered:
+            asking.join(0.01)
+        started.shutdown()
+        serving.join()
+    database.close()
+    asking.join(10)
+    assert answers[0][0] == 400
+
+
 def test_why_a_rule_was_not_used(server: Server) -> None:
     status, answer = ask(server, "unused", "activation-into-product[tanh]")
     assert status == 200
