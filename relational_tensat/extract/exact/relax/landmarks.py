@@ -43,7 +43,7 @@ SCARCITY = declare(
     Technique(
         "scarcity",
         "landmarks towards classes of which too little is chosen",
-        earns_on=Gain("expressions-01", "simplex_iterations"),
+        earns_on=Gain("zones 500", "simplex_iterations"),
     )
 )
 

@@ -23,6 +23,8 @@ from relational_tensat.extract.exact.solve.search import Search
 from relational_tensat.extract.exact.solve.solver import LinearProgram, LpResult
 from relational_tensat.extract.exact.solve.solver_options import SolverOptions
 from relational_tensat.extract.greedy.bottom_up import DagDeriver
+from relational_tensat.extract.greedy.improve import Improver
+from relational_tensat.extract.greedy.tree import settle_by_tree_cost
 from relational_tensat.extract.problem import ExtractionProblem, Floats
 from relational_tensat.extract.techniques import Gain, Technique, declare
 
@@ -151,6 +153,7 @@ class _Tightening:
         check = options.check
         self._ascent = LandmarkAscent(problem) if uses(ASCENT) else None
         self._deriver = DagDeriver(problem, check=check) if uses(ROUNDING) else None
+        self._improver: Improver | None = None
         self._landmarks: LandmarkCuts | None = None
         if uses(LANDMARKS):
             follows_scarcity = uses(SCARCITY)
@@ -179,9 +182,15 @@ class _Tightening:
         return self._ascent.ascend(weights, targets, lambda: self._options.exhausted)
 
     def round(self, search: Search, x: Floats) -> None:
-        """Offer a choice that prefers what a point chooses."""
-        if self._deriver is not None:
-            search.offer(self._deriver.derive(self._problem.cost_us * (1.0 - x)))
+        """Offer a choice that prefers what a point chooses, and what that is improved to in place."""
+        if self._deriver is None:
+            return
+        choice = self._deriver.derive(self._problem.cost_us * (1.0 - x))
+        search.offer(choice)
+        if self._improver is None:
+            by_tree_cost = settle_by_tree_cost(self._problem, None)
+            self._improver = Improver(self._problem, *by_tree_cost, lambda: self._options.exhausted)
+        search.offer(self._improver.improve(choice))
 
     def cuts(self, point: LpResult, ascent: Ascent) -> Rows:
         """Return rows that a point violates, and those of an ascent on its reduced costs."""
