@@ -227,9 +227,23 @@ def images_in_blocks() -> Graph:
     )
 
 
+def many_images_in_blocks() -> Graph:
+    """As in DenseNet: seven images side by side are more than an e-node has operands."""
+    growing = [Node("conv", (f"a{i}", f"w{i}"), (f"a{i + 1}",), _WINDOW) for i in range(7)]
+    joined = Node("concat", tuple(f"a{i}" for i in range(1, 8)), ("b",), {"axis": 1})
+    return build_graph(
+        "many",
+        {"a0": _IMAGE},
+        {f"w{i}": weight(32, 32, 1, 1, seed=i) for i in range(7)} | {"u": weight(32, 224, 1, 1)},
+        [*growing, joined, Node("conv", ("b", "u"), ("y",), _WINDOW)],
+        ["y"],
+    )
+
+
 @pytest.mark.parametrize(
     "make",
     [
+        many_images_in_blocks,
         convolutions,
         norm_behind_a_concatenation,
         encoder_layer,

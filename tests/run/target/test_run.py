@@ -23,9 +23,10 @@ from tests.run.target.test_onnxruntime_kernels import (
     encoder_layer,
     gated_decoder,
     images_in_blocks,
+    many_images_in_blocks,
 )
 
-GRAPHS = (convolutions, encoder_layer, gated_decoder, images_in_blocks)
+GRAPHS = (convolutions, encoder_layer, gated_decoder, images_in_blocks, many_images_in_blocks)
 
 
 def costs() -> TargetCosts:

@@ -6,10 +6,13 @@ brings it there computes nothing. Rules alone say what is in blocks: only result
 
 from __future__ import annotations
 
+from typing import Any
+
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, in_turn
 from relational_tensat.rules.targets.onnxruntime.contrib import InBlocks
-from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType
+from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType, tensors_of
+from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION
@@ -77,13 +80,23 @@ class FromBlocks(FusedKernel):
         return _moved(attrs, _CHANNELS_LAST)
 
     def infer(self, inputs: Types, attrs: Attrs) -> ValueType:  # type: ignore[override]  # or a tuple
-        """Return the operand's type, or that with another order of axes."""
-        return self.typed_parts(inputs, attrs)[1][-1]
+        """Return the operand's type, or that with another order of axes.
 
-    def evaluate(self, inputs: Values, attrs: Attrs) -> object:
+        Raises:
+            ShapeError: it is no image, or several in another order.
+        """
+        if isinstance(inputs[0], tuple) and not bool_of(attrs, "channels_last"):
+            return inputs[0]
+        return super().infer(inputs, attrs)
+
+    def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
         """Return the operand, transposed on demand."""
         (value,) = inputs
         return value.transpose(_CHANNELS_LAST) if bool_of(attrs, "channels_last") else value
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        """Return the operand, transposed on demand."""
+        return self.evaluate_typed(inputs, types, attrs)
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """None: it copies."""
@@ -226,7 +239,8 @@ def _blocked(op: str, kernel: str) -> type[FusedKernel]:
 
         def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
             """The operator."""
-            return [Part(op, tuple(range(len(inputs))), attrs)]
+            count = sum(len(tensors_of(kind)) for kind in inputs)
+            return [Part(op, tuple(range(count)), attrs)]
 
         def canonical(self, inputs: Types, attrs: Attrs) -> dict[str, AttrValue]:
             """As the operator's."""

@@ -55,8 +55,8 @@ def _full(kernel: Configuration) -> Configuration:
     It is measured so: between the kernels of an image in blocks, the last block is always full.
     """
     op, attrs = kernel.op, dict(kernel.attrs)
-    if op not in _OF_BLOCKS or isinstance(kernel.inputs[0], tuple):
-        return kernel
+    if op not in _OF_BLOCKS or any(isinstance(kind, tuple) for kind in kernel.inputs):
+        return kernel  # what is joined has full blocks
     kinds = [tensor(kind, op) for kind in kernel.inputs]
     if op in _CONVOLUTIONS:
         operands = _full_convolution(*kinds)
