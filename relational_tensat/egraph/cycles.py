@@ -8,7 +8,7 @@ that closes a cycle with older ones is filtered, so the original graph always st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,14 @@ from numpy.typing import NDArray
 from relational_tensat.egraph.cycle_search import break_cycles
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.lifting import Lifting
+from relational_tensat.egraph.loading import CHILD_COLUMNS
 
 #: Gap between the labels of a node and its operands in the original graph. Rewritten forms of a class
 #: fit below it without lifting the classes above.
 HEIGHT_STEP = 4096
+
+#: No label is higher: that of the column.
+_HIGHEST = np.iinfo(np.int32).max
 
 
 def filter_cycles(database: Database, world: int = 0) -> int:
@@ -75,10 +79,54 @@ def _raise_heights(database: Database, lifting: Lifting, top: int, world: int) -
 
 
 def _cycle_edges(database: Database, above: int, world: int) -> dict[str, NDArray[Any]]:
-    """Return the edges of the part in which cycles can be, by column; ``enode`` is an age."""
+    """Return the edges of the part in which cycles can be, by column; ``enode`` is an age.
+
+    Of the edges that are not above their child, from the lowest class to so much above the highest child.
+    """
     if world:
         return database.columns("worlds/cycle_edges", above=above, world=world)
-    return database.columns("cycles/cycle_edges", above=above)
+    nodes, labels = database.columns("cycles/kept_nodes"), database.columns("cycles/labels")
+    height_of = np.full(len(labels["id"]) + 1, -1, dtype=np.int32)  # ids are dense; 0: no operand
+    height_of[labels["id"]] = labels["height"]
+    heights = height_of[nodes["class"]]
+    children = [nodes[f"c{i}"] for i in range(CHILD_COLUMNS)]
+    children = [child for child in children if child.any()]
+    child_heights = [height_of[child] for child in children]
+    violating = [np.flatnonzero(of_child >= heights) for of_child in child_heights]
+    if not any(len(places) for places in violating):
+        return _edges_at(nodes, heights, children, child_heights, violating)
+    low = min(heights[places].min(initial=_HIGHEST) for places in violating)
+    high = above + max(
+        int(of_child[places].max(initial=0))
+        for of_child, places in zip(child_heights, violating, strict=True)
+    )
+    is_within = (heights >= low) & (heights <= high)
+    within = [
+        np.flatnonzero(is_within & (of_child >= low) & (of_child <= high))
+        for of_child in child_heights
+    ]
+    return _edges_at(nodes, heights, children, child_heights, within)
+
+
+def _edges_at(
+    nodes: Mapping[str, NDArray[Any]],
+    heights: NDArray[np.int32],
+    children: Sequence[NDArray[Any]],
+    child_heights: Sequence[NDArray[np.int32]],
+    places: Sequence[NDArray[np.intp]],
+) -> dict[str, NDArray[Any]]:
+    """Return edges by column: of each column of operands, those of e-nodes at some places."""
+    every = np.concatenate([np.empty(0, np.intp), *places])
+    none = np.empty(0, np.int32)
+    return {
+        "enode": nodes["id"][every],
+        "class": nodes["class"][every],
+        "child": np.concatenate([none, *(c[at] for c, at in zip(children, places, strict=True))]),
+        "height": heights[every],
+        "child_height": np.concatenate(
+            [none, *(h[at] for h, at in zip(child_heights, places, strict=True))]
+        ),
+    }
 
 
 def _only(edges: Mapping[str, NDArray[Any]], mask: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS
@@ -42,6 +43,7 @@ def rebuild(
     iteration: int,
     stamp: int,
     classes: int = 0,
+    has_labels: bool = True,
     before_drop: Callable[[], None] | None = None,
 ) -> RebuildReport:
     """Close the e-graph under the unions of round 0 in the temporary table ``union_pair``.
@@ -49,11 +51,13 @@ def rebuild(
     Args:
         stamp: the clock that is written into the rows that change.
         classes: about how many there are, which decides how they are looked up.
+        has_labels: whether height labels are kept above those of all members.
         before_drop: called before equal e-nodes are dropped, where there are any; ``congruent`` has them.
     """
     with database.stopwatch.phase("rebuild"):
         are_many = classes >= MANY_CLASSES or database.threads > 1
-        return _rebuild(database, iteration, stamp, before_drop, are_many=are_many)
+        find = partial(_update_union_find, database, are_many=are_many, has_labels=has_labels)
+        return _rebuild(database, iteration, stamp, before_drop, find, are_many=are_many)
 
 
 def _rebuild(
@@ -61,17 +65,14 @@ def _rebuild(
     iteration: int,
     stamp: int,
     before_drop: Callable[[], None] | None,
+    update_union_find: Callable[[], None],
     *,
     are_many: bool,
 ) -> RebuildReport:
     merged = unions = dropped = round_index = 0
     while True:
         merged += database.change("rebuild/components", round=round_index)
-        if are_many:
-            database.run("rebuild/union_find_lift")
-            database.run("rebuild/union_find_point")
-        else:
-            database.run("rebuild/union_find")
+        update_union_find()
         _canonicalize(database, stamp, by_joins=are_many)
         round_index += 1
         if not database.change("rebuild/congruent"):
@@ -85,6 +86,16 @@ def _rebuild(
         unions += pairs
     database.run("rebuild/log_unions", iteration=iteration)
     return RebuildReport(merged, dropped, unions)
+
+
+def _update_union_find(database: Database, *, are_many: bool, has_labels: bool) -> None:
+    """Point moved classes at the canonical ones, which get the highest label of those that join them."""
+    if has_labels and not are_many:
+        database.run("rebuild/union_find")
+        return
+    if has_labels:
+        database.run("rebuild/union_find_lift")
+    database.run("rebuild/union_find_point")
 
 
 def _canonicalize(database: Database, stamp: int, *, by_joins: bool) -> None:

@@ -18,6 +18,9 @@ from relational_tensat.explore.apply.vanilla import apply_one_by_one
 from relational_tensat.explore.compile.compiled import phase_rules
 from relational_tensat.explore.world import World
 
+#: After so many matches, what a step has worked with is dropped: about 100 bytes for each.
+_MANY_MATCHES = 100_000
+
 #: How many e-nodes an application of a multi-pattern rule builds, as far as others do not share them: at
 #: least, so that few searches have to be resumed.
 _LEAST_BUILT = 2
@@ -137,6 +140,8 @@ class _Step:
         if (self._unions or self._entered) and self._world.options.cycle_filter != "none":
             members = self._world.members
             filtered = filter_cycles(self._database, 0 if members is None else members.world)
+        if sum(self._matches.values()) >= _MANY_MATCHES:
+            self._database.script("explore/free")
         return Delta(
             matches=self._matches,
             rejected=self._rejected,
@@ -200,7 +205,7 @@ class _Step:
             bounds = self._matcher.instances.bounds(
                 matches, node_limit, is_whole=self._must_be_whole
             )
-            yield Candidates(applications, bounds)
+            yield Candidates(applications, bounds, has_rest and self._matcher.has_rest)
             with self._database.stopwatch.phase("match"):
                 applications = self._matcher.rest() if has_rest else 0
 

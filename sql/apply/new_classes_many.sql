@@ -1,6 +1,6 @@
 -- What new_classes_text in explore/apply/targets.py does, where there are so many classes that a list of all labels no
 -- longer fits into the processor's cache, or several threads, under which no list is in order: labels are joined
--- (see MANY_LABELS in explore/apply/applying.py).
+-- (see MANY_LABELS in explore/apply/direct.py).
 INSERT INTO eclass
 WITH bottom AS (
     SELECT m.application, max(old.height) AS height

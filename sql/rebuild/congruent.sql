@@ -4,7 +4,7 @@
 CREATE OR REPLACE TEMP TABLE congruent AS
 SELECT
     signature, c0, c1, c2, c3, c4, coalesce(min(id) FILTER (NOT filtered), min(id)) AS kept,
-    min(class) AS lowest_class
+    min(class) AS lowest_class, max(class) AS highest_class
 FROM enode
 GROUP BY signature, c0, c1, c2, c3, c4
 HAVING count(*) > 1

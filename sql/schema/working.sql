@@ -61,6 +61,12 @@ CREATE TEMP TABLE waiting (
 );
 COMMENT ON TABLE waiting IS 'Apply: applications that the vanilla cycle filter carries out one at a time.';
 
+CREATE TEMP TABLE fresh (
+    id INTEGER, class INTEGER, type INTEGER, rule INTEGER, signature INTEGER, head INTEGER, c0 INTEGER,
+    c1 INTEGER, c2 INTEGER, c3 INTEGER, c4 INTEGER, reason BIGINT
+);
+COMMENT ON TABLE fresh IS 'Apply: e-nodes that targets need and that do not exist; a root is in the class of its source; reason: twice the id of the application that asks for that, and 1 at its second source.';
+
 CREATE TEMP TABLE new_id (new_of INTEGER[]);
 COMMENT ON TABLE new_id IS 'Apply: one row, the new ids of e-nodes once those beyond the node budget are gone.';
 
@@ -74,9 +80,9 @@ COMMENT ON TABLE moved IS 'Rebuild: classes that are not canonical any more, and
 
 CREATE TEMP TABLE congruent (
     signature INTEGER, c0 INTEGER, c1 INTEGER, c2 INTEGER, c3 INTEGER, c4 INTEGER, kept INTEGER,
-    lowest_class INTEGER
+    lowest_class INTEGER, highest_class INTEGER
 );
-COMMENT ON TABLE congruent IS 'Rebuild: groups of equal e-nodes, the one that stays, and the lowest of their classes.';
+COMMENT ON TABLE congruent IS 'Rebuild: groups of equal e-nodes, the one that stays, and the lowest and highest of their classes.';
 
 CREATE TEMP TABLE suspect (
     id INTEGER, m0 BIGINT, m1 BIGINT, root0 INTEGER, root1 INTEGER, b INTEGER[], height0 INTEGER,

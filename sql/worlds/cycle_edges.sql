@@ -1,4 +1,4 @@
--- What cycles/cycle_edges.sql does, for the e-nodes of a world, of which the age is the place.
+-- What _cycle_edges in egraph/cycles.py does, for the e-nodes of a world, of which the age is the place.
 WITH
 edge AS MATERIALIZED (
     SELECT m.place AS enode, e.class, e.child, parent.height, child.height AS child_height

@@ -6,12 +6,12 @@ import time
 
 import pytest
 
+from bench.scale.families import chain
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.stopwatch import OTHER, Stopwatch
 from relational_tensat.explore import explore
-from relational_tensat.rules.library import load_rules
-from tests.graphs import shared_matmuls
+from tests.explore.example_rules import example_rules
 
 
 @pytest.fixture
@@ -67,9 +67,9 @@ def test_rows_that_are_read_and_rows_that_change_are_counted() -> None:
 
 
 def test_an_exploration_has_its_phases() -> None:
-    egraph = EGraph.create(shared_matmuls())
+    egraph = EGraph.create(chain(links=2))
     with egraph.database.stopwatch.phase("explore"):
-        explore(egraph, load_rules(only=["merge-products-sharing-left"]))
+        explore(egraph, example_rules("swap", "regroup"))
     spent = egraph.database.stopwatch.spent()
     assert {"tables", "explore", "match", "apply", "rebuild", "filter cycles"} <= set(spent.phases)
     assert ("match", "match") in spent.statements

@@ -58,7 +58,7 @@ def test_the_e_graph_is_the_same_in_batches(limit: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(applying, "FEWEST", 1)
     monkeypatch.setattr(applying, "OVERBUILD", 1)
     parts, as_parts = explored(limit)
-    assert as_parts.statements > as_whole.statements
+    assert ("apply", "apply/batch") in parts.database.stopwatch.spent().statements
     assert as_parts.stop_reason == as_whole.stop_reason
     assert same(whole, parts)
     assert_invariants(parts)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import duckdb
+from pathlib import Path
 
+import duckdb
+import pytest
+
+from relational_tensat.explore.apply import direct_targets
 from relational_tensat.explore.apply.targets import (
     bind_text,
     hash_cons_text,
@@ -13,6 +17,7 @@ from relational_tensat.explore.apply.targets import (
 from tests.explore.test_snapshots import SNAPSHOTS, UPDATE
 
 PATH = SNAPSHOTS / "building" / "targets.sql"
+DIRECT_PATH = SNAPSHOTS / "building" / "direct_targets.sql"
 
 
 def generated() -> str:
@@ -27,14 +32,24 @@ def generated() -> str:
     return ";\n\n".join(texts) + ";\n"
 
 
-def test_the_sql_is_as_it_was() -> None:
+def generated_direct() -> str:
+    """Return the statements for the same targets with their roots in the classes of their sources."""
+    texts = [
+        direct_targets.fresh_text(operands=3, sources=1, is_first=True),
+        direct_targets.fresh_text(operands=3, sources=2, is_first=False),
+        direct_targets.bind_text(operands=3, bound=2),
+        direct_targets.labelled_classes_text(bound=2, steps=2),
+        direct_targets.reasons_text(bound=2, steps=2),
+    ]
+    return ";\n\n".join(texts) + ";\n"
+
+
+@pytest.mark.parametrize(("text", "path"), [(generated(), PATH), (generated_direct(), DIRECT_PATH)])
+def test_the_sql_is_as_it_was(text: str, path: Path) -> None:
     if UPDATE:
-        PATH.write_text(generated(), encoding="utf-8")
-    assert generated() == PATH.read_text(encoding="utf-8"), "UPDATE_SNAPSHOTS=1 accepts the change"
-
-
-def test_the_sql_parses() -> None:
-    assert len(duckdb.extract_statements(generated())) == 5
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8"), "UPDATE_SNAPSHOTS=1 accepts the change"
+    assert len(duckdb.extract_statements(text)) == 5
 
 
 def test_no_column_of_operands_is_left_out_where_targets_need_all() -> None:

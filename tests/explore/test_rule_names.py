@@ -57,7 +57,7 @@ def test_the_first_line_of_what_an_exploration_adds_names_the_rules(
 
 def test_what_serves_all_rules_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuild, "MANY_CLASSES", 0)
-    (rule,) = load_rules(only=["reassociate-right"])
+    (rule,) = load_rules(only=["reciprocal-twice"])
     texts = [s.text for s in run_on_sources(rule) if s.name == "canonicalize_many"]
     assert texts
     for text in texts:

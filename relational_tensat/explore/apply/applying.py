@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.rebuild import rebuild
 from relational_tensat.explore.apply.bounds import Bounds, Candidates
+from relational_tensat.explore.apply.direct import MANY_LABELS, build_direct
 from relational_tensat.explore.apply.targets import (
     bind_text,
     hash_cons_text,
     new_classes_text,
     unions_text,
 )
+from relational_tensat.explore.members import Members
 from relational_tensat.explore.world import World
 
 #: How many times the node budget that is left one batch of applications may build before what is too much
@@ -23,11 +26,6 @@ OVERBUILD = 4
 
 #: The fewest applications of a batch that is followed by others: it is a statement or two for each step.
 FEWEST = 20_000
-
-#: From so many classes on, their labels are joined instead of looked up in a list of them all (CPU ms: 650
-#: and 390 at 680,000 classes, 600 and 570 at 890,000, a fifth less and not more at 2,000,000). Below, joins
-#: would take a quarter more: 660 instead of 535 ms in all of TENSAT's 18 runs.
-MANY_LABELS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +61,16 @@ def apply_all(
     """
     egraph, members = world.egraph, world.members
     database = egraph.database
-    unions, rejected, complete = 0, 0, True
+    direct, unions, rejected, complete = 0, 0, 0, True
     before = 0 if members is None else members.size
-    for index, bounds in enumerate(_in_batches(world, candidates)):
+    for index, batch in enumerate(_in_batches(world, candidates)):
         rejected += reject(database)
-        complete = _build_within(world, iteration, bounds)
-        if not complete and bounds.is_whole:
+        built = _build_within(world, iteration, batch)
+        complete = built.complete
+        if not complete and batch.bounds.is_whole:
             return ApplyReport(unions, complete, rejected)
-        unions += _ask_unions(database, bounds, more=index > 0)
+        direct += built.direct
+        unions += _ask_unions(database, batch.bounds, more=index > 0)
         if not complete:
             break
     entered = 0 if members is None else members.size - before
@@ -80,16 +80,42 @@ def apply_all(
             iteration=iteration,
             stamp=egraph.clock,
             classes=egraph.next_id,
+            has_labels=world.options.cycle_filter != "none",
             before_drop=None if members is None else members.merge_equal,
         )
         egraph.e_nodes -= rebuilt.dropped
         egraph.e_classes -= rebuilt.merged
         unions += rebuilt.unions
-    return ApplyReport(unions, complete, rejected, entered)
+    return ApplyReport(direct + unions, complete, rejected, entered)
 
 
-def _in_batches(world: World, candidates: Iterable[Candidates]) -> Iterator[Bounds]:
-    """Let ``application`` be one batch of the candidates after the other; yield what bounds it."""
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Applications that are carried out together.
+
+    Attributes:
+        is_all: whether they are all of the phase.
+    """
+
+    bounds: Bounds
+    is_all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """What building targets did.
+
+    Attributes:
+        complete: whether nothing was left out.
+        direct: roots that are in the classes of their sources by now.
+    """
+
+    complete: bool
+    direct: int = 0
+
+
+def _in_batches(world: World, candidates: Iterable[Candidates]) -> Iterator[_Batch]:
+    """Let ``application`` be one batch of the candidates after the other; yield it."""
     database = world.egraph.database
     for group in candidates:
         sizes = _batch_sizes(group.applications, world.e_nodes, group.bounds)
@@ -99,7 +125,7 @@ def _in_batches(world: World, candidates: Iterable[Candidates]) -> Iterator[Boun
         for size in sizes:
             if len(sizes) > 1:
                 database.run("apply/batch", after=last, upto=last + size)
-            yield group.bounds
+            yield _Batch(group.bounds, is_all=len(sizes) == 1 and not group.has_rest)
             last += size
 
 
@@ -125,11 +151,32 @@ def _batch_sizes(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:
     return sizes
 
 
-def _build_within(world: World, iteration: int, bounds: Bounds) -> bool:
-    """Build the targets; remove those past the node limit, and return whether there were none.
+def _build_within(world: World, iteration: int, batch: _Batch) -> _Built:
+    """Build the targets, without those past the node limit.
 
     Where all of it is undone then (``Bounds.is_whole``), nothing need be removed.
     """
+    egraph, members, bounds = world.egraph, world.members, batch.bounds
+    has_labels = world.options.cycle_filter != "none"
+    limit = bounds.node_limit if members is None else members.universe_limit
+    fits = None if members is None else partial(_fits_in, members, bounds)
+    # Whether later applications of several sources close cycles is asked of the e-graph as it was.
+    if batch.is_all or bounds.sources == 1 or not has_labels:
+        direct = build_direct(egraph, iteration, bounds, limit, fits, has_labels=has_labels)
+        if direct is not None and members is not None:
+            members.enter(iteration)
+        if direct is not None or bounds.is_whole:
+            return _Built(direct is not None, direct or 0)
+    return _Built(_build_beside(world, iteration, bounds))
+
+
+def _fits_in(members: Members, bounds: Bounds) -> bool:
+    """Whether the world may have what was built."""
+    return members.find_entering() <= bounds.node_limit - members.size
+
+
+def _build_beside(world: World, iteration: int, bounds: Bounds) -> bool:
+    """Build the targets in classes of their own; return whether all are within the limits."""
     egraph, members = world.egraph, world.members
     database = egraph.database
     next_id, before = egraph.next_id, egraph.e_nodes

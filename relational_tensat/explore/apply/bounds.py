@@ -38,7 +38,9 @@ class Candidates:
 
     Attributes:
         applications: the highest id among them.
+        has_rest: whether others of the same search may follow.
     """
 
     applications: int
     bounds: Bounds
+    has_rest: bool = False

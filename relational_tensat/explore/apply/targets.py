@@ -35,7 +35,7 @@ def hash_cons_text(operands: int) -> str:
         "        FROM application AS a JOIN template AS t ON t.instance = a.instance\n"
         "        WHERE t.step = $step\n"
         "    ) AS request\n"
-        f"    ANTI JOIN (SELECT {key} FROM enode{_has_at_most(operands)}) AS known USING ({key})\n"
+        f"    ANTI JOIN (SELECT {key} FROM enode{has_at_most(operands)}) AS known USING ({key})\n"
         f"    GROUP BY {key}\n"
         ")"
     )
@@ -52,7 +52,7 @@ def bind_text(operands: int, bound: int) -> str:
     """
     same = "".join(f" AND e.c{i} = coalesce(a.b[t.s{i}], 0)" for i in range(operands))
     before = "".join(f"a.b[{i}], " for i in range(1, bound + 1))
-    enodes = f"(SELECT * FROM enode{_has_at_most(operands)})"
+    enodes = f"(SELECT * FROM enode{has_at_most(operands)})"
     return (
         "-- the class of this step's e-node, bound in each application\n"
         "CREATE OR REPLACE TEMP TABLE application AS\n"
@@ -134,7 +134,7 @@ def unions_text(sources: int) -> str:
     )
 
 
-def _has_at_most(operands: int) -> str:
+def has_at_most(operands: int) -> str:
     """Return the condition that an e-node has no more than so many children."""
     conditions = [f"c{i} = 0" for i in range(operands, CHILD_COLUMNS)]
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""

@@ -28,11 +28,12 @@ class Edges:
     """
 
     def __init__(self, compiled: CompiledRules) -> None:
-        parents = [
-            skeleton.parents
+        self._skeletons = [
+            skeleton
             for skeleton in compiled.skeletons
             if compiled.single_patterns.intersection(skeleton.patterns)
         ]
+        parents = [skeleton.parents for skeleton in self._skeletons]
         positions = sorted({position for node_parents in parents for _, position in node_parents})
         query = _edges_query(positions, alone=[] in parents)
         self.query = f"-- heads: {phase_rules(compiled, multi=False)}\n{query}"
@@ -49,11 +50,24 @@ class Edges:
         self._changed = set(edges)
         self._seen |= self._changed
 
+    def has_seen_all(self) -> bool:
+        """Whether all edges that patterns can ask for have been there: to look again tells little."""
+        return all(
+            self._seen.issuperset(_edges_of(row[1:], skeleton.parents))
+            for skeleton in self._skeletons
+            for row in skeleton.rows
+        )
+
     def can_match_again(self, heads: Sequence[int], parents: Sequence[tuple[int, int]]) -> bool:
         """Whether all edges of a skeleton's row are in the e-graph, and one of them has changed."""
-        edges = [(heads[p], at, heads[i]) for i, (p, at) in enumerate(parents, start=1)]
-        edges = edges or [(heads[0], -1, 0)]
+        edges = _edges_of(heads, parents)
         return not self._changed.isdisjoint(edges) and self._seen.issuperset(edges)
+
+
+def _edges_of(heads: Sequence[int], parents: Sequence[tuple[int, int]]) -> list[Edge]:
+    """Return the edges of a skeleton's row."""
+    edges = [(heads[p], at, heads[i]) for i, (p, at) in enumerate(parents, start=1)]
+    return edges or [(heads[0], -1, 0)]
 
 
 def _edges_query(positions: Sequence[int], *, alone: bool) -> str:

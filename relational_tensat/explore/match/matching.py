@@ -45,6 +45,7 @@ class Matcher:
 
     Attributes:
         instances: the judged configurations.
+        has_rest: whether the last search found more than it has returned.
         truncated: whether the last search left pairs out because of ``PAIR_CAP``.
         rule_seconds: wall seconds of matching, by rule id.
         order: a seed: the applications of each multi-pattern rule come in a random order; None: those of
@@ -64,7 +65,7 @@ class Matcher:
         self.rule_seconds: dict[int, float] = {}
         self.order: int | None = None
         self.learns = False
-        self._has_rest = False
+        self.has_rest = False
         self._serves = ""  # the rules of the phase that is searched for
         self._database: Database = egraph.database
         self.instances = Instances(compiled, egraph.catalogue, egraph.database, first_instance)
@@ -119,7 +120,7 @@ class Matcher:
                 to ``rest``: of millions beyond the node budget, the order need not be known.
             rules: those that take part; None for all of them.
         """
-        self._has_rest = False
+        self.has_rest = False
         pairs = self.pair(since, rules)
         if not pairs:
             return 0
@@ -130,15 +131,15 @@ class Matcher:
             text = self._learned_text if self.learns else self._multi_text
             return self._fill_applications(text.replace(_YOUNGEST, order), "p.b")
         if pairs > 2 * most:
-            self._has_rest = self._database.change("match/pair_cut", most=most) > 0
-        text = self._first_text if self._has_rest else self._multi_text
+            self.has_rest = self._database.change("match/pair_cut", most=most) > 0
+        text = self._first_text if self.has_rest else self._multi_text
         return self._fill_applications(text, "p.b") or self.rest()
 
     def rest(self) -> int:
         """Fill ``application`` with what the last search has found and not returned; return how many."""
-        if not self._has_rest:
+        if not self.has_rest:
             return 0
-        self._has_rest = False
+        self.has_rest = False
         return self._fill_applications(self._rest_text, "p.b")
 
     def pair(self, since: int, rules: frozenset[int] | None = None) -> int:
@@ -175,9 +176,10 @@ class Matcher:
         if phase == "single":  # sources of multi-pattern rules are few and matched in full
             if not self.compiled.single_patterns:
                 return 0
-            edges = self._edges
-            new = {"since": edges.unseen_since(since)}
-            edges.see(self._database.execute(edges.query, new, "head_edges"))
+            if not self._edges.has_seen_all():
+                edges = self._edges
+                new = {"since": edges.unseen_since(since)}
+                edges.see(self._database.execute(edges.query, new, "head_edges"))
         live = live_skeletons(self.compiled, phase, edges, patterns)
         if not live:
             return 0

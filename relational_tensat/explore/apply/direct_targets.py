@@ -1,0 +1,129 @@
+"""SQL that builds targets whose roots join the classes of their sources; see ``direct``."""
+
+from __future__ import annotations
+
+from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.explore.apply.targets import has_at_most
+
+
+def fresh_text(operands: int, sources: int, *, is_first: bool) -> str:
+    """Return the query for the e-nodes of a step that do not exist: rows of ``fresh``.
+
+    Its parameters are ``next_id``, ``step`` and ``place``, the step's position among the bindings.
+
+    Args:
+        operands: the most that an e-node of a target has.
+        sources: how many the rules have, 1 or 2.
+        is_first: whether it is the first step: ``fresh`` is empty.
+    """
+    children = [f"c{i}" for i in range(operands)]
+    operand_columns = ", ".join(f"coalesce(a.b[t.s{i}], 0) AS {c}" for i, c in enumerate(children))
+    key = ", ".join(["signature", *children])
+    zeros = "".join(f", 0 AS c{i}" for i in range(operands, CHILD_COLUMNS))
+    known = f"SELECT {key} FROM enode{has_at_most(operands)}"
+    if not is_first:
+        known += f" UNION ALL SELECT {key} FROM fresh"
+    homes = [f"CASE WHEN i.root{i} = $place THEN a.root{i}::BIGINT << 32 | a.id * 2 + {i} END"
+             for i in range(sources)]  # fmt: skip
+    home = homes[0] if sources == 1 else f"least({', '.join(homes)})"
+    return (
+        "-- the e-nodes that applications need as one node of their targets and that do not exist\n"
+        "SELECT\n"
+        "    id, coalesce((home >> 32)::INTEGER, id) AS class, type, rule, signature, head,\n"
+        f"    {', '.join(children)}{zeros}, home & 4294967295 AS reason\n"
+        "FROM (\n"
+        "    SELECT\n"
+        "        ($next_id - 1 + row_number() OVER (ORDER BY min(application)))::INTEGER AS id,\n"
+        "        min(home) AS home, min(rule) AS rule, any_value(head) AS head, any_value(type) AS type,\n"
+        f"        {key}\n"
+        "    FROM (\n"
+        f"        SELECT a.id AS application, a.rule, t.signature, t.head, t.type, {operand_columns},\n"
+        f"            {home} AS home\n"
+        "        FROM application AS a\n"
+        "        JOIN template AS t ON t.instance = a.instance\n"
+        "        JOIN instance AS i ON i.id = a.instance\n"
+        "        WHERE t.step = $step\n"
+        "    ) AS request\n"
+        f"    ANTI JOIN ({known}) AS known USING ({key})\n"
+        f"    GROUP BY {key}\n"
+        ")"
+    )
+
+
+def bind_text(operands: int, bound: int) -> str:
+    """Return the statement that appends the class of a step's e-node to each application's bindings.
+
+    As ``targets.bind_text``, but that the e-node may be in ``fresh`` still.
+    """
+    same = "".join(f" AND e.c{i} = coalesce(a.b[t.s{i}], 0)" for i in range(operands))
+    before = "".join(f"a.b[{i}], " for i in range(1, bound + 1))
+    columns = ", ".join(["class", "signature", *(f"c{i}" for i in range(operands))])
+    return (
+        "-- the class of this step's e-node, bound in each application\n"
+        "CREATE OR REPLACE TEMP TABLE application AS\n"
+        f"SELECT a.id, a.rule, a.instance, a.root0, a.root1, [{before}e.class] AS b\n"
+        "FROM application AS a\n"
+        "LEFT JOIN template AS t ON t.instance = a.instance AND t.step = $step\n"
+        "LEFT JOIN (\n"
+        f"    SELECT {columns} FROM enode{has_at_most(operands)}\n"
+        f"    UNION ALL SELECT {columns} FROM fresh\n"
+        f") AS e ON e.signature = t.signature{same}"
+    )
+
+
+def labelled_classes_text(bound: int, steps: int) -> str:
+    """Return the statement that adds the classes of ``fresh``, as ``targets.new_classes_text`` labels them.
+
+    The roots of targets, which have their source's class, bound nothing from below; that this class is
+    above their children is left to the cycle filter.
+    """
+    added = range(bound + 1, bound + steps + 1)
+    leaves = [f"height_of[b[{i}]]" for i in range(1, bound + 1)]
+    inner = [f"CASE WHEN {i} NOT IN (root0, root1) THEN height_of[b[{i}]] END" for i in added]
+    newest = ", ".join(f"b[{i}]" for i in added)
+    ordered = "SELECT list(height) AS height_of FROM (SELECT height FROM eclass ORDER BY id)"
+    return (
+        "-- the classes of new e-nodes\n"
+        "INSERT INTO eclass\n"
+        "SELECT f.id, f.class, f.type, coalesce(own.height, 1), false\n"
+        "FROM fresh AS f LEFT JOIN (\n"
+        "    SELECT class, min(bottom + place) AS height\n"
+        "    FROM (\n"
+        "        SELECT t.place, a.b[t.place] AS class, a.bottom\n"
+        "        FROM (\n"
+        f"            SELECT instance, b, greatest({', '.join([*leaves, *inner])}) AS bottom\n"
+        "            FROM (\n"
+        "                SELECT a.instance, a.b, i.root0, i.root1\n"
+        "                FROM application AS a JOIN instance AS i ON i.id = a.instance\n"
+        f"                WHERE greatest({newest}) >= $next_id\n"
+        f"            ), ({ordered})\n"
+        "        ) AS a\n"
+        f"        JOIN (SELECT instance, {bound} + step AS place FROM template) AS t USING (instance)\n"
+        "    )\n"
+        "    WHERE class >= $next_id\n"
+        "    GROUP BY class\n"
+        ") AS own ON own.class = f.id\n"
+    )
+
+
+def reasons_text(bound: int, steps: int) -> str:
+    """Return the statement that logs the unions that roots of ``fresh`` stand for.
+
+    Among the bindings, the root is named by its own id, as if it had had a class of its own.
+    """
+    root = "CASE WHEN f.reason % 2 = 0 THEN i.root0 ELSE i.root1 END"
+    leaves = [f"a.b[{i}]" for i in range(1, bound + 1)]
+    built = [
+        f"CASE WHEN {i} = {root} THEN f.id ELSE a.b[{i}] END"
+        for i in range(bound + 1, bound + steps + 1)
+    ]
+    return (
+        "-- the unions of new roots with their sources, in whose classes they are\n"
+        "INSERT INTO union_log\n"
+        "SELECT\n"
+        "    $iteration, a.rule, f.class, f.id, a.instance, (f.reason % 2)::INTEGER,\n"
+        f"    [{', '.join([*leaves, *built])}]\n"
+        "FROM fresh AS f\n"
+        "JOIN application AS a ON a.id = f.reason // 2\n"
+        "JOIN instance AS i ON i.id = a.instance"
+    )

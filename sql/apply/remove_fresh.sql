@@ -1,0 +1,2 @@
+-- Remove the new e-nodes again: they are too many.
+DELETE FROM enode WHERE id >= $next_id

@@ -1,0 +1,2 @@
+-- The height labels of all classes.
+SELECT id, height FROM eclass
