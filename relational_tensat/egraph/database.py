@@ -76,9 +76,12 @@ class Database:
     Attributes:
         is_file: whether the tables outlive the process: what is committed is on the disk.
         process: its threads, its memory limit and the folder for what does not fit into that.
+        shows_sql: whether someone reads the statements: then all that can be one is one.
         statements: how many SQL statements have been run.
         stopwatch: the time that they took, by phase and name.
     """
+
+    shows_sql = False
 
     def __init__(
         self,
@@ -196,8 +199,14 @@ class Database:
 
     def columns(self, name: str, **params: Any) -> dict[str, NDArray[Any]]:
         """Run the query of ``sql/NAME.sql``; return its columns, for the many rows of an e-graph."""
+        return self.arrays(sql(name), name, params)
+
+    def arrays(
+        self, text: str, name: str, params: Mapping[str, Any] | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """Run a query; return its columns."""
         with self._running(name) as statement_time:
-            (statement,) = _parse(self.connection, sql(name))
+            (statement,) = _parse(self.connection, text)
             columns = self.connection.execute(statement, params or None).fetchnumpy()
             statement_time.rows += len(next(iter(columns.values())))
             return dict(columns)

@@ -37,6 +37,8 @@ class RecordingDatabase(Database):
         is_recording: whether they are recorded now.
     """
 
+    shows_sql = True
+
     def __init__(self) -> None:
         super().__init__()
         self.recorded: list[RecordedStatement] = []

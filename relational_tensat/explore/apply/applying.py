@@ -11,6 +11,7 @@ from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.rebuild import rebuild
 from relational_tensat.explore.apply.bounds import Bounds, Candidates
 from relational_tensat.explore.apply.direct import MANY_LABELS, build_direct
+from relational_tensat.explore.apply.few import FEW_APPLICATIONS, FEW_NODES, build_few
 from relational_tensat.explore.apply.targets import (
     bind_text,
     hash_cons_text,
@@ -63,14 +64,14 @@ def apply_all(
     database = egraph.database
     direct, unions, rejected, complete = 0, 0, 0, True
     before = 0 if members is None else members.size
-    for index, batch in enumerate(_in_batches(world, candidates)):
+    for batch in _in_batches(world, candidates):
         rejected += reject(database)
-        built = _build_within(world, iteration, batch)
+        built = _build_within(world, iteration, batch, has_pairs=unions > 0)
         complete = built.complete
         if not complete and batch.bounds.is_whole:
             return ApplyReport(unions, complete, rejected)
         direct += built.direct
-        unions += _ask_unions(database, batch.bounds, more=index > 0)
+        unions += built.unions
         if not complete:
             break
     entered = 0 if members is None else members.size - before
@@ -94,10 +95,12 @@ class _Batch:
     """Applications that are carried out together.
 
     Attributes:
+        applications: at most so many.
         is_all: whether they are all of the phase.
     """
 
     bounds: Bounds
+    applications: int
     is_all: bool
 
 
@@ -108,10 +111,12 @@ class _Built:
     Attributes:
         complete: whether nothing was left out.
         direct: roots that are in the classes of their sources by now.
+        unions: other pairs of classes that are asked to be one, by now in ``union_pair``.
     """
 
     complete: bool
     direct: int = 0
+    unions: int = 0
 
 
 def _in_batches(world: World, candidates: Iterable[Candidates]) -> Iterator[_Batch]:
@@ -125,7 +130,7 @@ def _in_batches(world: World, candidates: Iterable[Candidates]) -> Iterator[_Bat
         for size in sizes:
             if len(sizes) > 1:
                 database.run("apply/batch", after=last, upto=last + size)
-            yield _Batch(group.bounds, is_all=len(sizes) == 1 and not group.has_rest)
+            yield _Batch(group.bounds, size, is_all=len(sizes) == 1 and not group.has_rest)
             last += size
 
 
@@ -151,23 +156,56 @@ def _batch_sizes(applications: int, e_nodes: int, bounds: Bounds) -> list[int]:
     return sizes
 
 
-def _build_within(world: World, iteration: int, batch: _Batch) -> _Built:
-    """Build the targets, without those past the node limit.
+def _build_within(world: World, iteration: int, batch: _Batch, *, has_pairs: bool) -> _Built:
+    """Build the targets, without those past the node limit, and note the unions that they ask for.
 
     Where all of it is undone then (``Bounds.is_whole``), nothing need be removed.
+
+    Args:
+        has_pairs: whether ``union_pair`` has unions of this phase.
     """
-    egraph, members, bounds = world.egraph, world.members, batch.bounds
+    egraph, bounds = world.egraph, batch.bounds
     has_labels = world.options.cycle_filter != "none"
-    limit = bounds.node_limit if members is None else members.universe_limit
-    fits = None if members is None else partial(_fits_in, members, bounds)
     # Whether later applications of several sources close cycles is asked of the e-graph as it was.
     if batch.is_all or bounds.sources == 1 or not has_labels:
-        direct = build_direct(egraph, iteration, bounds, limit, fits, has_labels=has_labels)
-        if direct is not None and members is not None:
-            members.enter(iteration)
-        if direct is not None or bounds.is_whole:
-            return _Built(direct is not None, direct or 0)
-    return _Built(_build_beside(world, iteration, bounds))
+        if _are_few(world, batch):
+            targets = world.matcher.instances.targets
+            few = build_few(
+                egraph, iteration, bounds, targets, has_labels=has_labels, has_pairs=has_pairs
+            )
+            if few is not None:
+                return _Built(True, few.direct, few.unions)
+        direct = _build_direct(world, iteration, bounds, has_labels=has_labels)
+        if direct is not None:
+            return _Built(True, direct, _ask_unions(egraph.database, bounds, more=has_pairs))
+        if bounds.is_whole:
+            return _Built(False)
+    is_complete = _build_beside(world, iteration, bounds)
+    if not is_complete and bounds.is_whole:
+        return _Built(False)
+    return _Built(is_complete, 0, _ask_unions(egraph.database, bounds, more=has_pairs))
+
+
+def _are_few(world: World, batch: _Batch) -> bool:
+    """Whether arrays take less than statements, and nobody asks for the statements."""
+    return (
+        batch.applications <= FEW_APPLICATIONS
+        and world.egraph.e_nodes <= FEW_NODES
+        and world.members is None
+        and not world.egraph.database.shows_sql
+    )
+
+
+def _build_direct(world: World, iteration: int, bounds: Bounds, *, has_labels: bool) -> int | None:
+    """Do what ``build_direct`` does, in a world of a universe, too."""
+    egraph, members = world.egraph, world.members
+    if members is None:
+        return build_direct(egraph, iteration, bounds, bounds.node_limit, has_labels=has_labels)
+    fits, limit = partial(_fits_in, members, bounds), members.universe_limit
+    direct = build_direct(egraph, iteration, bounds, limit, fits, has_labels=has_labels)
+    if direct is not None:
+        members.enter(iteration)
+    return direct
 
 
 def _fits_in(members: Members, bounds: Bounds) -> bool:

@@ -16,6 +16,7 @@ from relational_tensat.egraph.working_tables import working_tables
 from relational_tensat.explore.apply.bounds import Bounds
 from relational_tensat.explore.compile.compiled import CompiledRule, CompiledRules, phase_rules
 from relational_tensat.explore.compile.patterns import Skeleton
+from relational_tensat.explore.match.target_arrays import TargetArrays
 from relational_tensat.rules.instance import Instance, instantiate
 from relational_tensat.tensor.types import Attrs, ValueType
 
@@ -40,6 +41,9 @@ class Instances:
 
     Args:
         first: the id of the first instance; the others follow.
+
+    Attributes:
+        targets: what they build, once more as arrays.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class Instances:
         self._catalogue = catalogue
         self._database = database
         self._count = first - 1
+        self.targets = TargetArrays()
         self._sites = [_variable_sites(rule, compiled) for rule in compiled.rules]
         #: By rule id: the most nodes that a valid instance builds.
         self._sizes: dict[int, int] = {}
@@ -71,6 +76,15 @@ class Instances:
         sizes = self._database.run("match/instance_sizes")
         self._sizes = {int(rule): int(nodes) for rule, nodes, _ in sizes}
         self._operands = max((int(operands) for _, _, operands in sizes), default=1)
+        self._restore_targets()
+
+    def _restore_targets(self) -> None:
+        nodes: dict[int, list[tuple[int, ...]]] = {}
+        for row in self._database.execute("FROM template ORDER BY instance, step", name="template"):
+            nodes.setdefault(row[0], []).append(row)
+        valid = "SELECT id, root0, root1 FROM instance WHERE root0 > 0"
+        for instance, *roots in self._database.execute(valid, name="instance"):
+            self.targets.add(instance, nodes.get(instance, []), (roots[0], roots[1]))
 
     def drop_tables(self) -> None:
         """Drop what only an exploration needs."""
@@ -96,6 +110,7 @@ class Instances:
             if instance is not None:
                 rows, roots = self._template_rows(rule, instance)
                 template.extend(rows)
+                self.targets.add(self._count, rows, roots)
                 self._sizes[rule_id] = max(self._sizes.get(rule_id, 0), len(rows))
                 operands = [len(node.children) for node in instance.nodes]
                 self._operands = max([self._operands, *operands])

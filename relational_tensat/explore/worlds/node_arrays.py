@@ -8,14 +8,9 @@ from numpy.typing import NDArray
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.node_hashes import hashed
 
 Ints = NDArray[np.int32]
-
-#: Odd factors that mix the columns of an e-node into one number; any will do.
-_FACTORS = np.array(
-    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93,
-     0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53], dtype=np.uint64
-)  # fmt: skip
 
 
 class NodeArrays:
@@ -75,7 +70,7 @@ class NodeArrays:
 
     def find(self, signatures: Ints, children: Ints) -> Ints:
         """Return the e-nodes of some signatures and child classes (canonical); 0 where there is none."""
-        hashes = _hashed(signatures, children)
+        hashes = hashed(signatures, children)
         place = np.searchsorted(self._hashes, hashes)
         place[place == len(self._hashes)] = 0
         found = np.where(self._hashes[place] == hashes, self._by_hash[place], 0).astype(np.int32)
@@ -83,21 +78,11 @@ class NodeArrays:
         return np.where(is_it, found, 0).astype(np.int32)
 
     def _index(self, ids: Ints) -> None:
-        hashes = _hashed(self.signature[ids], self.children[ids])
+        hashes = hashed(self.signature[ids], self.children[ids])
         order = np.argsort(hashes)
         self._hashes, self._by_hash = hashes[order], ids[order].astype(np.int32)
         if len(hashes) > 1 and (self._hashes[1:] == self._hashes[:-1]).any():
             raise RelationalTensatError("two e-nodes of a universe are equal, or have one hash")
-
-
-def _hashed(signatures: Ints, children: Ints) -> NDArray[np.uint64]:
-    total = signatures.astype(np.uint64) * _FACTORS[0]
-    for column in range(CHILD_COLUMNS):
-        total ^= total >> np.uint64(29)
-        total += children[:, column].astype(np.uint64)
-        total *= _FACTORS[1 + column]
-    hashes: NDArray[np.uint64] = total ^ (total >> np.uint64(32))
-    return hashes
 
 
 def _longer(values: Ints, size: int) -> Ints:
