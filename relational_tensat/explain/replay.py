@@ -8,6 +8,7 @@ them, unless its form is fixed: then the user that needs another form gets a nod
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -24,6 +25,8 @@ from relational_tensat.explain.unions import Congruence, Walk
 _DEEPEST = 60
 #: Operands of operands that are made equal: without an end where a value has forms made of itself.
 _DEEPEST_ALIKE = 250
+#: Times that one edge leads on from one form, each time from another term: reshapes of reshapes, say.
+_MOST_ATTEMPTS = 20
 #: Edges that are walked, where those that fail are replaced by others.
 _MOST_WALKS = 20_000
 
@@ -84,17 +87,21 @@ class Replay:
 
     def _reach(self, node: Node, goal: int) -> None:
         """Rewrite a node, which is not fixed, until it has the required form."""
-        attempts: set[tuple[tuple[int, ...], Walk]] = set()
+        attempts: Counter[tuple[int, Walk]] = Counter()
+        walked: set[tuple[int, Walk]] = set()
         banned: set[Walk] = set()
         with self._deeper():
             while node.form != goal:
                 walk = self._graph.next_walk(node.form, goal, banned)
                 if walk is None:
                     raise _no_explanation("no way from one e-node of a class to another")
-                form = (node.form, *[operand.form for operand in node.operands()])
-                if (form, walk) in attempts or not self._succeeds(node, walk):
+                self._state.add_terms(self._term_of, self._terms, [node])
+                term = self._term_of[node]
+                attempts[node.form, walk] += 1
+                in_circles = (term, walk) in walked or attempts[node.form, walk] > _MOST_ATTEMPTS
+                if in_circles or not self._succeeds(node, walk):
                     banned.add(walk)
-                attempts.add((form, walk))
+                walked.add((term, walk))
                 node = _own(node, goal)
 
     @contextmanager

@@ -10,6 +10,12 @@ from relational_tensat.cost import graph_cost_us, load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.explain.explanation import Explanation, Place, explain
 from relational_tensat.explain.numeric import check_numerically
+from relational_tensat.explain.proof import ProofGraph
+from relational_tensat.explain.replay import Replay
+from relational_tensat.explain.state import Node as ReplayedNode
+from relational_tensat.explain.state import State
+from relational_tensat.explain.stored import StoredEGraph
+from relational_tensat.explain.terms import Terms
 from relational_tensat.explore import ExplorationOptions, explore
 from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
@@ -236,6 +242,28 @@ def test_a_choice_that_goes_in_cycles() -> None:
     """)
     with pytest.raises(InputError, match="the extracted graph is cyclic"):
         explain(egraph.connection)
+
+
+def test_one_rule_leads_on_from_each_of_nested_nodes_of_one_form() -> None:
+    nodes = [Node("tanh", ("x",), ("a",)), Node("identity", ("a",), ("b",))]
+    rules = [rule for rule in RULES if rule.name == "rename"]
+    egraph = explored(graph_of_nodes(nodes, ["b"]), rules)
+    cheapest_graph(egraph)
+    stored = StoredEGraph(egraph.connection)
+    graph = ProofGraph(stored)
+    form_of = {
+        stored.signatures[node.signature].symbol.op: form for form, node in graph.nodes.items()
+    }
+    node = ReplayedNode(form_of["tanh"], [ReplayedNode(form_of["input"], [])])
+    for _ in range(4):
+        node = ReplayedNode(form_of["identity"], [node])
+    chosen = {
+        graph.owner(form): graph.enode(form) for op, form in form_of.items() if op != "identity"
+    }
+    state = State([node], lambda form: graph.nodes[form].signature)
+    rewrites = Replay(graph, state, chosen, Terms(), 100).run()
+    assert [rewrite.law.rule.name for rewrite in rewrites] == ["rename"] * 4
+    assert state.outputs[0].form == form_of["tanh"]
 
 
 def test_steps_have_a_limit() -> None:
