@@ -158,6 +158,21 @@ class BlockGraph:
     steps: tuple[BlockStep, ...]
     savers: tuple[Saver, ...]
 
+    @property
+    def final_maxima(self) -> Mapping[str, str]:
+        """The running maxima that are used after the loop: by the tensor that is their last value."""
+        running = {step.output for step in self.steps if isinstance(step, RunningMax)}
+        return {
+            step.output: step.operand
+            for step in self.steps
+            if isinstance(step, Accumulate) and step.kind == "max" and step.operand in running
+        }
+
+    def stores(self, name: str) -> bool:
+        """Return whether a tensor is stored to device memory, a running maximum at its last value."""
+        finals = self.final_maxima
+        return any(finals.get(saver.tile, saver.tile) == name for saver in self.savers)
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import cast
 
 import numpy as np
 
 from relational_tensat.mugraph.graph.arithmetic import Numbers
+from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.tensor import Array
 
 #: Relative errors of the norm that rounding explains, by element type.
@@ -29,6 +32,36 @@ def exact(graph: MuGraph, inputs: dict[str, Array]) -> Array:
     """Return the only output, computed in float64."""
     wide = {name: value.astype(np.float64) for name, value in inputs.items()}
     return cast(Array, evaluate(graph, wide, Numbers("float64"))[graph.outputs[0]])
+
+
+def with_level_logits(graph: MuGraph, inputs: dict[str, Array], logit: float) -> dict[str, Array]:
+    """Return inputs of attention whose logits lie around a large one: no key outweighs the others."""
+    random = np.random.default_rng(1)
+    width = inputs["Q"].shape[-1]
+    noise = {name: random.uniform(-1, 1, inputs[name].shape) for name in ("Q", "K")}
+    side = np.sqrt(logit / width)
+    level = {name: (side * (1 + 1e-3 * noise[name])).astype(inputs[name].dtype) for name in noise}
+    return {**inputs, **level}
+
+
+def run_all(
+    graph: MuGraph,
+    inputs: dict[str, Array],
+    run: Callable[[Kernel, Mapping[str, Dims], list[Array]], list[Array]],
+) -> Array:
+    """Return the only output of kernels run one after the other.
+
+    Args:
+        graph: of kernels only.
+        inputs: by name.
+        run: a kernel, the dims of its operands, and these; returns its results.
+    """
+    values, dims = dict(inputs), kernel_tensors(graph)
+    for kernel in graph.kernels:
+        device = {name: dims[name] for name in kernel.operands}
+        made = run(kernel, device, [values[name] for name in kernel.operands])
+        values.update(zip(kernel.outputs, made, strict=True))
+    return values[graph.outputs[0]]
 
 
 def norm_error(actual: Array, want: Array) -> float:

@@ -200,10 +200,87 @@ def pooled(m: int = 4, n: int = 24, grid: int = 2, loop: int = 3) -> MuGraph:
     return MuGraph("pooled", inputs, (Kernel("pooled", block),), ("Y",))
 
 
+def logsumexp(m: int = 4, n: int = 48, grid: int = 2, loop: int = 3) -> MuGraph:
+    """log(sum exp(S)) over n: the running maximum is used after the loop."""
+    block = BlockGraph(
+        grid=(grid,),
+        loop=loop,
+        iterators=(Iterator("S", "s", ("m",), "n"),),
+        steps=(
+            RunningMax("s", "top", ("n",)),
+            Operation("sub", ("s", "top"), "below"),
+            Operation("exp", ("below",), "p"),
+            Operation("sum", ("p",), "r", {"over": ("n",)}),
+            Accumulate("r", "total", rescale="top"),
+            Accumulate("top", "top_final", "max"),
+            Operation("log", ("total",), "more"),
+            Operation("add", ("more", "top_final"), "y"),
+        ),
+        savers=(Saver("y", "Y", dims_of(f"m={m}"), ("m",)),),
+    )
+    inputs = {"S": dims_of(f"m={m} n={n}")}
+    return MuGraph("logsumexp", inputs, (Kernel("logsumexp", block),), ("Y",))
+
+
+def split_attention(q: int = 16, d: int = 16, k: int = 96, e: int = 8, loop: int = 3) -> MuGraph:
+    """FlashDecoding: each of two blocks has half of the keys and stores its maximum beside its sums."""
+    block = BlockGraph(
+        grid=(2,),
+        loop=loop,
+        iterators=(
+            Iterator("Q", "q", ("",)),
+            Iterator("K", "k", ("k",), "k"),
+            Iterator("V", "v", ("k",), "k"),
+        ),
+        steps=(
+            Operation("matmul", ("q", "k"), "s", {"over": ("d",)}),
+            RunningMax("s", "m", ("k",)),
+            Operation("sub", ("s", "m"), "below"),
+            Operation("exp", ("below",), "p"),
+            Operation("sum", ("p",), "r", _OVER_K),
+            Accumulate("r", "l", rescale="m"),
+            Operation("matmul", ("p", "v"), "o", _OVER_K),
+            Accumulate("o", "a", rescale="m"),
+            Accumulate("m", "m_final", "max"),
+        ),
+        savers=(
+            Saver("a", "A", dims_of(f"c=2 q={q} e={e}"), ("c",)),
+            Saver("l", "L", dims_of(f"c=2 q={q}"), ("c",)),
+            Saver("m_final", "M", dims_of(f"c=2 q={q}"), ("c",)),
+        ),
+    )
+    over = {"over": ("c",)}
+    together = BlockGraph(
+        grid=(2,),
+        loop=1,
+        iterators=(
+            Iterator("A", "a", ("q",)), Iterator("L", "l", ("q",)), Iterator("M", "m", ("q",)),
+        ),
+        steps=(
+            Operation("max", ("m",), "top", over),
+            Operation("sub", ("m", "top"), "below"),
+            Operation("exp", ("below",), "factor"),
+            Operation("mul", ("a", "factor"), "a_scaled"),
+            Operation("mul", ("l", "factor"), "l_scaled"),
+            Operation("sum", ("a_scaled",), "a_sum", over),
+            Operation("sum", ("l_scaled",), "l_sum", over),
+            Operation("div", ("a_sum", "l_sum"), "y"),
+        ),
+        savers=(Saver("y", "Y", dims_of(f"q={q} e={e}"), ("q",)),),
+    )  # fmt: skip
+    inputs = {
+        "Q": dims_of(f"q={q} d={d}"),
+        "K": dims_of(f"d={d} k={k}"),
+        "V": dims_of(f"k={k} e={e}"),
+    }
+    kernels = (Kernel("split_attention", block), Kernel("together", together))
+    return MuGraph("split_attention", inputs, kernels, ("Y",))
+
+
 #: Those without products, of which C is made.
-CHAINS = (ntrans(), pooled(), ntrans(6, 100, 3))
+CHAINS = (ntrans(), pooled(), ntrans(6, 100, 3), logsumexp())
 #: Those of which CUDA and Triton are made.
 SMALL = (
     attention(), rmsnorm_linear(), rmsnorm_linear(3, 28, 6), gated_mlp(), lora(), ntrans(), pooled(),
-    grouped_attention(), attention(grid=(1, 2)),
+    grouped_attention(), attention(grid=(1, 2)), logsumexp(),
 )  # fmt: skip

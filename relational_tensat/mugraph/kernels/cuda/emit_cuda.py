@@ -300,7 +300,8 @@ class _Emission(Formulas):
         return summand(reduce, self.element(reduce.operand, at))
 
     def _result(self, reduce: Reduce, at: Mapping[str, str]) -> list[str]:
-        return reduced(reduce, lambda name: self._cell(name, at))
+        x = "to_float(from_float<T>(x))" if reduce.rounds else "x"
+        return reduced(reduce, lambda name: self._cell(name, at), x)
 
     def _save(self, save: Save) -> None:
         saver, program = save.saver, self._program

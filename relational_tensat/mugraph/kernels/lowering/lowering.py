@@ -178,6 +178,7 @@ class _Lowering:
         changed = Reduce(
             statement.output, operand, statement.over, statement.kind,
             initial is not None, statement.rescale, statement.fade,
+            statement.kind == "max" and self._kernel.block.stores(statement.output),
         )  # fmt: skip
         self._emit(stage, changed)
 
@@ -236,6 +237,8 @@ class _Lowering:
             case "concat" if not step.rescale:
                 self._store(step.output, self._dims[step.output], is_wide=True)
                 self._emit(Stage.LOOP, Compute(step.output, step.operand, along=step.along[0]))
+            case "max" if step.output in self._kernel.block.final_maxima:
+                self._formula(Operation("same", (step.operand,), step.output))
             case "rms" if not step.rescale:
                 squares = f"{step.output}_squares"
                 statement = Reduce(squares, step.operand, step.along, "squares")

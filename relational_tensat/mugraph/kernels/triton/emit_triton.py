@@ -198,11 +198,12 @@ class _Emission:
                 pass  # its sum over the loop adds to itself
             case Operation() if step.op in _PRODUCTS:
                 self._let(step.output, self._product(step))
-            case Operation() if step.op in ("sum", "max"):
-                value = self._reduced(
-                    self._values[step.operands[0]], names(step.attrs, "over"), step.op
-                )
-                self._let(step.output, value)
+            case Operation() if step.op == "sum":
+                over = names(step.attrs, "over")
+                self._let(step.output, self._reduced(self._values[step.operands[0]], over, "sum"))
+            case Operation() if step.op == "max":
+                over = names(step.attrs, "over")
+                self._let(step.output, self._largest(step.operands[0], over, step.output))
             case Operation() if step.op == "rms":
                 self._let(step.output, self._root_mean_square(step))
             case Operation():
@@ -319,6 +320,13 @@ class _Emission:
             axes = tuple(other for other in axes if other != dim)
         return Value(text, axes, True)
 
+    def _largest(self, operand: str, over: Sequence[str], output: str) -> Value:
+        """Return maxima; those that leave the block are rounded at once, so that it uses the same."""
+        value = self._reduced(self._values[operand], over, "max")
+        if self._dtype == "float32" or not self._kernel.block.stores(output):
+            return value
+        return Value(f"({value.text}).to({_TYPES[self._dtype]}).to(tl.float32)", value.axes, True)
+
     def _squares(self, value: Value, over: Sequence[str]) -> Value:
         return self._reduced(value, over, "sum", f"{value.wide} * {value.wide}")
 
@@ -328,7 +336,7 @@ class _Emission:
         return _root(self._squares(value, over), _size(value, over), step.attrs["epsilon"])
 
     def _running_max(self, step: RunningMax) -> None:
-        value = self._reduced(self._values[step.operand], step.over, "max")
+        value = self._largest(step.operand, step.over, step.output)
         name, fade = identifier(step.output), identifier(fade_of(step.output))
         self._begin(name, value.axes, 'float("-inf")')
         lines = self._lines[Stage.LOOP]
@@ -355,6 +363,8 @@ class _Emission:
                 )
             case "rms" if not step.rescale:
                 self._accumulate_squares(step, varies)
+            case "max" if step.output in self._kernel.block.final_maxima:
+                self._let(step.output, self._values[step.operand])
             case _:
                 raise InputError(
                     f"{self._kernel.name}: {step.output}: Triton has no {step.kind} of iterations"

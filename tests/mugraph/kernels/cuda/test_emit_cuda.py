@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,14 +11,30 @@ import numpy as np
 import pytest
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.dims import Dims
+from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES, compile_cuda
 from relational_tensat.mugraph.kernels.cuda.emit_cuda import STATIC_BYTES, CudaKernel, emit_cuda
 from relational_tensat.tensor import Array
 from tests.gpu.test_nvrtc import needs_nvrtc
-from tests.mugraph.kernels.comparing import TOLERANCES, drawn, exact, norm_error, numbered
+from tests.mugraph.kernels.comparing import (
+    TOLERANCES,
+    drawn,
+    exact,
+    norm_error,
+    numbered,
+    run_all,
+    with_level_logits,
+)
 from tests.mugraph.kernels.emulation import Emulated
-from tests.mugraph.kernels.mugraphs import SMALL, attention, lora, rmsnorm_linear
+from tests.mugraph.kernels.mugraphs import (
+    SMALL,
+    attention,
+    lora,
+    rmsnorm_linear,
+    split_attention,
+)
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
 #: What calls of functions within a kernel may put aside.
@@ -39,14 +56,16 @@ def _run(library: Emulated, graph: MuGraph, inputs: dict[str, Array]) -> Array:
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_kernels_compute_what_their_graphs_mean(tmp_path: Path, dtype: str) -> None:
-    graphs = numbered(SMALL)
-    library = Emulated([_emitted(graph, dtype) for graph in graphs], tmp_path)
+    graphs, split = numbered(SMALL), split_attention()
+    parts = [emit_cuda(kernel, kernel_tensors(split), dtype) for kernel in split.kernels]
+    library = Emulated([*(_emitted(graph, dtype) for graph in graphs), *parts], tmp_path)
     for graph in graphs:
         inputs = drawn(graph, dtype)
         error = norm_error(_run(library, graph, inputs), exact(graph, inputs))
         assert error <= TOLERANCES[dtype], graph.kernels[0].name
     if dtype == "float16":
         _check_large_logits(library, graphs[0])
+        _check_maxima_that_leave_blocks(library, split)
 
 
 def _check_large_logits(library: Emulated, graph: MuGraph) -> None:
@@ -57,6 +76,18 @@ def _check_large_logits(library: Emulated, graph: MuGraph) -> None:
     result = _run(library, graph, inputs)
     assert np.isfinite(result).all()
     assert norm_error(result, exact(graph, inputs)) <= 2e-3
+
+
+def _check_maxima_that_leave_blocks(library: Emulated, graph: MuGraph) -> None:
+    """Keys split among blocks: near logits of 600, elements of float16 are multiples of 0.5."""
+
+    def run(kernel: Kernel, device: Mapping[str, Dims], operands: list[Array]) -> list[Array]:
+        shapes = {s.output: tuple(d.size for d in s.dims) for s in kernel.block.savers}
+        return library.run(kernel.name, operands, shapes)
+
+    for inputs in (drawn(graph), with_level_logits(graph, drawn(graph), 600)):
+        error = norm_error(run_all(graph, inputs, run), exact(graph, inputs))
+        assert error <= TOLERANCES["float16"]
 
 
 @needs_compiler

@@ -6,16 +6,26 @@ As a program, with TRITON_INTERPRET=1, it prints the relative error of each smal
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from relational_tensat.mugraph.graph.dims import Dims
+from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.kernels.triton.emit_triton import TritonKernel, emit_triton
 from relational_tensat.mugraph.kernels.triton.machine_code import load_triton
 from relational_tensat.tensor import Array
-from tests.mugraph.kernels.comparing import drawn, exact, norm_error
-from tests.mugraph.kernels.mugraphs import SMALL
+from tests.mugraph.kernels.comparing import (
+    drawn,
+    exact,
+    norm_error,
+    run_all,
+    with_level_logits,
+)
+from tests.mugraph.kernels.mugraphs import SMALL, split_attention
+
+SPLIT = split_attention()
 
 
 class _HostTensor:
@@ -71,19 +81,26 @@ def run_interpreted(
 
 
 def _errors() -> list[tuple[str, str, float]]:
-    errors = []
-    for dtype in ("float16", "float32"):
-        for graph in SMALL:
-            (kernel,) = graph.kernels
-            inputs = drawn(graph, dtype)
-            operands = [inputs[name] for name in kernel.operands]
-            shapes = [tuple(dim.size for dim in saver.dims) for saver in kernel.block.savers]
-            with np.errstate(all="ignore"):  # what padding holds
-                (result,) = run_interpreted(
-                    emit_triton(kernel, graph.inputs, dtype), operands, shapes
-                )
-            errors.append((dtype, kernel.name, norm_error(result, exact(graph, inputs))))
+    errors = [
+        (dtype, graph.name, _error(graph, drawn(graph, dtype)))
+        for dtype in ("float16", "float32")
+        for graph in SMALL
+    ]
+    level = with_level_logits(SPLIT, drawn(SPLIT), 600)
+    errors += [("float16", SPLIT.name, _error(SPLIT, inputs)) for inputs in (drawn(SPLIT), level)]
     return errors
+
+
+def _error(graph: MuGraph, inputs: dict[str, Array]) -> float:
+    return norm_error(run_all(graph, inputs, _run), exact(graph, inputs))
+
+
+def _run(kernel: Kernel, device: Mapping[str, Dims], operands: list[Array]) -> list[Array]:
+    shapes = [tuple(dim.size for dim in saver.dims) for saver in kernel.block.savers]
+    with np.errstate(all="ignore"):  # what padding holds
+        return run_interpreted(
+            emit_triton(kernel, device, str(operands[0].dtype)), operands, shapes
+        )
 
 
 if __name__ == "__main__":
