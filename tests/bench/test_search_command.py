@@ -41,6 +41,7 @@ def test_an_unknown_model_is_refused_with_the_nearest(capsys: pytest.CaptureFixt
 
 
 def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the bench extra is not installed")
     options = argparse.Namespace(rules="taso", k="1", node_limits="400", out=None)
     run = SearchRun("m", "focus", 1, 400, 5, 3, 9, "focus", 9.0, 8.0, 8.0, 1.0, 1.0, 0.5, 1.0)
     path = search_command.save([run], options, tmp_path)
@@ -55,6 +56,7 @@ def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
 def test_what_is_kept_is_not_run_again_and_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("matplotlib", reason="the bench extra is not installed")
     monkeypatch.setattr(search_command, "RESULTS", tmp_path / "results")
     argv = ["search", "vgg19", "--searches", "saturation,backtracking", "--k", "1,2"]
     argv += [

@@ -85,7 +85,9 @@ class FromBlocks(FusedKernel):
         Raises:
             ShapeError: it is no image, or several in another order.
         """
-        if isinstance(inputs[0], tuple) and not bool_of(attrs, "channels_last"):
+        if isinstance(inputs[0], tuple):
+            if bool_of(attrs, "channels_last"):
+                raise ShapeError(f"{self.name}: channels_last of a tuple, expected one image")
             return inputs[0]
         return super().infer(inputs, attrs)
 
