@@ -13,8 +13,9 @@ from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Accumulate, Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
 from relational_tensat.mugraph.search.found import FoundGraph, FoundKernel, Route, Splits, build
+from relational_tensat.mugraph.sizing.choices import Floats, Sizes
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
-from relational_tensat.mugraph.sizing.waves import Floats, Sizes, kernel_us
+from relational_tensat.mugraph.sizing.waves import kernel_us
 
 #: No axis of a grid, and no loop, is longer.
 _LONGEST = 1024

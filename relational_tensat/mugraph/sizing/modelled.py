@@ -15,8 +15,10 @@ from relational_tensat.mugraph.graph.well_formed import (
     block_tensors,
     kernel_tensors,
 )
+from relational_tensat.mugraph.sizing.choices import Floats, Sizes
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
-from relational_tensat.mugraph.sizing.waves import Floats, Sizes, kernel_us
+from relational_tensat.mugraph.sizing.registers import product_registers
+from relational_tensat.mugraph.sizing.waves import kernel_us
 
 
 def graph_us(graph: MuGraph, device: Multiprocessors) -> float:
@@ -30,17 +32,33 @@ def graph_us(graph: MuGraph, device: Multiprocessors) -> float:
     return sum(_kernel_us(kernel, dims, device) for kernel in graph.kernels)
 
 
+def kernel_registers(kernel: Kernel, device: Mapping[str, Dims]) -> int:
+    """Return how many registers a thread needs for a kernel's products.
+
+    Args:
+        kernel: the kernel.
+        device: the dims of tensors in device memory.
+    """
+    tensors = block_tensors(kernel, device)
+    sizes = _sizes_of(kernel, tensors, device)
+    return int(product_registers(kernel.block, tensors, sizes)[0])
+
+
 def _kernel_us(kernel: Kernel, dims: Mapping[str, Dims], device: Multiprocessors) -> float:
-    block, tensors = kernel.block, block_tensors(kernel, dims)
+    tensors = block_tensors(kernel, dims)
+    return float(kernel_us(kernel.block, tensors, _sizes_of(kernel, tensors, dims), device)[0])
+
+
+def _sizes_of(kernel: Kernel, tensors: BlockTensors, device: Mapping[str, Dims]) -> Sizes:
+    block = kernel.block
     tile = _extents(tensors, (Stage.LOOP, Stage.INVARIANT))
-    sizes = Sizes(
-        whole=_sizes(dims[iterator.tensor] for iterator in block.iterators),
+    return Sizes(
+        whole=_sizes(device[iterator.tensor] for iterator in block.iterators),
         tile=tile,
         after=tile | _extents(tensors, (Stage.AFTER,)),
         blocks=_one(math.prod(block.grid)),
         loop=_one(block.loop),
     )
-    return float(kernel_us(block, tensors, sizes, device)[0])
 
 
 def _extents(tensors: BlockTensors, stages: tuple[Stage, ...]) -> dict[str, Floats]:

@@ -8,41 +8,20 @@ FlashDecoding does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, BlockStep, Operation, ThreadGraph
 from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage
+from relational_tensat.mugraph.sizing.choices import Floats, Sizes, product_of, sum_of
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
-
-Floats: TypeAlias = NDArray[np.float64]
+from relational_tensat.mugraph.sizing.registers import MOST_REGISTERS, product_registers
 
 #: Tiles of tensor cores: a dim of a product is rounded up to it.
 _TENSOR_CORE = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """Many choices of sizes of one kernel: arrays with an element per choice.
-
-    Attributes:
-        whole: of variables in device memory.
-        tile: of variables in a block and an iteration.
-        after: of variables in a block after the loop, which concatenation makes longer.
-        blocks, loop: how many there are.
-    """
-
-    whole: Mapping[str, Floats]
-    tile: Mapping[str, Floats]
-    after: Mapping[str, Floats]
-    blocks: Floats
-    loop: Floats
 
 
 def kernel_us(
@@ -70,6 +49,7 @@ def kernel_us(
     )
     seconds = np.maximum(seconds, unique * element_bytes / profile.bandwidth_bytes_per_s)
     fits = shared_elements(block, tensors, sizes) * element_bytes <= device.shared_bytes
+    fits &= product_registers(block, tensors, sizes) <= MOST_REGISTERS
     return np.where(fits, profile.launch_us + 1e6 * seconds, np.inf)
 
 
@@ -109,25 +89,10 @@ def shared_elements(block: BlockGraph, tensors: BlockTensors, sizes: Sizes) -> F
     return peak
 
 
-def sum_of(terms: Iterable[Floats], sizes: Sizes) -> Floats:
-    """Return a sum of arrays, zeros of none."""
-    total = np.zeros_like(sizes.blocks)
-    for term in terms:
-        total = total + term
-    return total
-
-
 def _elements(name: str, tensors: BlockTensors, sizes: Sizes) -> Floats:
     """Return how many elements a block has of a tensor."""
     extents = sizes.after if tensors.stages[name] is Stage.AFTER else sizes.tile
-    return _product((dim.variable for dim in tensors.dims[name]), extents, sizes)
-
-
-def _product(labels: Iterable[str], extents: Mapping[str, Floats], sizes: Sizes) -> Floats:
-    total = np.ones_like(sizes.blocks)
-    for label in labels:
-        total = total * extents[label]
-    return total
+    return product_of((dim.variable for dim in tensors.dims[name]), extents, sizes)
 
 
 def _flops(step: BlockStep, tensors: BlockTensors, sizes: Sizes, device: Multiprocessors) -> Floats:
@@ -164,8 +129,8 @@ def _once(
     if isinstance(step, Operation) and step.op in ("matmul", "concat_matmul"):
         if device.slowness > 1:
             extents = _padded(step, operands, extents)
-        return 2.0 * _product(found, extents, sizes)
-    return device.slowness * _product(found, extents, sizes)
+        return 2.0 * product_of(found, extents, sizes)
+    return device.slowness * product_of(found, extents, sizes)
 
 
 def _padded(
@@ -188,8 +153,8 @@ def _bytes(block: BlockGraph, tensors: BlockTensors, sizes: Sizes) -> tuple[Floa
     for iterator in block.iterators:
         names = [dim.variable for dim in tensors.dims[iterator.output]]
         iterations = sizes.loop if iterator.fmap else 1.0
-        moved = moved + _product(names, sizes.tile, sizes) * iterations
-        unique = unique + _product(names, sizes.whole, sizes)
+        moved = moved + product_of(names, sizes.tile, sizes) * iterations
+        unique = unique + product_of(names, sizes.whole, sizes)
     for saver in block.savers:
         tile = _elements(saver.tile, tensors, sizes)
         moved = moved + tile
