@@ -47,6 +47,7 @@ class ToBlocks(FusedKernel):
     """
 
     name = "ort_to_blocks"
+    may_be_view = True
     attrs = (Attr("channels_last", "bool", False),)
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
@@ -73,6 +74,7 @@ class FromBlocks(FusedKernel):
 
     name = "ort_from_blocks"
     takes_tuples = True
+    may_be_view = True
     attrs = (Attr("channels_last", "bool", False),)
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
