@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError
-from relational_tensat.cli.kernels_frame import DTYPES
-from relational_tensat.cli.parser import Parser, whole_number
+from relational_tensat.cli.kernels_frame import DTYPES, add_mugraph, read_mugraph
+from relational_tensat.cli.parser import Parser
 from relational_tensat.cli.rules_frame import add_json, report
 
 if TYPE_CHECKING:
@@ -24,13 +23,7 @@ def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels emit``."""
     from relational_tensat.mugraph.kernels.emission import TARGETS
 
-    parser.add_argument(
-        "file", type=Path, metavar="FILE", help="a μGraph as JSON, or a file of Mirage's"
-    )
-    parser.add_argument(
-        "--graph", type=whole_number, default=0, metavar="N",
-        help="which one, where the file has several [%(default)s]",
-    )  # fmt: skip
+    add_mugraph(parser)
     parser.add_argument("--target", choices=TARGETS, default="triton", help="[%(default)s]")
     parser.add_argument(
         "--dtype", choices=DTYPES, metavar="TYPE",
@@ -49,14 +42,13 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Emit and print."""
-    from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
     from relational_tensat.mugraph.kernels.emission import emit
 
     if args.plan and args.target != "cuda":
         raise UsageError(f"--plan goes with --target cuda: {args.target} places nothing itself")
     if args.arch and args.target == "c":
         raise UsageError("--arch goes with --target cuda or triton")
-    emitted = emit(load_mugraph(args.file, args.graph), args.target, args.dtype)
+    emitted = emit(read_mugraph(args), args.target, args.dtype)
     compiled = [one.compiled(args.arch) for one in emitted] if args.arch else []
     report(
         lambda: _content(emitted, compiled),

@@ -19,6 +19,28 @@ if TYPE_CHECKING:
 DTYPES = ("float16", "bfloat16", "float32")
 
 
+def add_mugraph(parser: Parser) -> None:
+    """Declare what names a μGraph."""
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="a μGraph as JSON, or a file of Mirage's"
+    )
+    parser.add_argument(
+        "--graph", type=whole_number, default=0, metavar="N",
+        help="which one, where the file has several [%(default)s]",
+    )  # fmt: skip
+
+
+def read_mugraph(args: argparse.Namespace) -> MuGraph:
+    """Return the μGraph that was named.
+
+    Raises:
+        InputError: its file is malformed, or has no such graph.
+    """
+    from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
+
+    return load_mugraph(args.file, args.graph)
+
+
 def add_program(parser: Parser, flag: str) -> None:
     """Declare what names a program, and its sizes."""
     parser.add_argument(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from relational_tensat.cli.kernels_frame import (
+    add_mugraph,
     add_program,
+    read_mugraph,
     read_program,
     verification_json,
     verification_lines,
 )
-from relational_tensat.cli.parser import Parser, whole_number
+from relational_tensat.cli.parser import Parser
 from relational_tensat.cli.rules_frame import add_json, add_seed, report
 
 HELP = "verify a μGraph from elsewhere; searches for its program choose among it and what they find"
@@ -20,13 +21,7 @@ HELP = "verify a μGraph from elsewhere; searches for its program choose among i
 
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels import``."""
-    parser.add_argument(
-        "file", type=Path, metavar="FILE", help="a μGraph as JSON, or a file of Mirage's"
-    )
-    parser.add_argument(
-        "--graph", type=whole_number, default=0, metavar="N",
-        help="which one, where the file has several [%(default)s]",
-    )  # fmt: skip
+    add_mugraph(parser)
     add_program(parser, "program")
     parser.add_argument(
         "--raw-exp", action="store_true", help="even if exponentials of large numbers overflow"
@@ -45,13 +40,12 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.base.errors import InputError, VerificationError
     from relational_tensat.mugraph.candidate_cache import CandidateCache
     from relational_tensat.mugraph.finding import made_ready
-    from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
     from relational_tensat.mugraph.sizing.modelled import graph_us
     from relational_tensat.mugraph.sizing.multiprocessors import a100
     from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 
     program = read_program(args)
-    given = load_mugraph(args.file, args.graph)
+    given = read_mugraph(args)
     verification = verify_mugraph(program, given, args.seed)
     if not verification.passed:
         reason = verification_lines(verification)[0].removeprefix("refused: ")

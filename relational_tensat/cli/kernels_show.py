@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relational_tensat.cli.kernels_frame import DTYPES
-from relational_tensat.cli.parser import Parser, whole_number
+from relational_tensat.cli.kernels_frame import DTYPES, add_mugraph, read_mugraph
+from relational_tensat.cli.parser import Parser
 from relational_tensat.cli.rules_frame import add_json, report
 
 if TYPE_CHECKING:
@@ -19,13 +19,7 @@ HELP = "print a μGraph: kernels, blocks and threads, with the dims and maps of 
 
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels show``."""
-    parser.add_argument(
-        "file", type=Path, metavar="FILE", help="a μGraph as JSON, or a file of Mirage's"
-    )
-    parser.add_argument(
-        "--graph", type=whole_number, default=0, metavar="N",
-        help="which one, where the file has several [%(default)s]",
-    )  # fmt: skip
+    add_mugraph(parser)
     parser.add_argument(
         "--dot", action="store_true", help="as a picture of the three levels, in Graphviz' language"
     )
@@ -43,11 +37,10 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Read and print."""
     from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
-    from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
     from relational_tensat.mugraph.graph.mugraph_json import encoded
     from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 
-    graph = load_mugraph(args.file, args.graph)
+    graph = read_mugraph(args)
     if args.html is not None:
         _draw(graph, args.dtype, args.html)
     if args.dot:
