@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TypeVar
 
 from bench.common.rule_sets import RULE_SETS
 from relational_tensat.base.checks import check_choice
+from relational_tensat.base.errors import UsageError
 from relational_tensat.models import MODELS
+
+Number = TypeVar("Number", int, float)
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +26,17 @@ def chosen_models(options: argparse.Namespace) -> Sequence[str]:
         UsageError: one does not exist; names the nearest.
     """
     return [check_choice("model", name, MODELS) for name in options.models or MODELS]
+
+
+def check_positive(value: Number, flag: str) -> Number:
+    """Return a number that has to be above 0.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if not value > 0:
+        raise UsageError(f"{flag} {value}, expected a number above 0")
+    return value
 
 
 def add_rules(parser: argparse.ArgumentParser, default: str) -> None:

@@ -7,13 +7,14 @@ import math
 import multiprocessing
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from relational_tensat.base.errors import InputError, RelationalTensatError
+from bench.common.saving import read_object
+from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.base.files import write_aside
 
 #: Plain JSON.
@@ -132,20 +133,10 @@ def _kept(
     for cell in cells:
         path = folder / f"{cell.name}.json"
         if path.exists():
-            content = _read(path)
+            content = read_object(path, "the result of a run")
             if content.get("made_with") == experiment.made_with(cell):
                 results[cell] = content["result"]
     return results
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON: {error}; expected the result of a run") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: expected an object with the result of a run")
-    return content
 
 
 def _report(text: str) -> None:

@@ -10,15 +10,18 @@ from relational_tensat.base.errors import MissingDependencyError
 DPI = 130
 
 
-def check_plotting() -> None:
+def check_plotting(subject: str = "the plots need") -> None:
     """Refuse to go on without matplotlib, before anything is measured.
+
+    Args:
+        subject: what begins the message: what cannot be drawn.
 
     Raises:
         MissingDependencyError: it is not installed.
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise MissingDependencyError(
-            "the plots need matplotlib: pip install 'relational-tensat[bench]'"
+            f"{subject} matplotlib: pip install 'relational-tensat[bench]'"
         )
 
 

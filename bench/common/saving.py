@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bench.common.machine import describe_commit, describe_machine, describe_versions
+from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import write_aside
 
 #: Where results are kept.
@@ -43,6 +44,24 @@ def save_result(
     with write_aside(path) as aside:
         (aside / path.name).write_text(text + "\n", encoding="utf-8")
     return path
+
+
+def read_object(path: Path, expected: str) -> dict[str, Any]:
+    """Return the JSON object that a file has.
+
+    Args:
+        expected: what the object should be, for the error.
+
+    Raises:
+        InputError: it is not JSON, or no object.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON: {error}; expected {expected}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: expected an object with {expected}")
+    return content
 
 
 Row = TypeVar("Row")

@@ -44,14 +44,14 @@ def run(options: argparse.Namespace) -> int:
     """
     files = model_files(options.models)
     # Only now: the other commands do without onnx and onnxruntime.
+    from bench.common.plotting import check_plotting
     from bench.cpu.measure import cpu_options, measure_model
-    from bench.cpu.plot import check_plotting
     from bench.cpu.report import losses, print_runs
     from relational_tensat.base.errors import VerificationError
     from relational_tensat.cli.console import stdout_console
 
     if options.save:
-        check_plotting()
+        check_plotting("the scatter plot needs")
     settings = cpu_options(options.cost_cache, options.extract_time_limit)
     runs = []
     for name, path in files.items():

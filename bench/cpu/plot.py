@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
 from bench.cpu.measure import CpuRun
-from relational_tensat.base.errors import MissingDependencyError
 
 #: A label's extent in the plot, in units of speed-up.
 _LABEL_WIDTH, _LABEL_HEIGHT = 0.12, 0.022
 
 _COLUMNS = ("model", "optimizations", "modelled", "measured", "p10", "p90")
-
-
-def check_plotting() -> None:
-    """Refuse to go on without matplotlib, before anything is measured.
-
-    Raises:
-        MissingDependencyError: it is not installed.
-    """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingDependencyError(
-            "the scatter plot needs matplotlib: pip install 'relational-tensat[bench]'"
-        )
 
 
 def points(runs: Sequence[CpuRun]) -> list[tuple[str, str, float, float, float, float]]:

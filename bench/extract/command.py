@@ -12,10 +12,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from bench.common.arguments import add_save
+from bench.common.arguments import add_save, check_positive
 from bench.common.saving import RESULTS, report_saved, save_result
 from bench.extract.ablation import Ablation, ablation_tables
-from bench.extract.egraphs import CYCLE_FILTERS, RULE_SETS, Exploration
+from bench.extract.egraphs import CYCLE_FILTERS, EXPLORED_WITH, Exploration
 from bench.extract.instances import ModelSource, Source, gym_sources, planted_sources
 from bench.extract.kept import kept_sources
 from bench.extract.methods import DEFAULT_METHODS, METHODS
@@ -51,7 +51,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--quick", action="store_true", help="a few small e-graphs, about a minute")
     add("--models", nargs="*", metavar="MODEL", help="only these; none after it: no models")
     add("--k", nargs="+", type=int, metavar="K", help="values of k_multi (1 2 3)")
-    add("--rules", choices=RULE_SETS, default="shipped", help="to explore with (shipped)")
+    add("--rules", choices=EXPLORED_WITH, default="shipped", help="to explore with (shipped)")
     add("--cycle-filter", choices=CYCLE_FILTERS, default="efficient", help="(efficient)")
     add("--cost", metavar="PROFILE", default="tensat_t4", help="of the models (tensat_t4)")
     add("--node-limit", type=int, default=50_000, help="of exploration (50000)")
@@ -246,9 +246,7 @@ def _check(options: argparse.Namespace) -> None:
         "jobs",
         "threads",
     ):
-        value = getattr(options, flag)
-        if not value > 0:
-            raise UsageError(f"--{flag.replace('_', '-')} {value}, expected a number above 0")
+        check_positive(getattr(options, flag), f"--{flag.replace('_', '-')}")
     for k_multi in options.k:
         if k_multi < 0:
             raise UsageError(f"--k {k_multi}, expected 0 or more")

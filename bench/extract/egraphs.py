@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from bench.common.rule_sets import RULE_SETS
+from bench.common.saving import read_object
 from bench.tensat.measure import stopwatch
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.files import write_aside
@@ -29,12 +31,11 @@ from relational_tensat.extract.interchange import egraph_json, read_egraph_json,
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.models import MODELS
-from relational_tensat.rules.library import load_rules, taso_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.content import content_hash
 
 #: Named rule sets: ours, and TASO's taken as they are (the papers', unsound ones included).
-RULE_SETS = ("shipped", "taso")
+EXPLORED_WITH = ("shipped", "taso")
 CYCLE_FILTERS = ("efficient", "none")
 
 
@@ -45,7 +46,7 @@ class Exploration:
     Attributes:
         model: one of ``MODELS``.
         k_multi: in how many iterations the multi-pattern rules take part.
-        rules: one of ``RULE_SETS``.
+        rules: one of ``EXPLORED_WITH``.
         cycle_filter: ``efficient``, or ``none``: then the e-graph is cyclic.
         cost: name of a cost profile.
         iterations, node_limit, time_limit_s: limits; a limit in seconds makes the e-graph depend
@@ -97,13 +98,13 @@ def explored(exploration: Exploration, folder: Path, *, fresh: bool = False) -> 
     Raises:
         InputError: the folder cannot be written, or a file in it is broken.
     """
-    rules = _rules(exploration.rules)
+    rules = RULE_SETS[exploration.rules]()
     settings = {**asdict(exploration), "rules_hash": _hash_of(rules)}
     egraph_path = folder / "egraphs" / exploration.set_name / exploration.file_name
     notes_path = folder / "notes" / exploration.set_name / exploration.file_name
     if fresh or not egraph_path.exists() or not _same(notes_path, settings):
         _explore(exploration, rules, settings, egraph_path, notes_path)
-    notes = _read_notes(notes_path)
+    notes = read_object(notes_path, "notes on an e-graph")
     original = notes.pop("original")
     return Explored(_with_original(egraph_path, original), notes)
 
@@ -172,17 +173,7 @@ def _with_original(file: Path, original: Sequence[int]) -> ExtractionProblem:
 
 
 def _same(noted: Path, settings: dict[str, Any]) -> bool:
-    return noted.exists() and _read_notes(noted).get("settings") == settings
-
-
-def _read_notes(noted: Path) -> dict[str, Any]:
-    try:
-        notes = json.loads(noted.read_bytes())
-    except ValueError as error:
-        raise InputError(f"{noted}: not JSON: {error}; expected notes on an e-graph") from None
-    if not isinstance(notes, dict):
-        raise InputError(f"{noted}: expected an object with notes on an e-graph")
-    return notes
+    return noted.exists() and read_object(noted, "notes on an e-graph").get("settings") == settings
 
 
 def _make_folder(folder: Path) -> None:
@@ -190,10 +181,6 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made a folder: {error.strerror}") from None
-
-
-def _rules(name: str) -> Sequence[Rule]:
-    return taso_rules() if name == "taso" else load_rules()
 
 
 def _hash_of(rules: Sequence[Rule]) -> str:

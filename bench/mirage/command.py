@@ -9,13 +9,13 @@ from datetime import date
 from pathlib import Path
 
 from bench.common.arguments import add_save
+from bench.common.plotting import check_plotting
 from bench.common.saving import RESULTS, report_saved
 from bench.mirage.cases import TABLE_5, Case, cases
 from bench.mirage.figures import FIGURES, drawn
 from bench.mirage.machine_code import HEADER as CODE_HEADER
 from bench.mirage.machine_code import code_rows, code_table, is_fit, kept_runs
 from bench.mirage.measure import MirageRun, SearchRun, measure, measure_search
-from bench.mirage.plots import check_plotting
 from bench.mirage.table import HEADER, SEARCH_HEADER, cells, line, search_cells
 from bench.mirage.writing import write_figures, write_runs, write_searches
 from relational_tensat.base.errors import UsageError, unknown

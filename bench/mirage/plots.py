@@ -1,37 +1,22 @@
-"""The plots: matplotlib is imported where something is drawn."""
+"""The plots of ``bench mirage``."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from bench.common.plotting import DPI, new_figure
 from bench.mirage.measure import MirageRun, SearchRun
-from relational_tensat.base.errors import MissingDependencyError
 
-_DPI = 130
 _ONE, _MORE = "#9ecae1", "#1f6fb4"
 _COLORS = ("#1f6fb4", "#d9730d", "#2f8f4e", "#8a5cb8", "#b03a48", "#777777")
-
-
-def check_plotting() -> None:
-    """Refuse to go on without matplotlib, before anything is measured.
-
-    Raises:
-        MissingDependencyError: it is not installed.
-    """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise MissingDependencyError(
-            "the plots need matplotlib: pip install 'relational-tensat[bench]'"
-        )
 
 
 def plot_runs(runs: Sequence[MirageRun], path: Path) -> None:
     """Draw the modelled ratio and the CPU seconds of each benchmark, by how many kernels it may have."""
     names = list(dict.fromkeys(run.search.case for run in runs))
     limits = sorted({run.search.max_kernels for run in runs})
-    figure, (upper, lower) = _figure(2, 1, (13, 8))
+    figure, (upper, lower) = new_figure(2, 1, (13, 8))
     width = 0.8 / len(limits)
     for number, limit in enumerate(limits):
         mine = {run.search.case: run for run in runs if run.search.max_kernels == limit}
@@ -52,12 +37,12 @@ def plot_runs(runs: Sequence[MirageRun], path: Path) -> None:
     for axes in (upper, lower):
         axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
         axes.legend(fontsize=8)
-    figure.savefig(path, dpi=_DPI)
+    figure.savefig(path, dpi=DPI)
 
 
 def plot_searches(runs: Sequence[SearchRun], title: str, path: Path) -> None:
     """Draw CPU seconds over operators in a block, a line for each means that was off."""
-    figure, axes = _figure(1, 1, (8, 5))
+    figure, axes = new_figure(1, 1, (8, 5))
     lines = list(dict.fromkeys((run.disabled, run.processes) for run in runs))
     for number, (means, processes) in enumerate(lines):
         mine = [run for run in runs if (run.disabled, run.processes) == (means, processes)]
@@ -75,11 +60,4 @@ def plot_searches(runs: Sequence[SearchRun], title: str, path: Path) -> None:
     axes.set_ylabel("CPU seconds of the search; hollow: ended by the limit of time")
     axes.set_title(title)
     axes.legend(fontsize=8)
-    figure.savefig(path, dpi=_DPI)
-
-
-def _figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure  # heavy, and needed here only
-
-    figure = Figure(figsize=size, layout="constrained")
-    return figure, figure.subplots(rows, columns)
+    figure.savefig(path, dpi=DPI)

@@ -6,7 +6,7 @@ import argparse
 from datetime import date
 from pathlib import Path
 
-from bench.common.arguments import add_cost
+from bench.common.arguments import add_cost, check_positive
 from bench.common.keeping import results_of
 from bench.common.plotting import check_plotting
 from bench.common.saving import RESULTS, report_saved
@@ -15,7 +15,6 @@ from bench.paper.running import PaperRuns, Settings
 from bench.paper.writing import report_of
 from bench.tensat.command import parse_models
 from relational_tensat.base.checks import check_choice
-from relational_tensat.base.errors import UsageError
 from relational_tensat.cost import load_profile
 
 OUT = Path(__file__).parents[1] / "paper-runs"
@@ -62,8 +61,7 @@ def run(options: argparse.Namespace) -> int:
         (options.total_limit, "--total-limit"),
         (options.jobs, "--jobs"),
     ):
-        if not value > 0:
-            raise UsageError(f"{flag} {value}, expected a number above 0")
+        check_positive(value, flag)
     check_plotting()
     settings = Settings(options.time_limit, options.cost)
     results = results_of(

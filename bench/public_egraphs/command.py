@@ -8,14 +8,14 @@ import sys
 from datetime import date
 from pathlib import Path
 
-from bench.common.arguments import add_save
+from bench.common.arguments import add_save, check_positive
 from bench.common.machine import describe_commit, describe_machine, describe_versions
 from bench.common.saving import RESULTS, report_saved
 from bench.public_egraphs.families import COUNT, write_generated
 from bench.public_egraphs.kept import Kept, Task, digest
 from bench.public_egraphs.report import contradictions, markdown
 from bench.public_egraphs.solving import METHODS, Solved, solve_apart
-from relational_tensat.base.errors import InputError, UsageError
+from relational_tensat.base.errors import InputError
 
 _FOLDER = Path(__file__).parents[1] / "egraphs" / "public"
 
@@ -47,8 +47,7 @@ def run(options: argparse.Namespace) -> int:
         UsageError: a limit that cannot be.
         InputError: a folder or file that cannot be used.
     """
-    if not options.time_limit > 0:
-        raise UsageError(f"--time-limit {options.time_limit}, expected a number above 0")
+    check_positive(options.time_limit, "--time-limit")
     folder = options.folder
     if folder is None:
         folder = _FOLDER / "generated"

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 
-from bench.common.arguments import add_save
+from bench.common.arguments import add_save, check_positive
 from bench.common.saving import RESULTS, report_saved, save_result
 from bench.scale.families import FAMILIES
 from bench.scale.growth import exponents, growth_table
@@ -75,8 +75,7 @@ def _tasks(options: argparse.Namespace) -> list[Task]:
     names = [name.strip() for name in options.families.split(",")]
     for name in names:
         check_choice("family", name, FAMILIES)
-    if not options.time_limit > 0:
-        raise UsageError(f"--time-limit {options.time_limit}, expected a number above 0")
+    check_positive(options.time_limit, "--time-limit")
     check_memory_limit(options.memory_limit)
     sizes = {
         "e-nodes": _numbers("--sizes", options.sizes),

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import TypeVar
 
-from bench.common.arguments import add_cost, add_extract_time_limit, add_save
+from bench.common.arguments import add_cost, add_extract_time_limit, add_save, check_positive
+from bench.common.rule_sets import RULE_SETS
 from bench.common.saving import RESULTS, report_saved, save_result
 from bench.tensat.comparison import compare
 from bench.tensat.measure import Run, Settings, measure
@@ -22,13 +22,9 @@ from relational_tensat.base.option import choices
 from relational_tensat.cost import load_profile
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.models import TENSAT_MODELS
-from relational_tensat.rules.library import load_rules, taso_rules
-from relational_tensat.rules.model import Rule
 
 #: Named rule sets: TASO's taken as they are (the peer's, unsound ones included), and ours.
-RULE_SETS = ("taso", "shipped")
-
-Number = TypeVar("Number", int, float)
+_EXPLORED_WITH = ("taso", "shipped")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,7 +32,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser("tensat", help="optimize TENSAT's nine models")
     parser.add_argument("--models", metavar="A,B", help="only these; default: all nine")
     parser.add_argument("--k", metavar="K,L", default="1,2", help="values of k_multi (1,2)")
-    parser.add_argument("--rules", choices=RULE_SETS, default="taso", help="rule set (taso)")
+    parser.add_argument("--rules", choices=_EXPLORED_WITH, default="taso", help="rule set (taso)")
     add_cost(parser, "tensat_t4")
     parser.add_argument("--iterations", type=int, default=15, help="limit (15)")
     parser.add_argument("--node-limit", type=int, default=50_000, help="limit (50000)")
@@ -58,12 +54,12 @@ def run(options: argparse.Namespace) -> int:
     models = parse_models(options.models)
     k_values = parse_k_values(options.k)
     settings = Settings(
-        rules=_rules(options.rules),
+        rules=RULE_SETS[options.rules](),
         profile=load_profile(options.cost),
-        iterations=_positive(options.iterations, "--iterations"),
-        node_limit=_positive(options.node_limit, "--node-limit"),
+        iterations=check_positive(options.iterations, "--iterations"),
+        node_limit=check_positive(options.node_limit, "--node-limit"),
         extractor=options.extractor,
-        extract_time_limit_s=_positive(options.extract_time_limit, "--extract-time-limit"),
+        extract_time_limit_s=check_positive(options.extract_time_limit, "--extract-time-limit"),
     )
     runs = _measure_all(models, k_values, settings)
     if options.json:
@@ -123,13 +119,3 @@ def _measure_all(models: Sequence[str], k_values: Sequence[int], settings: Setti
             print(f"{model}, k_multi={k_multi} ...", file=sys.stderr, flush=True)
             runs.append(measure(graph, k_multi, settings))
     return runs
-
-
-def _rules(name: str) -> Sequence[Rule]:
-    return taso_rules() if name == "taso" else load_rules()
-
-
-def _positive(value: Number, flag: str) -> Number:
-    if not value > 0:
-        raise UsageError(f"{flag} {value}, expected a number above 0")
-    return value
