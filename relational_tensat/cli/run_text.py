@@ -16,23 +16,11 @@ from relational_tensat.cli.run_extractions import (
 )
 from relational_tensat.cli.run_race import print_race
 from relational_tensat.cli.run_time_spent import SOMETIMES, print_time_spent
+from relational_tensat.explore.outcome import stop_text
 from relational_tensat.run.fusion_report import FusionReport
 from relational_tensat.run.phases import PHASES
 from relational_tensat.run.result import Result, WholeRun
 
-_STOP = {
-    "saturated": "saturated: no rule has anything left to add",
-    "schedule": "the schedule has been carried out",
-    "iterations": "iteration limit reached",
-    "nodes": "e-node limit reached",
-    "time": "time limit reached",
-    "memory": "memory limit reached",
-    "interrupted": "interrupted; extracted from what was there",
-    "focus": "no world had a cheaper graph than what it was grown from",
-    "threshold": "a graph costs less than --tree-threshold",
-    "universe": "e-node limit of all worlds together reached",
-    "patience": "stopped, since the cheapest graph did not get cheaper any more",
-}
 _RULES_SHOWN = 20
 _UNTRUSTED_SHOWN = 5
 
@@ -184,7 +172,7 @@ def _print_kernels(fusion: FusionReport, console: Console) -> None:
 def _print_search(result: Result, console: Console) -> None:
     console.print(
         f"explored: {result.e_nodes:,} e-nodes in {result.e_classes:,} e-classes, "
-        f"{result.iterations} iterations; {_STOP.get(result.stop_reason, result.stop_reason)}"
+        f"{result.iterations} iterations; {stop_text(result.stop_reason)}"
     )
     if result.blocks is not None:
         console.print(result.blocks.text)

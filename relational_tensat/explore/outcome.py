@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 
 from relational_tensat.base.notebook import html_table
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.checkpoint import Checkpoint
+
+_STOP_TEXTS: Mapping[str, str] = {
+    "saturated": "saturated: no rule has anything left to add",
+    "schedule": "the schedule has been carried out",
+    "iterations": "iteration limit reached",
+    "nodes": "e-node limit reached",
+    "time": "time limit reached",
+    "memory": "memory limit reached",
+    "interrupted": "interrupted; extracted from what was there",
+    "focus": "no world had a cheaper graph than what it was grown from",
+    "threshold": "a graph costs less than --tree-threshold",
+    "universe": "e-node limit of all worlds together reached",
+    "patience": "stopped, since the cheapest graph did not get cheaper any more",
+}
+
+
+def stop_text(reason: str) -> str:
+    """Return for people why an exploration ended."""
+    return _STOP_TEXTS.get(reason, reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from relational_tensat.explain.explanation import Explanation, explain, read_met
 from relational_tensat.explain.numeric import NumericCheck, check_numerically
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.funnel import Funnels
+from relational_tensat.explore.outcome import stop_text
 from relational_tensat.view.asking import examples
 from relational_tensat.view.classes import Classes
 from relational_tensat.view.data.egraph_data import Sample
 from relational_tensat.view.data.film_data import Film
-from relational_tensat.view.data.page_data import PAGE_VERSION, PageData, Summary, Told
+from relational_tensat.view.data.page_data import PAGE_VERSION, FilmAndSearch, PageData, Summary
 from relational_tensat.view.data.search_data import Unused
 from relational_tensat.view.film import film
 from relational_tensat.view.forms import Forms
@@ -83,7 +84,7 @@ def collect_served(stored: StoredEGraph, forms: Forms) -> PageData:
     return _page(stored, forms, Sample(()), None, ())
 
 
-def collect_film(stored: StoredEGraph, forms: Forms) -> Told:
+def collect_film(stored: StoredEGraph, forms: Forms) -> FilmAndSearch:
     """Return what needs the whole e-graph: the film, and the search with what its steps saved.
 
     Raises:
@@ -91,7 +92,7 @@ def collect_film(stored: StoredEGraph, forms: Forms) -> Told:
         NoSolutionError: no way from the original graph to the extracted one was found.
     """
     story = film(explain(stored.connection), forms)
-    return Told(story, search(stored.connection, story))
+    return FilmAndSearch(story, search(stored.connection, story))
 
 
 def _page(
@@ -121,7 +122,7 @@ def _page(
         e_nodes=e_nodes,
         e_classes=e_classes,
         iterations=iterations,
-        stop_reason=meta.get("stop_reason", ""),
+        stop_reason=stop_text(meta.get("stop_reason", "")),
         kept_original=meta.get("kept_original", ""),
     )
     return PageData(

@@ -12,7 +12,7 @@ from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.funnel import Funnels
 from relational_tensat.view.asking import ask
 from relational_tensat.view.collecting import collect_film
-from relational_tensat.view.data.page_data import Answer, Told
+from relational_tensat.view.data.page_data import Answer, FilmAndSearch
 from relational_tensat.view.data.search_data import Unused
 from relational_tensat.view.forms import Forms
 from relational_tensat.view.unused import why_unused
@@ -63,7 +63,7 @@ class WholeEGraph:
         self._forms = forms
         self._lock = threading.Lock()
 
-    def film(self) -> Told:
+    def film(self) -> FilmAndSearch:
         """Return the film, which is found once.
 
         Raises:
@@ -82,7 +82,7 @@ class WholeEGraph:
             return why_unused(self._funnels, rule)
 
     @cached_property
-    def _film(self) -> Told:
+    def _film(self) -> FilmAndSearch:
         return collect_film(self._stored, self._forms)
 
     @cached_property

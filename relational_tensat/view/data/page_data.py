@@ -63,7 +63,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FilmAndSearch:
     """The film that was asked for later, and the search, which says what its steps saved."""
 
     film: Film

@@ -41,8 +41,8 @@ export function App({ data: first, source }: { data: PageData; source: Source })
             data={data}
             source={source}
             number={route.step}
-            onTold={(told) => {
-              setData({ ...data, ...told });
+            onFilm={(answer) => {
+              setData({ ...data, ...answer });
             }}
           />
         ) : null}

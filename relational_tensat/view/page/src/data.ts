@@ -262,7 +262,7 @@ export interface Unused {
   places: Place[];
 }
 
-export interface Told {
+export interface FilmAndSearch {
   film: Film;
   search: Search;
 }

@@ -1,5 +1,5 @@
 /** Where a page gets what it does not show at once: from what it carries, or from its own server. */
-import type { Answer, EClass, Form, Hit, PageData, Told, Unused } from "./data";
+import type { Answer, EClass, Form, Hit, PageData, FilmAndSearch, Unused } from "./data";
 
 export interface Source {
   /** Whether there is a database behind the page. */
@@ -14,7 +14,7 @@ export interface Source {
   stop(): void;
   whyUnused(rule: string): Promise<Unused | null>;
   /** The film, where the page does not have it. */
-  film(): Promise<Told>;
+  film(): Promise<FilmAndSearch>;
 }
 
 const MOST_FOUND = 60;
@@ -81,7 +81,7 @@ export function served(data: PageData, prefix: string): Source {
     ask: async (text) => (await ask("ask", text)) as Answer,
     stop: () => void ask("stop", "").catch(() => undefined), // then nothing is left to stop
     whyUnused: async (rule) => (await ask("unused", rule)) as Unused,
-    film: async () => (await ask("film", "")) as Told,
+    film: async () => (await ask("film", "")) as FilmAndSearch,
   };
 }
 

@@ -1,4 +1,4 @@
-/** One side of a comparison as an SVG; what is pointed at is told by the slot's key. */
+/** One side of a comparison as an SVG; what is pointed at is named by the slot's key. */
 import { memo } from "preact/compat";
 import type { Form } from "../data";
 import { time } from "../format";

@@ -1,6 +1,6 @@
 /** The steps: the way from the original to the optimized graph as a film. */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Film as FilmData, FilmStep, PageData, Told } from "../data";
+import type { Film as FilmData, FilmStep, PageData, FilmAndSearch } from "../data";
 import { frameAfter, saved } from "../film";
 import { bytes, count, percent, time } from "../format";
 import { Compared } from "../graph/Compared";
@@ -22,25 +22,25 @@ interface Props {
   data: PageData;
   source: Source;
   number: number;
-  onTold: (told: Told) => void;
+  onFilm: (answer: FilmAndSearch) => void;
 }
 
 /** The film, which is asked for first where the page does not have it. */
-export function Steps({ data, source, number, onTold }: Props) {
+export function Steps({ data, source, number, onFilm }: Props) {
   const { film } = data;
   const { e_nodes } = data.summary;
   const [error, setError] = useState("");
   const [isWanted, setWanted] = useState(e_nodes <= MOST_UNASKED);
   useEffect(() => {
     if (film !== null || data.no_film || !isWanted) return;
-    source.film().then(onTold, (reason: unknown) => {
+    source.film().then(onFilm, (reason: unknown) => {
       setError(reason instanceof Error ? reason.message : String(reason));
     });
   }, [film, isWanted]);
   if (data.no_film || error) {
     return (
       <p class="note">
-        The way from the original graph to the optimized one is not told: {data.no_film || error}.
+        The way from the original graph to the optimized one was not found: {data.no_film || error}.
         How both were compared, the run's report states.
       </p>
     );
