@@ -102,6 +102,7 @@ def verification_json(verification: Verification) -> dict[str, Any]:
         "float64_error": verification.float64_error,
         "float16_error": finite(verification.float16_error),
         "large_error": finite(verification.large_error),
+        "level_error": finite(verification.level_error),
         "is_stable": verification.is_stable,
     }
 
@@ -133,9 +134,15 @@ def verification_lines(verification: Verification) -> list[str]:
     if verification.float16_error is not None:
         lines.append(f"float16, {where}: relative error {verification.float16_error:.1e}")
     if verification.large_error is not None:
-        if verification.is_stable:
+        if verification.takes_large_logits:
             large = f"finite, relative error {verification.large_error:.1e}"
         else:
             large = "exponentials overflow"
         lines.append(f"float16, logits up to 600 and more: {large}")
+    if verification.level_error is not None:
+        if verification.takes_large_sums:
+            level = f"relative error {verification.level_error:.1e}"
+        else:
+            level = "what is stored between kernels overflows"
+        lines.append(f"float16, equal logits, values of 10,000: {level}")
     return lines or ["refused: nothing could be tested"]

@@ -40,6 +40,7 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.base.errors import InputError, VerificationError
     from relational_tensat.mugraph.candidate_cache import CandidateCache
     from relational_tensat.mugraph.finding import made_ready
+    from relational_tensat.mugraph.graph.wide_results import with_wide_results
     from relational_tensat.mugraph.sizing.modelled import graph_us
     from relational_tensat.mugraph.sizing.multiprocessors import a100
     from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
@@ -53,7 +54,7 @@ def execute(args: argparse.Namespace) -> int:
     if len(given.kernels) < len(given.steps) or not given.kernels:
         raise InputError(f"{args.file}: expected kernels only, found operators of libraries")
     try:
-        graph = made_ready(given, raw_exp=args.raw_exp)
+        graph = made_ready(with_wide_results(given), raw_exp=args.raw_exp)
     except VerificationError as error:
         raise VerificationError(f"{args.file}: {error}; --raw-exp takes it as it is") from None
     verification = verify_mugraph(program, graph, args.seed)

@@ -31,6 +31,8 @@ from relational_tensat.view.data.kernel_data import MuDrawing, MuKernel, MuNode,
 
 #: Where an axis of the grid or the loop has no variable.
 _NONE = "φ"
+#: Of an element of float32.
+_WIDE_BYTES = 4
 
 
 def drawing(graph: MuGraph, element: str = "float16") -> MuDrawing:
@@ -45,8 +47,9 @@ def drawing(graph: MuGraph, element: str = "float16") -> MuDrawing:
     device = kernel_tensors(graph)
     shared = _shared_bytes(graph, element)
     item_bytes = TensorType(element, (1,)).nbytes
+    items = {name: _WIDE_BYTES if name in graph.wide else item_bytes for name in device}
     kernels = tuple(
-        _kernel(kernel, device, bytes_of_block, item_bytes)
+        _kernel(kernel, device, bytes_of_block, items)
         for kernel, bytes_of_block in zip(graph.kernels, shared, strict=True)
     )
     nodes = tuple(_device_nodes(graph, device))
@@ -81,7 +84,10 @@ def _device_nodes(graph: MuGraph, device: Mapping[str, Dims]) -> Iterable[MuNode
 
 
 def _kernel(
-    kernel: Kernel, device: Mapping[str, Dims], shared_bytes: int | None, item_bytes: int
+    kernel: Kernel,
+    device: Mapping[str, Dims],
+    shared_bytes: int | None,
+    item_bytes: Mapping[str, int],
 ) -> MuKernel:
     block = kernel.block
     tensors = block_tensors(kernel, device)
@@ -98,15 +104,16 @@ def _kernel(
     )
 
 
-def _transfer(transfer: Transfer, item_bytes: int, loop: int) -> MuTransfer:
+def _transfer(transfer: Transfer, item_bytes: Mapping[str, int], loop: int) -> MuTransfer:
     step = transfer.step
+    tensor = step.tensor if isinstance(step, Iterator) else step.output
     return MuTransfer(
-        tensor=step.tensor if isinstance(step, Iterator) else step.output,
+        tensor=tensor,
         is_load=transfer.is_load,
         maps=" ".join(_maps(step, loop)),
         tile=text_of(transfer.tile),
-        moved_bytes=transfer.moved_elements * item_bytes,
-        tensor_bytes=transfer.tensor_elements * item_bytes,
+        moved_bytes=transfer.moved_elements * item_bytes[tensor],
+        tensor_bytes=transfer.tensor_elements * item_bytes[tensor],
     )
 
 

@@ -24,6 +24,16 @@ class Arithmetic(Protocol):
     #: How many axes an array has before those of index variables.
     own_axes: int
 
+    @property
+    def in_block(self) -> Arithmetic:
+        """What blocks compute with, of the same elements in device memory."""
+
+    def loaded(self, x: Elements) -> Elements:
+        """Return what lies in device memory as a block computes with it."""
+
+    def stored(self, x: Elements, *, is_wide: bool) -> Elements:
+        """Return what a block has computed as it lies in device memory."""
+
     def add(self, a: Elements, b: Elements) -> Elements:
         """Return a + b."""
 
@@ -58,14 +68,36 @@ class Arithmetic(Protocol):
 class Numbers:
     """Floats of one width. Products are summed in float32 at least, as tensor cores do.
 
+    So are all results of a block: they lie in registers, or in shared memory as float32, but for what a
+    product reads, which has the model's elements, and what is stored.
     What is too large becomes infinite, and NumPy warns of it unless it is told not to (``evaluate`` does).
     """
 
     own_axes = 0
 
-    def __init__(self, dtype: str = "float64") -> None:
+    def __init__(self, dtype: str = "float64", factor_dtype: str | None = None) -> None:
+        """Begin.
+
+        Args:
+            dtype: of all results.
+            factor_dtype: of what products read; the same by default.
+        """
         self._dtype = np.dtype(dtype)
+        self._factor_dtype = np.dtype(factor_dtype or dtype)
         self._sum_dtype = np.promote_types(self._dtype, np.float32)
+
+    @property
+    def in_block(self) -> Numbers:
+        """Float32 at least."""
+        return Numbers(str(self._sum_dtype), str(self._factor_dtype))
+
+    def loaded(self, x: Elements) -> Elements:
+        """Return elements of this width."""
+        return self._rounded(x)
+
+    def stored(self, x: Elements, *, is_wide: bool) -> Elements:
+        """Return it rounded to the width, or, if it is wide, as a block has it."""
+        return x if is_wide else self._rounded(x)
 
     def add(self, a: Elements, b: Elements) -> Elements:
         """Return a + b."""
@@ -85,8 +117,11 @@ class Numbers:
 
     def matmul(self, a: Elements, b: Elements) -> Elements:
         """Return the matrix products of the last two axes."""
-        wide = self._sum_dtype
-        return self._rounded(np.matmul(a.astype(wide), b.astype(wide)))
+        a, b = (
+            x.astype(self._factor_dtype, copy=False).astype(self._sum_dtype, copy=False)
+            for x in (a, b)
+        )
+        return self._rounded(np.matmul(a, b))
 
     def sum(self, x: Elements, axes: Sequence[int]) -> Elements:
         """Return the sums over axes."""

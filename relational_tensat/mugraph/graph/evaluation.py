@@ -80,11 +80,18 @@ def evaluate_block(
 def _run_kernel(
     kernel: Kernel, device: Mapping[str, Labelled], arithmetic: Arithmetic
 ) -> dict[str, Labelled]:
-    tiles = evaluate_block(kernel.block, device, arithmetic)
-    return {
-        saver.output: assemble(tiles[saver.tile], saver, kernel.block.grid)
-        for saver in kernel.block.savers
+    inner = arithmetic.in_block
+    loaded = {
+        name: Labelled(device[name].labels, inner.loaded(device[name].data))
+        for name in kernel.operands
     }
+    tiles = evaluate_block(kernel.block, loaded, inner)
+    results = {}
+    for saver in kernel.block.savers:
+        value = assemble(tiles[saver.tile], saver, kernel.block.grid)
+        data = arithmetic.stored(value.data, is_wide=saver.is_wide)
+        results[saver.output] = Labelled(value.labels, data)
+    return results
 
 
 def _apply(step: Operation, tensors: Mapping[str, Labelled], arithmetic: Arithmetic) -> Labelled:

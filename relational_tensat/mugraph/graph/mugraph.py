@@ -133,12 +133,15 @@ class Saver:
         output: the kernel's result.
         dims: of the result.
         omap: per axis of the grid: the variable of the result that blocks are concatenated along.
+        is_wide: whether elements are float32, whatever the model's are: of what is only between kernels and
+            no tensor of the model, as sums of a part, which may be larger than any of the model's.
     """
 
     tile: str
     output: str
     dims: Dims
     omap: tuple[str, ...]
+    is_wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +170,6 @@ class BlockGraph:
             for step in self.steps
             if isinstance(step, Accumulate) and step.kind == "max" and step.operand in running
         }
-
-    def stores(self, name: str) -> bool:
-        """Return whether a tensor is stored to device memory, a running maximum at its last value."""
-        finals = self.final_maxima
-        return any(finals.get(saver.tile, saver.tile) == name for saver in self.savers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +213,9 @@ class MuGraph:
     def kernels(self) -> tuple[Kernel, ...]:
         """The graph-defined kernels, in order."""
         return tuple(step for step in self.steps if isinstance(step, Kernel))
+
+    @property
+    def wide(self) -> frozenset[str]:
+        """The tensors in device memory that are float32, whatever the model's elements are."""
+        savers = (saver for kernel in self.kernels for saver in kernel.block.savers)
+        return frozenset(saver.output for saver in savers if saver.is_wide)

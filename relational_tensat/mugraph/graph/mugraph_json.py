@@ -103,6 +103,7 @@ def _encoded_block(block: BlockGraph) -> dict[str, Any]:
         "steps": [_encoded_step(step) for step in block.steps],
         "savers": [
             {"tile": s.tile, "output": s.output, "dims": text_of(s.dims), "omap": list(s.omap)}
+            | ({"wide": True} if s.is_wide else {})
             for s in block.savers
         ],
     }
@@ -119,12 +120,15 @@ def _decoded_block(step: Mapping[str, Any]) -> BlockGraph:
         Iterator(str(it["tensor"]), str(it["output"]), _texts(it["imap"]), str(it["fmap"]))
         for it in step["iterators"]
     )
-    savers = tuple(
-        Saver(str(s["tile"]), str(s["output"]), dims_of(str(s["dims"])), _texts(s["omap"]))
-        for s in step["savers"]
-    )
+    savers = tuple(map(_decoded_saver, step["savers"]))
     steps = tuple(_decoded_block_step(inner) for inner in step["steps"])
     return BlockGraph(tuple(map(int, step["grid"])), int(step["loop"]), iterators, steps, savers)
+
+
+def _decoded_saver(saver: Mapping[str, Any]) -> Saver:
+    dims, omap = dims_of(str(saver["dims"])), _texts(saver["omap"])
+    is_wide = bool(saver.get("wide", False))
+    return Saver(str(saver["tile"]), str(saver["output"]), dims, omap, is_wide)
 
 
 def _decoded_block_step(step: Mapping[str, Any]) -> BlockStep:

@@ -66,7 +66,7 @@ def _kernel_lines(kernel: Kernel, device: Mapping[str, Dims]) -> list[str]:
         for step in steps:
             lines.append(f"{indent}{step_text(step, tensors.dims)}")
     for saver in block.savers:
-        stored = _tensor(saver.output, saver.dims)
+        stored = _tensor(saver.output, saver.dims) + (" as float32" if saver.is_wide else "")
         lines.append(f"  store {saver.tile} → {stored}{maps_text(saver.omap, block.grid)}")
     return lines
 

@@ -57,6 +57,8 @@ def kernel_tensors(graph: MuGraph) -> dict[str, Dims]:
     for name in graph.outputs:
         if name not in dims:
             raise InputError(f"{graph.name}: no step computes the output {name!r}")
+        if name in graph.wide:
+            raise InputError(f"{graph.name}: the output {name!r} is wide, as only what is between")
     return dims
 
 

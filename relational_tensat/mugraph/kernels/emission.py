@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -114,24 +114,27 @@ def emit(graph: MuGraph, target: str, dtype: str | None = None) -> list[Emitted]
     if not graph.kernels:
         raise InputError(f"{graph.name}: a program of library operators, it has no kernels")
     device = kernel_tensors(graph)
-    return [_emitted(kernel, device, target, dtype or "float16") for kernel in graph.kernels]
+    dtype = dtype or "float16"
+    return [_emitted(kernel, device, target, dtype, graph.wide) for kernel in graph.kernels]
 
 
-def _emitted(kernel: Kernel, device: Mapping[str, Dims], target: str, dtype: str) -> Emitted:
+def _emitted(
+    kernel: Kernel, device: Mapping[str, Dims], target: str, dtype: str, wide: Collection[str]
+) -> Emitted:
     operands = {name: device[name] for name in kernel.operands}
     grid = kernel.block.grid
     if target == "c":
         c = emit_c(kernel, operands)
         return Emitted(c.name, target, c.source, grid, 0, (), (), _not_compiled)
     if target == "triton":
-        triton = emit_triton(kernel, operands, dtype)
+        triton = emit_triton(kernel, operands, dtype, wide)
 
         def compiled(arch: str) -> MachineCode:
             code = compile_triton(triton, arch)
             return MachineCode(code.registers, code.shared_bytes, code.spilled_bytes)
 
         return Emitted(triton.name, target, triton.source, grid, 0, (), (), compiled)
-    cuda = emit_cuda(kernel, operands, dtype)
+    cuda = emit_cuda(kernel, operands, dtype, wide)
 
     def compiled_cuda(arch: str) -> MachineCode:
         code = compile_cuda(cuda, arch)

@@ -30,6 +30,7 @@ class FoundKernel:
         loop: the variable that the loop traverses; empty for no loop.
         steps: what a block computes.
         stores: tiles, each with its result's name.
+        wide: the results that are no tensors of the program, but sums of parts: float32.
     """
 
     loads: tuple[tuple[str, str], ...]
@@ -37,6 +38,7 @@ class FoundKernel:
     loop: str
     steps: tuple[BlockStep, ...]
     stores: tuple[tuple[str, str], ...]
+    wide: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,4 +127,5 @@ def _saver(
     sizes = saved_dims(bare, dims, grid)
     parts = [v for v in sizes if v not in order]
     ordered = [*parts, *(v for v in order if v in sizes)]
-    return Saver(tile, output, tuple(Dim(v, sizes[v]) for v in ordered), omap)
+    dims = tuple(Dim(v, sizes[v]) for v in ordered)
+    return Saver(tile, output, dims, omap, is_wide=output in kernel.wide)

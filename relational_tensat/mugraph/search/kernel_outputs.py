@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from relational_tensat.mugraph.graph.dims import Dim
@@ -20,11 +20,13 @@ class KernelTensor:
     Attributes:
         operand: as the next kernel may load it.
         value: its fingerprint.
+        is_wide: whether it is no tensor of the program, but a sum of parts, say, which may be larger.
         terms: the configurations that can make it, each with its term.
     """
 
     operand: Operand
     value: int
+    is_wide: bool = False
     terms: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -40,15 +42,17 @@ class KernelOutputs:
         tensors: each value once, in the order in which they were found.
     """
 
-    def __init__(self, search: BlockSearch, level: int) -> None:
+    def __init__(self, search: BlockSearch, level: int, own: Collection[int] = ()) -> None:
         """Collect them.
 
         Args:
             search: the terms.
             level: of the kernels, from 1 on; it becomes a part of the tensors' names.
+            own: fingerprints of the program's tensors.
         """
         self._search = search
         self._level = level
+        self._own = frozenset(own)
         found: dict[tuple[int, int], KernelTensor] = {}
         for output in search.outputs():
             job, _ = search.configurations[output.config]
@@ -81,7 +85,7 @@ class KernelOutputs:
         dims = tuple(Dim(label, value.size(label)) for label in value.labels)
         name = f"part{number}" if self._level == 1 else f"part{self._level}.{number}"
         operand = Operand(name, dims, value, output.abstract_class, output.uses)
-        return KernelTensor(operand, key)
+        return KernelTensor(operand, key, is_wide=key not in self._own)
 
 
 def stored(search: BlockSearch, term: int, config: int) -> Labelled:

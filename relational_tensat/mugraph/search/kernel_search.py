@@ -151,7 +151,8 @@ class _Search:
             abstract = _without_classes(abstract)
         self._database = abstract.database
         (self._root,) = abstract.outputs
-        operands, self._target = self._draw(abstract)
+        operands, values = self._draw(abstract)
+        self._target, self._own = values[self._program.outputs[0]], frozenset(values.values())
         self._given = operands
         works = [_Work(operands, lambda: ((),))]
         with Grower(self._structure, self._options, self._watch) as grower:
@@ -164,10 +165,10 @@ class _Search:
             self._is_complete,
         )  # fmt: skip
 
-    def _draw(self, abstract: AbstractEGraph) -> tuple[tuple[Operand, ...], int]:
-        """Return random inputs and the fingerprint of what the program computes of them."""
+    def _draw(self, abstract: AbstractEGraph) -> tuple[tuple[Operand, ...], dict[str, int]]:
+        """Return random inputs and the fingerprints of what the program computes of them, step by step."""
         small = self._structure.program
-        (output,) = small.outputs
+        every = tuple(step.outputs[0] for step in small.steps)
         for draw in range(_DRAWS):
             seed = self._options.seed + 97 * draw
             values = {
@@ -175,7 +176,7 @@ class _Search:
                 for place, (name, kind) in enumerate(small.inputs.items())
             }
             try:
-                result = evaluate(small, values, self._arithmetic)[output]
+                results = evaluate(replace(small, outputs=every), values, self._arithmetic)
             except Undefined:
                 continue
             operands = tuple(
@@ -185,7 +186,11 @@ class _Search:
                 )
                 for place, (name, kind) in enumerate(small.inputs.items())
             )  # fmt: skip
-            return operands, fingerprint(Labelled(variables(kernel_tensors(small)[output]), result))
+            dims = kernel_tensors(small)
+            return operands, {
+                name: fingerprint(Labelled(variables(dims[name]), result))
+                for name, result in results.items()
+            }
         raise InputError(f"{self._program.name}: a denominator is 0 whatever the inputs are")
 
     def _level(self, works: Sequence[_Work], level: int, grower: Grower) -> list[_Work]:
@@ -198,7 +203,7 @@ class _Search:
             lambda growth: self._progress(SearchProgress(level, growth, len(self._routes))),
         )
         self._is_complete &= is_complete
-        outputs = KernelOutputs(search, level)
+        outputs = KernelOutputs(search, level, self._own)
         hits = outputs.with_value(self._target)
         for job in jobs:
             mine = [(c, term) for c, term in hits if search.configurations[c][0] is job]
@@ -257,11 +262,13 @@ class _Search:
     ) -> _Ways:
         """Return the ways to some tensors: kernels before, and what stores these, job by job."""
         names = [tensor.operand.name for tensor in chosen]
+        wide = tuple(tensor.operand.name for tensor in chosen if tensor.is_wide)
         made: dict[int, list[FoundKernel]] = {}
         for config in sorted(set.intersection(*(set(tensor.terms) for tensor in chosen))):
             job, _ = search.configurations[config]
             terms = [tensor.terms[config] for tensor in chosen]
-            made.setdefault(id(job), []).append(self._kernel(search, config, terms, names))
+            kernel = self._kernel(search, config, terms, names)
+            made.setdefault(id(job), []).append(replace(kernel, wide=wide))
         return tuple(
             (*before, tuple(kernels))
             for job_id, kernels in made.items()

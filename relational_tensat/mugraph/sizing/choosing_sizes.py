@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Accumulate, Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
 from relational_tensat.mugraph.search.found import FoundGraph, FoundKernel, Route, Splits, build
@@ -84,8 +83,7 @@ class _Sizing:
         names = [*kernel.grid, *([kernel.loop] if kernel.loop else [])]
         if any(name not in partial.sizes for name in names):
             return []
-        step, device = self._unsized((*partial.kernels, kernel))
-        rows, costs = self._costs(names, kernel, step, device, partial.sizes)
+        rows, costs, step = self._costs(names, (*partial.kernels, kernel), partial.sizes)
         omaps = (enumerate(saver.omap) for saver in step.block.savers)
         parts = {v: axis for omap in omaps for axis, v in omap if v not in self._given}
         best: dict[tuple[int, ...], _Partial] = {}
@@ -105,21 +103,17 @@ class _Sizing:
                 )
         return list(best.values())
 
-    def _unsized(self, kernels: tuple[FoundKernel, ...]) -> tuple[Kernel, Mapping[str, Dims]]:
-        """Return the last of some kernels at any sizes, and the dims of the tensors it may load."""
+    def _unsized(self, kernels: tuple[FoundKernel, ...]) -> MuGraph:
+        """Return some kernels at any sizes."""
         units = [((1,) * len(kernel.grid), 1) for kernel in kernels]
-        graph = build(FoundGraph(self._route.program, kernels, ()), units)
-        return graph.kernels[-1], kernel_tensors(graph)
+        return build(FoundGraph(self._route.program, kernels, ()), units)
 
     def _costs(
-        self,
-        names: Sequence[str],
-        kernel: FoundKernel,
-        step: Kernel,
-        device: Mapping[str, Dims],
-        sizes: Mapping[str, int],
-    ) -> tuple[list[tuple[int, ...]], Floats]:
-        """Return all splits of a kernel, of the grid's axes and then the loop, and what each costs."""
+        self, names: Sequence[str], kernels: tuple[FoundKernel, ...], sizes: Mapping[str, int]
+    ) -> tuple[list[tuple[int, ...]], Floats, Kernel]:
+        """Return all splits of the last kernel, of grid and loop, what each costs, and the kernel."""
+        graph, kernel = self._unsized(kernels), kernels[-1]
+        step = graph.kernels[-1]
         choices = [_parts_of(sizes[name]) for name in names]
         rows = [row for row in itertools.product(*choices) if _divides(names, row, sizes)]
         table = np.array(rows, np.float64).reshape(len(rows), len(names))
@@ -132,7 +126,8 @@ class _Sizing:
         blocks = np.prod(table[:, :axes], axis=1)
         after = tile | ({kernel.loop: tile[kernel.loop] * loop} if _concatenates(step) else {})
         shapes = Sizes(extents, tile, after, blocks, loop)
-        return rows, kernel_us(step.block, block_tensors(step, device), shapes, self._device)
+        tensors = block_tensors(step, kernel_tensors(graph))
+        return rows, kernel_us(step.block, tensors, shapes, self._device, graph.wide), step
 
 
 def _cheapest_by_sizes(partials: Iterable[_Partial]) -> list[_Partial]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def graph_us(graph: MuGraph, device: Multiprocessors) -> float:
         device: what it runs on.
     """
     dims = kernel_tensors(graph)
-    return sum(_kernel_us(kernel, dims, device) for kernel in graph.kernels)
+    return sum(_kernel_us(kernel, dims, device, graph.wide) for kernel in graph.kernels)
 
 
 def kernel_registers(kernel: Kernel, device: Mapping[str, Dims]) -> int:
@@ -44,9 +44,12 @@ def kernel_registers(kernel: Kernel, device: Mapping[str, Dims]) -> int:
     return int(product_registers(kernel.block, tensors, sizes)[0])
 
 
-def _kernel_us(kernel: Kernel, dims: Mapping[str, Dims], device: Multiprocessors) -> float:
+def _kernel_us(
+    kernel: Kernel, dims: Mapping[str, Dims], device: Multiprocessors, wide: Collection[str]
+) -> float:
     tensors = block_tensors(kernel, dims)
-    return float(kernel_us(kernel.block, tensors, _sizes_of(kernel, tensors, dims), device)[0])
+    sizes = _sizes_of(kernel, tensors, dims)
+    return float(kernel_us(kernel.block, tensors, sizes, device, wide)[0])
 
 
 def _sizes_of(kernel: Kernel, tensors: BlockTensors, device: Mapping[str, Dims]) -> Sizes:

@@ -8,7 +8,7 @@ FlashDecoding does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from relational_tensat.mugraph.sizing.registers import MOST_REGISTERS, product_r
 
 #: Tiles of tensor cores: a dim of a product is rounded up to it.
 _TENSOR_CORE = 16
+#: Of an element of float32, as sums of parts are between kernels.
+_WIDE_BYTES = 4
 
 
 def kernel_us(
@@ -29,6 +31,7 @@ def kernel_us(
     tensors: BlockTensors,
     sizes: Sizes,
     device: Multiprocessors,
+    wide: Collection[str] = (),
 ) -> Floats:
     """Return the microseconds of a kernel for each choice of sizes; infinite where a block is too large.
 
@@ -37,29 +40,35 @@ def kernel_us(
         tensors: its tensors.
         sizes: the choices.
         device: what it runs on.
+        wide: the operands that are float32, whatever the device's elements are.
     """
-    profile, element_bytes = device.profile, device.element_bytes
+    profile = device.profile
     peak = device.peak_flops_per_s / device.count * device.efficiency
     cache = profile.bandwidth_bytes_per_s * device.cache_factor / device.count
     flops = sum_of((_flops(step, tensors, sizes, device) for step in block.steps), sizes)
     computing = flops / peak
-    loads, unique = _bytes(block, tensors, sizes)
-    seconds = np.ceil(sizes.blocks / device.count) * np.maximum(
-        computing, loads * element_bytes / cache
-    )
-    seconds = np.maximum(seconds, unique * element_bytes / profile.bandwidth_bytes_per_s)
-    fits = shared_elements(block, tensors, sizes) * element_bytes <= device.shared_bytes
+    moved, unique = _bytes(block, tensors, sizes, device.element_bytes, wide)
+    seconds = np.ceil(sizes.blocks / device.count) * np.maximum(computing, moved / cache)
+    seconds = np.maximum(seconds, unique / profile.bandwidth_bytes_per_s)
+    fits = shared_bytes(block, tensors, sizes, device.element_bytes, wide) <= device.shared_bytes
     fits &= product_registers(block, tensors, sizes) <= MOST_REGISTERS
     return np.where(fits, profile.launch_us + 1e6 * seconds, np.inf)
 
 
-def shared_elements(block: BlockGraph, tensors: BlockTensors, sizes: Sizes) -> Floats:
-    """Return how many elements lie in shared memory at the worst moment, by lifetimes.
+def shared_bytes(
+    block: BlockGraph,
+    tensors: BlockTensors,
+    sizes: Sizes,
+    element_bytes: int,
+    wide: Collection[str] = (),
+) -> Floats:
+    """Return how many bytes lie in shared memory at the worst moment, by lifetimes.
 
     What is loaded once, computed before the loop, or accumulated lives from then on until its last use;
     what belongs to an iteration until its last use in it; what a thread graph keeps to itself lies in
     registers.
     """
+    wide_tiles = {it.output for it in block.iterators if it.tensor in wide}
     moments: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
         ((), tuple(it.output for it in block.iterators))
     ]
@@ -85,7 +94,9 @@ def shared_elements(block: BlockGraph, tensors: BlockTensors, sizes: Sizes) -> F
     peak = np.zeros_like(sizes.blocks)
     for n in range(len(moments)):
         alive = [name for name in born if born[name] <= n <= last[name]]
-        peak = np.maximum(peak, sum_of((_elements(name, tensors, sizes) for name in alive), sizes))
+        items = {name: _WIDE_BYTES if name in wide_tiles else element_bytes for name in alive}
+        own = (_elements(name, tensors, sizes) * items[name] for name in alive)
+        peak = np.maximum(peak, sum_of(own, sizes))
     return peak
 
 
@@ -147,16 +158,24 @@ def _padded(
 _ORDER = (Stage.INVARIANT, Stage.LOOP, Stage.AFTER)
 
 
-def _bytes(block: BlockGraph, tensors: BlockTensors, sizes: Sizes) -> tuple[Floats, Floats]:
-    """Return the elements that a block moves, and those that all move, each counted once."""
+def _bytes(
+    block: BlockGraph,
+    tensors: BlockTensors,
+    sizes: Sizes,
+    element_bytes: int,
+    wide: Collection[str],
+) -> tuple[Floats, Floats]:
+    """Return the bytes that a block moves, and those that all move, each element counted once."""
     moved, unique = np.zeros_like(sizes.blocks), np.zeros_like(sizes.blocks)
     for iterator in block.iterators:
+        item_bytes = _WIDE_BYTES if iterator.tensor in wide else element_bytes
         names = [dim.variable for dim in tensors.dims[iterator.output]]
         iterations = sizes.loop if iterator.fmap else 1.0
-        moved = moved + product_of(names, sizes.tile, sizes) * iterations
-        unique = unique + product_of(names, sizes.whole, sizes)
+        moved = moved + product_of(names, sizes.tile, sizes) * iterations * item_bytes
+        unique = unique + product_of(names, sizes.whole, sizes) * item_bytes
     for saver in block.savers:
-        tile = _elements(saver.tile, tensors, sizes)
+        item_bytes = _WIDE_BYTES if saver.is_wide else element_bytes
+        tile = _elements(saver.tile, tensors, sizes) * item_bytes
         moved = moved + tile
         unique = unique + tile * sizes.blocks
     return moved, unique

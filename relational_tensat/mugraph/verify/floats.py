@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,9 +13,14 @@ from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.verify.random_tests import check_signature, paired, renamed_inputs
 
+#: By how much normal inputs are multiplied: all, or each by its name.
+Scale: TypeAlias = float | Mapping[str, float] | None
+#: Of such inputs sums of 64 are beyond float16, whose largest is 65,504.
+_LARGE, _MOST = 1e4, 6e4
+
 
 def relative_error(
-    program: MuGraph, graph: MuGraph, seed: int, dtype: str = "float64", scale: float | None = None
+    program: MuGraph, graph: MuGraph, seed: int, dtype: str = "float64", scale: Scale = None
 ) -> float:
     """Return how far a μGraph computed in an element type is from its program in float64.
 
@@ -24,7 +30,8 @@ def relative_error(
         seed: of the inputs, which are normal; without their signs where the program has no result of them,
             as the root of what is negative.
         dtype: what the μGraph is computed in, sums in float32 at least.
-        scale: of all inputs; by default, so that a product of two over the longest dim is about 1.
+        scale: of all inputs, or of each by name; by default, so that a product of two over the longest dim
+            is about 1.
 
     Returns:
         The norm of the difference by that of the program's result, the largest of all outputs; infinite
@@ -52,12 +59,34 @@ def _exact(program: MuGraph, values: Mapping[str, Elements]) -> dict[str, Elemen
     return evaluate(program, exact, Numbers())
 
 
-def drawn(program: MuGraph, seed: int, scale: float | None, dtype: str) -> dict[str, Elements]:
+def level_error(program: MuGraph, graph: MuGraph, seed: int, free: Sequence[str]) -> float | None:
+    """Return the error in float16 where all exponentials are equal and what they weigh is large.
+
+    Sums of what they weigh are then beyond float16, unless they are divided before they are stored.
+
+    Args:
+        program, graph, seed: as for ``relative_error``.
+        free: the inputs that no exponential depends on.
+
+    Returns:
+        The error; None where the program's own result is beyond float16, or there are no such inputs.
+    """
+    scale = {name: _LARGE if name in free else 0.0 for name in program.inputs}
+    expected = _exact(program, drawn(program, seed, scale, "float16")).values()
+    largest = max(float(np.max(np.abs(value))) for value in expected)
+    if not 0 < largest < _MOST:
+        return None
+    return relative_error(program, graph, seed, "float16", scale)
+
+
+def drawn(program: MuGraph, seed: int, scale: Scale, dtype: str) -> dict[str, Elements]:
     """Return normal inputs."""
     generator = np.random.default_rng([seed, 64])
     longest = max(dim.size for dims in program.inputs.values() for dim in dims)
-    factor = longest**-0.25 if scale is None else scale
-    return {
-        name: (factor * generator.standard_normal([dim.size for dim in dims])).astype(dtype)
+    factors = scale if isinstance(scale, Mapping) else {}
+    factor = longest**-0.25 if scale is None or isinstance(scale, Mapping) else scale
+    values = {
+        name: factors.get(name, factor) * generator.standard_normal([dim.size for dim in dims])
         for name, dims in program.inputs.items()
     }
+    return {name: value.astype(dtype) for name, value in values.items()}

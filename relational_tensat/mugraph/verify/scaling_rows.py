@@ -28,6 +28,17 @@ def has_exponentials(graph: MuGraph) -> bool:
     return any(step.op == "exp" for step in _operations(graph))
 
 
+def free_of_exponentials(program: MuGraph) -> tuple[str, ...]:
+    """Return the inputs of a program that no exponential depends on."""
+    sources = {name: {name} for name in program.inputs}
+    used: set[str] = set()
+    for step in _operations(program):
+        sources[step.output] = set().union(*(sources[name] for name in step.operands))
+        if step.op == "exp":
+            used |= sources[step.output]
+    return tuple(name for name in program.inputs if name not in used)
+
+
 def scaling_difference(graph: MuGraph, seed: int = 0) -> Difference | None:
     """Return where a result changes when the rows of exponentials are scaled at random; None if nowhere.
 

@@ -154,7 +154,7 @@ class _Stabilizer:
             raise self.refusal(f"{saver.output} has no parts that their maxima belong to")
         if maximum not in builder.stored:
             builder.stored[maximum] = f"{saver.output}_max"
-            bare = Saver(tile, builder.stored[maximum], (), omap)
+            bare = Saver(tile, builder.stored[maximum], (), omap, is_wide=True)
             sizes = saved_dims(bare, dims, block.grid)
             savers.append(replace(bare, dims=tuple(Dim(v, sizes[v]) for v in (*parts, *mine))))
         return _Scaled(builder.stored[maximum], parts)

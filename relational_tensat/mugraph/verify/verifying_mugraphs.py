@@ -10,10 +10,10 @@ from relational_tensat.mugraph.graph.dims import count, size_of
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.verify.floats import relative_error
+from relational_tensat.mugraph.verify.floats import level_error, relative_error
 from relational_tensat.mugraph.verify.lax import bound
 from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
-from relational_tensat.mugraph.verify.scaling_rows import has_exponentials
+from relational_tensat.mugraph.verify.scaling_rows import free_of_exponentials, has_exponentials
 from relational_tensat.mugraph.verify.shrinking_sizes import shrunk
 from relational_tensat.mugraph.verify.stability import stabilized
 
@@ -27,6 +27,8 @@ _MOST_ELEMENTS = 1 << 21
 _FLOAT64_TOLERANCE = 1e-9
 #: Of results in float16 whose logits are large: at 600, its steps are 0.5, so weights are right to e^0.25.
 _LARGE_TOLERANCE = 0.5
+#: Of results in float16 that are sums of large numbers.
+_LEVEL_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Verification:
         float64_error: relative; at its own sizes, or at small ones where it is too large.
         float16_error: the same in float16; infinite where something overflowed.
         large_error: the same with logits as large as 600; None where there are no exponentials.
+        level_error: the same with equal logits, and large numbers that their exponentials weigh; None where
+            that is not stored between kernels.
     """
 
     difference: Difference | None
@@ -51,11 +55,22 @@ class Verification:
     float64_error: float | None = None
     float16_error: float | None = None
     large_error: float | None = None
+    level_error: float | None = None
 
     @property
     def is_stable(self) -> bool:
-        """Whether exponentials of large logits are finite and right, or there are none."""
+        """Whether exponentials of large logits, and sums that they weigh, are finite and right."""
+        return self.takes_large_logits and self.takes_large_sums
+
+    @property
+    def takes_large_logits(self) -> bool:
+        """Whether exponentials of large logits are finite and right."""
         return self.large_error is None or self.large_error <= _LARGE_TOLERANCE
+
+    @property
+    def takes_large_sums(self) -> bool:
+        """Whether sums that kernels store for the next one are, where they are large."""
+        return self.level_error is None or self.level_error <= _LEVEL_TOLERANCE
 
     @property
     def passed(self) -> bool:
@@ -99,15 +114,18 @@ def is_small_enough(graph: MuGraph) -> bool:
 
 def _with_floats(passed: Verification, program: MuGraph, graph: MuGraph, seed: int) -> Verification:
     """Return a verification with the errors of floating point."""
-    reference, large = _reference(program), None
+    reference, large, level = _reference(program), None, None
     if has_exponentials(program):
         scale = _scale_of_large_logits(program)
         large = relative_error(reference, graph, seed, "float16", scale)
+        if len(graph.kernels) > 1:
+            level = level_error(reference, graph, seed, free_of_exponentials(program))
     return replace(
         passed,
         float64_error=relative_error(reference, graph, seed),
         float16_error=relative_error(reference, graph, seed, "float16"),
         large_error=large,
+        level_error=level,
     )
 
 

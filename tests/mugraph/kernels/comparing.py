@@ -44,23 +44,34 @@ def with_level_logits(graph: MuGraph, inputs: dict[str, Array], logit: float) ->
     return {**inputs, **level}
 
 
+def with_level_keys(inputs: dict[str, Array], value: float) -> dict[str, Array]:
+    """Return inputs of attention whose keys all count the same, and whose values are about a number."""
+    random = np.random.default_rng(2)
+    values = value * random.uniform(0.5, 1, inputs["V"].shape)
+    return {**inputs, "Q": 0 * inputs["Q"], "V": values.astype(inputs["V"].dtype)}
+
+
 def run_all(
     graph: MuGraph,
     inputs: dict[str, Array],
-    run: Callable[[Kernel, Mapping[str, Dims], list[Array]], list[Array]],
+    run: Callable[[Kernel, Mapping[str, Dims], list[Array], list[Array]], None],
 ) -> Array:
     """Return the only output of kernels run one after the other.
 
     Args:
         graph: of kernels only.
         inputs: by name.
-        run: a kernel, the dims of its operands, and these; returns its results.
+        run: a kernel, the dims of its operands, these, and its results, which are NaN before.
     """
     values, dims = dict(inputs), kernel_tensors(graph)
+    dtype = next(iter(inputs.values())).dtype
     for kernel in graph.kernels:
         device = {name: dims[name] for name in kernel.operands}
-        made = run(kernel, device, [values[name] for name in kernel.operands])
-        values.update(zip(kernel.outputs, made, strict=True))
+        for saver in kernel.block.savers:
+            shape = [dim.size for dim in saver.dims]
+            values[saver.output] = np.full(shape, np.nan, "float32" if saver.is_wide else dtype)
+        operands = [values[name] for name in kernel.operands]
+        run(kernel, device, operands, [values[name] for name in kernel.outputs])
     return values[graph.outputs[0]]
 
 

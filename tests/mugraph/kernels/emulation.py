@@ -44,7 +44,7 @@ class Emulated:
     def run(
         self, name: str, operands: Sequence[Array], results: Mapping[str, tuple[int, ...]]
     ) -> list[Array]:
-        """Run a kernel, threads forward and backward; return its results.
+        """Run a kernel, threads forward and backward; return its results, float32 where it says so.
 
         What it computes must not depend on the order, nothing outside of a result is written, and no
         byte of shared memory is touched by two threads between two barriers, one of them writing.
@@ -62,13 +62,19 @@ class Emulated:
         order: int,
     ) -> list[Array]:
         kernel = self._kernels[name]
-        dtype = operands[0].dtype
+        types = _types(kernel)
+        for operand, kind in zip(operands, types, strict=False):
+            assert operand.dtype == ("float32" if kind == "float" else kernel.dtype)
         given = [np.ascontiguousarray(operand) for operand in operands]
         outputs = [
-            np.full(int(np.prod(shape)) + 2 * _GUARD_ELEMENTS, np.nan, dtype)
-            for shape in results.values()
+            np.full(
+                int(np.prod(shape)) + 2 * _GUARD_ELEMENTS,
+                np.nan,
+                "float32" if kind == "float" else kernel.dtype,
+            )
+            for shape, kind in zip(results.values(), types[len(operands) :], strict=True)
         ]
-        starts = [output.ctypes.data + _GUARD_ELEMENTS * dtype.itemsize for output in outputs]
+        starts = [output.ctypes.data + _GUARD_ELEMENTS * output.itemsize for output in outputs]
         addresses = [operand.ctypes.data for operand in given] + starts
         pointers = (ctypes.c_void_p * len(addresses))(*addresses)
         grid = (ctypes.c_uint * 3)(*kernel.grid)
@@ -83,14 +89,19 @@ class Emulated:
         return values
 
 
+def _types(kernel: CudaKernel) -> list[str]:
+    """Return the element types of a kernel's parameters, ``T`` or ``float``."""
+    signature = re.search(rf"{kernel.name}\(([^)]*)\)", kernel.source)
+    assert signature is not None
+    return re.findall(r"(T|float)\* __restrict__", signature[1])
+
+
 def _source(kernel: CudaKernel) -> str:
     """Return a kernel in a namespace of its own, its shared memory outside of it, and an entry."""
     size = max(kernel.schedule.shared_bytes, 1)
     text = re.sub(r"alignas\(16\) (extern )?__shared__ u8 arena\[\d*\];", "", kernel.source)
     text = re.sub(r"#define WARPS.*", "", text).replace('extern "C"', "")
-    signature = re.search(rf"{kernel.name}\(([^)]*)\)", text)
-    assert signature is not None
-    arguments = ", ".join(f"(T*)given[{place}]" for place in range(len(signature[1].split(","))))
+    arguments = ", ".join(f"({kind}*)given[{n}]" for n, kind in enumerate(_types(kernel)))
     return f"""
 namespace in_{kernel.name} {{
 alignas(16) static u8 arena[{size}];

@@ -41,7 +41,7 @@ def test_waves_prefer_flash_decoding_where_blocks_are_few() -> None:
     """Figure 8: keys are split among blocks, too; the second kernel adds up what they have."""
     best = min((made for route in routes() for made in sized(route)), key=lambda made: made.cost_us)
     assert [saver.output for saver in best.graph.kernels[0].block.savers] == ["part5", "part6"]
-    assert round(best.cost_us, 1) == 13.4
+    assert round(best.cost_us, 1) == 14.0  # sums of parts are float32
     blocks = [math.prod(kernel.block.grid) for kernel in best.graph.kernels]
     assert blocks[0] > 108  # multiprocessors
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -69,13 +69,19 @@ class CudaKernel:
     schedule: Schedule
 
 
-def emit_cuda(kernel: Kernel, device: Mapping[str, Dims], dtype: str = "float16") -> CudaKernel:
+def emit_cuda(
+    kernel: Kernel,
+    device: Mapping[str, Dims],
+    dtype: str = "float16",
+    wide: Collection[str] = (),
+) -> CudaKernel:
     """Return a kernel as CUDA C++.
 
     Args:
         kernel: the kernel.
         device: the dims of its operands.
-        dtype: of all operands and results; sums are float32.
+        dtype: of operands and results; sums are float32.
+        wide: the operands that are float32, too.
 
     Raises:
         UsageError: no kernels are made for that element type.
@@ -83,14 +89,16 @@ def emit_cuda(kernel: Kernel, device: Mapping[str, Dims], dtype: str = "float16"
     """
     if dtype not in _ITEM_BYTES:
         raise UsageError(f"no kernels for elements {dtype!r}, expected {', '.join(_ITEM_BYTES)}")
-    return _Emission(kernel, device, dtype).kernel()
+    return _Emission(kernel, device, dtype, wide if dtype != "float32" else ()).kernel()
 
 
 class _Emission(Formulas):
-    def __init__(self, kernel: Kernel, device: Mapping[str, Dims], dtype: str) -> None:
-        program = with_partials(lower(kernel, device))
+    def __init__(
+        self, kernel: Kernel, device: Mapping[str, Dims], dtype: str, wide: Collection[str]
+    ) -> None:
+        program = with_partials(lower(kernel, device, wide=wide))
         super().__init__(program)
-        self._dtype = dtype
+        self._dtype, self._wide = dtype, frozenset(wide)
         self._type, self._item_bytes = FLOAT_TYPES[dtype], _ITEM_BYTES[dtype]
         self._layouts = layouts(program, self._item_bytes)
         sizes = {
@@ -103,8 +111,14 @@ class _Emission(Formulas):
     def kernel(self) -> CudaKernel:
         program, plan, text = self._program, self._schedule, self._text
         name = identifier(program.kernel.name)
-        parameters = [f"const T* __restrict__ in_{identifier(n)}" for n in program.kernel.operands]
-        parameters += [f"T* __restrict__ out_{identifier(n)}" for n in program.kernel.outputs]
+        parameters = [
+            f"const {_type(n in self._wide)}* __restrict__ in_{identifier(n)}"
+            for n in program.kernel.operands
+        ]
+        parameters += [
+            f"{_type(saver.is_wide)}* __restrict__ out_{identifier(saver.output)}"
+            for saver in program.block.savers
+        ]
         is_static = plan.shared_bytes <= STATIC_BYTES
         text.line(
             f"// {program.kernel.name}: grid {' x '.join(map(str, program.block.grid)) or '1'}, "
@@ -132,7 +146,7 @@ class _Emission(Formulas):
     def _declare(self) -> None:
         """Declare what is stored; give what the loop adds to its initial values."""
         for name, place in self._schedule.places.items():
-            kind = "float" if self._program.stored[name].is_wide else "T"
+            kind = _type(self._program.stored[name].is_wide)
             self._text.line(
                 f"{kind}* const {_shared(name)} = ({kind}*)(arena + {place.offset_bytes});"
             )
@@ -175,9 +189,12 @@ class _Emission(Formulas):
         tensor, tile = program.device[iterator.tensor], program.dims[iterator.output]
         layout = self._layouts[iterator.output]
         start = tile_start(iterator, tensor, tile, program.block, _BLOCKS)
-        width = self._copy_width(tensor, tile, layout)
+        is_wide = iterator.tensor in self._wide
+        width = self._copy_width(tensor, tile, layout, 4 if is_wide else self._item_bytes)
         with self._text.block("{"):
-            self._text.line(f"const T* const from = in_{identifier(iterator.tensor)} + ({start});")
+            self._text.line(
+                f"const {_type(is_wide)}* const from = in_{identifier(iterator.tensor)} + ({start});"
+            )
             with self._elements(tile, width) as at:
                 to, source = _shared(iterator.output), offset(at, tensor)
                 if width > 1:
@@ -185,9 +202,9 @@ class _Emission(Formulas):
                 else:
                     self._text.line(f"{to}[{layout.offset(at)}] = from[{source}];")
 
-    def _copy_width(self, tensor: Dims, tile: Dims, layout: Layout) -> int:
+    def _copy_width(self, tensor: Dims, tile: Dims, layout: Layout, item_bytes: int) -> int:
         """Return how many elements are copied at once."""
-        width = _COPY_BYTES // self._item_bytes
+        width = _COPY_BYTES // item_bytes
         if not tile or not tensor:
             return 1
         last = tensor[-1].variable
@@ -300,18 +317,19 @@ class _Emission(Formulas):
         return summand(reduce, self.element(reduce.operand, at))
 
     def _result(self, reduce: Reduce, at: Mapping[str, str]) -> list[str]:
-        x = "to_float(from_float<T>(x))" if reduce.rounds else "x"
-        return reduced(reduce, lambda name: self._cell(name, at), x)
+        return reduced(reduce, lambda name: self._cell(name, at))
 
     def _save(self, save: Save) -> None:
         saver, program = save.saver, self._program
         tile, frame = program.dims[saver.tile], program.frame(saver.tile)
         start = result_start(saver, tile, program.block, _BLOCKS)
         with self._text.block("{"):
-            self._text.line(f"T* const to = out_{identifier(saver.output)} + ({start});")
+            to = f"{_type(saver.is_wide)}* const to"
+            self._text.line(f"{to} = out_{identifier(saver.output)} + ({start});")
             with self._each(frame) if frame is not None else self._elements(tile) as at:
                 value = self.element(saver.tile, at)
-                self._text.line(f"to[{offset(at, saver.dims)}] = from_float<T>({value});")
+                stored = value if saver.is_wide else f"from_float<T>({value})"
+                self._text.line(f"to[{offset(at, saver.dims)}] = {stored};")
 
     def stored(self, name: str, at: Mapping[str, str]) -> str:
         """Return an element of a register or of shared memory."""
@@ -391,6 +409,10 @@ def _shared(name: str) -> str:
 
 def _registers(name: str) -> str:
     return f"sums_{identifier(name)}"
+
+
+def _type(is_wide: bool) -> str:
+    return "float" if is_wide else "T"
 
 
 def _flag(value: bool) -> str:

@@ -117,24 +117,23 @@ def summand(reduce: Reduce, value: str) -> str:
     return f"square({value})" if reduce.kind == "squares" else value
 
 
-def reduced(reduce: Reduce, cell_of: Callable[[str], str], x: str = "x") -> list[str]:
-    """Return the lines that store one result of a reduction.
+def reduced(reduce: Reduce, cell_of: Callable[[str], str]) -> list[str]:
+    """Return the lines that store one result of a reduction, which is x.
 
     Args:
         reduce: the reduction.
         cell_of: where a tensor has the element of this result.
-        x: the result of what is reduced now.
     """
     cell = cell_of(reduce.output)
     if reduce.fade:
         return [
-            f"const float before = {cell}, now = larger(before, {x});",
+            f"const float before = {cell}, now = larger(before, x);",
             f"{cell_of(reduce.fade)} = fade(before, now);",
             f"{cell} = now;",
         ]
     if reduce.rescale:
-        return [f"{cell} = {cell} * {cell_of(fade_of(reduce.rescale))} + {x};"]
-    return [f"{cell} {'+=' if reduce.adds else '='} {x};"]
+        return [f"{cell} = {cell} * {cell_of(fade_of(reduce.rescale))} + x;"]
+    return [f"{cell} {'+=' if reduce.adds else '='} x;"]
 
 
 def joined(parts: Sequence[tuple[str, int]]) -> str:

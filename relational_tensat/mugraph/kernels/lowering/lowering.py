@@ -7,7 +7,7 @@ Functions of a product's elements stay in its registers, in a thread graph or no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dims, count, variables, without
@@ -42,24 +42,37 @@ _COSTLY = ("erf", "exp", "gelu", "log", "sigmoid", "silu", "sqrt", "tanh")
 _LOWEST = float("-inf")
 
 
-def lower(kernel: Kernel, device: Mapping[str, Dims], keeps_repeated: bool = False) -> Program:
+def lower(
+    kernel: Kernel,
+    device: Mapping[str, Dims],
+    keeps_repeated: bool = False,
+    wide: Collection[str] = (),
+) -> Program:
     """Return a kernel as statements.
 
     Args:
         kernel: the kernel.
         device: the dims of tensors in device memory.
         keeps_repeated: whether any formula that is read several times is stored; otherwise costly ones are.
+        wide: the operands that are float32, whatever the kernel's elements are.
 
     Raises:
         InputError: it is not well-formed, or accumulates in a way that has no statement.
     """
-    return _Lowering(kernel, device, keeps_repeated).program()
+    return _Lowering(kernel, device, keeps_repeated, frozenset(wide)).program()
 
 
 class _Lowering:
-    def __init__(self, kernel: Kernel, device: Mapping[str, Dims], keeps_repeated: bool) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        device: Mapping[str, Dims],
+        keeps_repeated: bool,
+        wide: frozenset[str],
+    ) -> None:
         self._kernel, self._device = kernel, device
         self._keeps_repeated = keeps_repeated
+        self._wide = wide
         tensors = block_tensors(kernel, device)
         self._dims, self._stages = dict(tensors.dims), dict(tensors.stages)
         self._statements: dict[Stage, list[Statement]] = {stage: [] for stage in Stage}
@@ -74,7 +87,8 @@ class _Lowering:
     def program(self) -> Program:
         block = self._kernel.block
         for iterator in block.iterators:
-            self._store(iterator.output, self._dims[iterator.output], is_wide=False)
+            is_wide = iterator.tensor in self._wide
+            self._store(iterator.output, self._dims[iterator.output], is_wide)
             self._emit(self._stages[iterator.output], Load(iterator))
         for step in self._steps:
             match step:
@@ -178,7 +192,6 @@ class _Lowering:
         changed = Reduce(
             statement.output, operand, statement.over, statement.kind,
             initial is not None, statement.rescale, statement.fade,
-            statement.kind == "max" and self._kernel.block.stores(statement.output),
         )  # fmt: skip
         self._emit(stage, changed)
 

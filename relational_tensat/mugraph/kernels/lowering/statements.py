@@ -105,7 +105,6 @@ class Reduce:
         adds: whether to what is there; with ``max``, whichever is larger.
         rescale: as in ``Multiply``.
         fade: where to store by how much a running maximum has moved: exp(before - now).
-        rounds: whether to round to the kernel's elements: what leaves the block is then what it used.
     """
 
     output: str
@@ -115,7 +114,6 @@ class Reduce:
     adds: bool = False
     rescale: str = ""
     fade: str = ""
-    rounds: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -68,8 +68,9 @@ class TritonKernel:
         name: of the function; parameters are the operands, then the results.
         source: a module of its own.
         parameters: their names.
-        dtype: of all of them.
+        dtype: of all of them but the wide ones.
         grid: blocks along x, y and z.
+        wide: parameters that are float32.
     """
 
     name: str
@@ -77,15 +78,22 @@ class TritonKernel:
     parameters: tuple[str, ...]
     dtype: str
     grid: tuple[int, int, int]
+    wide: frozenset[str] = frozenset()
 
 
-def emit_triton(kernel: Kernel, device: Mapping[str, Dims], dtype: str = "float16") -> TritonKernel:
+def emit_triton(
+    kernel: Kernel,
+    device: Mapping[str, Dims],
+    dtype: str = "float16",
+    wide: Collection[str] = (),
+) -> TritonKernel:
     """Return a kernel as a module that imports Triton.
 
     Args:
         kernel: the kernel.
         device: the dims of its operands.
-        dtype: of all operands and results; sums are float32.
+        dtype: of operands and results; sums are float32.
+        wide: the operands that are float32, too.
 
     Raises:
         UsageError: no kernels are made for that element type.
@@ -94,12 +102,15 @@ def emit_triton(kernel: Kernel, device: Mapping[str, Dims], dtype: str = "float1
     """
     if dtype not in _TYPES:
         raise UsageError(f"no kernels for elements {dtype!r}, expected {', '.join(_TYPES)}")
-    return _Emission(kernel, device, dtype).kernel()
+    return _Emission(kernel, device, dtype, wide).kernel()
 
 
 class _Emission:
-    def __init__(self, kernel: Kernel, device: Mapping[str, Dims], dtype: str) -> None:
+    def __init__(
+        self, kernel: Kernel, device: Mapping[str, Dims], dtype: str, wide: Collection[str]
+    ) -> None:
         self._kernel, self._device, self._dtype = kernel, device, dtype
+        self._wide = frozenset(kernel.operands if dtype == "float32" else wide)
         tensors = block_tensors(kernel, device)
         self._dims, self._stages = dict(tensors.dims), dict(tensors.stages)
         self._steps = tuple(self._flat())
@@ -130,7 +141,8 @@ class _Emission:
             to = self._pointers(f"out_{identifier(saver.output)}", start, saver.dims, axes)
             text = self._axes.spread(value, axes, value.text)
             mask = self._axes.mask(axes)
-            stored = text if self._dtype == "float32" else f"{text}.to({_TYPES[self._dtype]})"
+            is_wide = self._dtype == "float32" or saver.is_wide
+            stored = text if is_wide else f"{text}.to({_TYPES[self._dtype]})"
             self._lines[Stage.AFTER].append(f"tl.store({to}, {stored}{mask and f', mask={mask}'})")
         parameters = (
             *(f"in_{identifier(name)}" for name in kernel.operands),
@@ -138,8 +150,11 @@ class _Emission:
         )
         grid = (*block.grid, 1, 1, 1)
         name = identifier(kernel.name)
+        wide = {f"in_{identifier(operand)}" for operand in self._wide}
+        wide |= {f"out_{identifier(saver.output)}" for saver in block.savers if saver.is_wide}
         return TritonKernel(
-            name, self._module(name, parameters), parameters, self._dtype, (grid[0], grid[1], grid[2])
+            name, self._module(name, parameters), parameters, self._dtype,
+            (grid[0], grid[1], grid[2]), frozenset(wide),
         )  # fmt: skip
 
     def _module(self, name: str, parameters: Sequence[str]) -> str:
@@ -171,7 +186,7 @@ class _Emission:
         source = self._pointers(f"in_{identifier(iterator.tensor)}", start, tensor, axes)
         mask = self._axes.mask(axes)
         text = f"tl.load({source}{mask and f', mask={mask}, other=0.0'})"
-        self._let(iterator.output, Value(text, axes, self._dtype == "float32"))
+        self._let(iterator.output, Value(text, axes, iterator.tensor in self._wide))
 
     def _pointers(self, pointer: str, start: str, dims: Dims, axes: Dims) -> str:
         strides = row_major(dims).strides
@@ -203,7 +218,7 @@ class _Emission:
                 self._let(step.output, self._reduced(self._values[step.operands[0]], over, "sum"))
             case Operation() if step.op == "max":
                 over = names(step.attrs, "over")
-                self._let(step.output, self._largest(step.operands[0], over, step.output))
+                self._let(step.output, self._reduced(self._values[step.operands[0]], over, "max"))
             case Operation() if step.op == "rms":
                 self._let(step.output, self._root_mean_square(step))
             case Operation():
@@ -320,13 +335,6 @@ class _Emission:
             axes = tuple(other for other in axes if other != dim)
         return Value(text, axes, True)
 
-    def _largest(self, operand: str, over: Sequence[str], output: str) -> Value:
-        """Return maxima; those that leave the block are rounded at once, so that it uses the same."""
-        value = self._reduced(self._values[operand], over, "max")
-        if self._dtype == "float32" or not self._kernel.block.stores(output):
-            return value
-        return Value(f"({value.text}).to({_TYPES[self._dtype]}).to(tl.float32)", value.axes, True)
-
     def _squares(self, value: Value, over: Sequence[str]) -> Value:
         return self._reduced(value, over, "sum", f"{value.wide} * {value.wide}")
 
@@ -336,7 +344,7 @@ class _Emission:
         return _root(self._squares(value, over), _size(value, over), step.attrs["epsilon"])
 
     def _running_max(self, step: RunningMax) -> None:
-        value = self._largest(step.operand, step.over, step.output)
+        value = self._reduced(self._values[step.operand], step.over, "max")
         name, fade = identifier(step.output), identifier(fade_of(step.output))
         self._begin(name, value.axes, 'float("-inf")')
         lines = self._lines[Stage.LOOP]

@@ -78,7 +78,10 @@ def compile_triton(kernel: TritonKernel, arch: str, warps: int = 4, stages: int 
 
     function = load_triton(kernel)
     places = range(len(kernel.parameters))
-    signature = dict.fromkeys(kernel.parameters, _POINTERS[kernel.dtype])
+    signature = {
+        name: _POINTERS["float32" if name in kernel.wide else kernel.dtype]
+        for name in kernel.parameters
+    }
     aligned = {(place,): [["tt.divisibility", 16]] for place in places}
     source = ASTSource(fn=function, signature=signature, constexprs={}, attrs=aligned)
     try:
