@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,14 +22,19 @@ from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.fusion.kernel_files import FORMAT, INDEX
 from relational_tensat.mugraph.graph.arithmetic import Numbers
+from relational_tensat.mugraph.graph.dims import count
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.kernels.c.compile_c import compile_c
 from relational_tensat.mugraph.kernels.c.emit_c import emit_c
 
-#: A kernel: its operands, of the shapes and the element type that it was made for, give its result.
-KernelFunction = Callable[..., NDArray[Any]]
+#: A kernel: its operands, of the shapes and the element type that it was made for, give its result; where
+#: it has several, a tuple of these.
+KernelFunction = Callable[..., Any]
+_Tensors = Mapping[str, NDArray[Any]]
+_Run = Callable[[_Tensors], _Tensors]
 #: What kernels are run by: the system's C compiler, or NumPy, which is slow and has all of them.
 RUNNERS = ("c", "numpy")
 
@@ -41,7 +46,7 @@ class KernelEntry:
     Attributes:
         key: its hash.
         path: of its μGraph; its code is beside it, with other suffixes.
-        operands, result: shapes, as the model has them.
+        operands, results: shapes, as the model has them.
         targets: the languages that it is in the folder in.
     """
 
@@ -49,7 +54,7 @@ class KernelEntry:
     path: Path
     dtype: str
     operands: tuple[tuple[int, ...], ...]
-    result: tuple[int, ...]
+    results: tuple[tuple[int, ...], ...]
     targets: tuple[str, ...]
 
     @cached_property
@@ -99,7 +104,7 @@ def entries(folder: str | Path) -> dict[str, KernelEntry]:
                 Path(folder) / f"{key}.json",
                 str(entry["dtype"]),
                 tuple(tuple(map(int, shape)) for shape in entry["operands"]),
-                tuple(map(int, entry["result"])),
+                tuple(tuple(map(int, shape)) for shape in entry["results"]),
                 tuple(map(str, entry["targets"])),
             )
             for key, entry in content["kernels"].items()
@@ -114,7 +119,7 @@ def function_of(entry: KernelEntry, runner: str) -> KernelFunction:
     run = _compiled(graph) if runner == "c" else _evaluated(graph, entry.dtype)
     shapes = [tuple(dim.size for dim in dims) for dims in graph.inputs.values()]
 
-    def call(*operands: NDArray[Any]) -> NDArray[Any]:
+    def call(*operands: NDArray[Any]) -> Any:
         if len(operands) != len(shapes):
             raise InputError(f"{entry.key}: {len(operands)} operands, expected {len(shapes)}")
         for operand, own, shape in zip(operands, entry.operands, shapes, strict=True):
@@ -124,7 +129,12 @@ def function_of(entry: KernelEntry, runner: str) -> KernelFunction:
             np.ascontiguousarray(operand).reshape(shape)
             for operand, shape in zip(operands, shapes, strict=True)
         ]
-        return run(given).reshape(entry.result)
+        computed = run(dict(zip(graph.inputs, given, strict=True)))
+        results = tuple(
+            computed[name].reshape(shape)
+            for name, shape in zip(graph.outputs, entry.results, strict=True)
+        )
+        return results[0] if len(results) == 1 else results
 
     return call
 
@@ -137,26 +147,23 @@ def _groups(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
     )
 
 
-def _compiled(graph: MuGraph) -> Callable[[list[NDArray[Any]]], NDArray[Any]]:
-    (kernel,) = graph.kernels
-    (saver,) = kernel.block.savers
+def _compiled(graph: MuGraph) -> _Run:
+    device, functions = kernel_tensors(graph), []
     with tempfile.TemporaryDirectory() as folder:
-        function = compile_c(emit_c(kernel, graph.inputs), Path(folder))
+        for kernel in graph.kernels:
+            operands = {name: device[name] for name in kernel.operands}
+            functions.append(compile_c(emit_c(kernel, operands), Path(folder)))
 
-    def run(operands: list[NDArray[Any]]) -> NDArray[Any]:
-        given = dict(zip(graph.inputs, operands, strict=True))
-        result = np.empty(math.prod(dim.size for dim in saver.dims), np.float32)
-        function([given[name] for name in kernel.operands], [result])
-        return result
-
-    return run
-
-
-def _evaluated(graph: MuGraph, dtype: str) -> Callable[[list[NDArray[Any]]], NDArray[Any]]:
-    (output,) = graph.outputs
-
-    def run(operands: list[NDArray[Any]]) -> NDArray[Any]:
-        given = dict(zip(graph.inputs, operands, strict=True))
-        return evaluate(graph, given, Numbers(dtype))[output]
+    def run(given: _Tensors) -> _Tensors:
+        tensors = dict(given)
+        for kernel, function in zip(graph.kernels, functions, strict=True):
+            made = {name: np.empty(count(device[name]), np.float32) for name in kernel.outputs}
+            function([tensors[name] for name in kernel.operands], list(made.values()))
+            tensors |= made
+        return tensors
 
     return run
+
+
+def _evaluated(graph: MuGraph, dtype: str) -> _Run:
+    return lambda given: evaluate(graph, given, Numbers(dtype))

@@ -15,6 +15,8 @@ from typing import Any
 from relational_tensat import kernels
 from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.kernels import KernelEntry
+from relational_tensat.mugraph.graph.dims import count
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.kernels.lowering.names import identifier
 
 #: The namespace of the operators, beside ``torch.ops``.
@@ -46,6 +48,8 @@ def _operator(entry: KernelEntry) -> Callable[..., Any]:
 def _registered(entry: KernelEntry) -> Callable[..., Any]:
     torch = _torch()
     operands = ", ".join(f"Tensor x{place}" for place in range(len(entry.operands)))
+    one = len(entry.results) == 1
+    given_back = "Tensor" if one else f"({', '.join(['Tensor'] * len(entry.results))})"
 
     def run(*given: Any) -> Any:
         dtype = getattr(torch, entry.dtype)
@@ -54,13 +58,28 @@ def _registered(entry: KernelEntry) -> Callable[..., Any]:
                 raise InputError(f"{entry.key}: an operand of {tensor.dtype}, expected {dtype}")
         if given[0].is_cuda:
             return _on_gpu(entry, given)
-        return torch.from_numpy(_on_cpu(entry)(*(tensor.detach().numpy() for tensor in given)))
+        computed = _on_cpu(entry)(*(tensor.detach().numpy() for tensor in given))
+        if isinstance(computed, tuple):
+            return tuple(map(torch.from_numpy, computed))
+        return torch.from_numpy(computed)
 
     operator: Callable[..., Any] = torch.library.custom_op(
-        f"{NAMESPACE}::fused_{entry.key}", run, mutates_args=(), schema=f"({operands}) -> Tensor"
+        f"{NAMESPACE}::fused_{entry.key}",
+        run,
+        mutates_args=(),
+        schema=f"({operands}) -> {given_back}",
     )
-    operator.register_fake(lambda *given: given[0].new_empty(entry.result))  # type: ignore[attr-defined]  # torch's
+    operator.register_fake(lambda *given: _as_returned(_empty(entry, given[0])))  # type: ignore[attr-defined]  # torch's
     return operator
+
+
+def _empty(entry: KernelEntry, like: Any) -> list[Any]:
+    """Return tensors for results, of another's device and element type."""
+    return [like.new_empty(shape) for shape in entry.results]
+
+
+def _as_returned(results: list[Any]) -> Any:
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 @cache
@@ -69,17 +88,22 @@ def _on_cpu(entry: KernelEntry) -> kernels.KernelFunction:
 
 
 def _on_gpu(entry: KernelEntry, given: tuple[Any, ...]) -> Any:
-    """Launch the kernel that Triton makes of the folder's source."""
-    (kernel,) = entry.graph.kernels
-    by_name = dict(zip(entry.graph.inputs, given, strict=True))
-    operands = [by_name[name].contiguous() for name in kernel.operands]
-    result = given[0].new_empty(entry.result)
-    _triton_function(entry)[kernel.block.grid](*operands, result)
-    return result
+    """Launch the kernels that Triton makes of the folder's source, one after the other."""
+    graph, device = entry.graph, kernel_tensors(entry.graph)
+    results = _empty(entry, given[0])
+    tensors = {name: x.contiguous() for name, x in zip(graph.inputs, given, strict=True)}
+    tensors |= dict(zip(graph.outputs, results, strict=True))
+    for kernel in graph.kernels:
+        for name in kernel.outputs:
+            if name not in tensors:  # what one kernel leaves to the next
+                tensors[name] = given[0].new_empty(count(device[name]))
+        operands = [tensors[name] for name in (*kernel.operands, *kernel.outputs)]
+        getattr(_triton_module(entry), identifier(kernel.name))[kernel.block.grid](*operands)
+    return _as_returned(results)
 
 
 @cache
-def _triton_function(entry: KernelEntry) -> Any:
+def _triton_module(entry: KernelEntry) -> Any:
     if "triton" not in entry.targets:
         raise InputError(f"{entry.key}: there is no Triton of this kernel")
     path = entry.path.with_suffix(".py")
@@ -87,7 +111,7 @@ def _triton_function(entry: KernelEntry) -> Any:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return getattr(module, identifier(entry.graph.kernels[0].name))
+    return module
 
 
 def _torch() -> Any:

@@ -61,3 +61,20 @@ def test_an_operator_computes_what_the_kernel_does_and_can_be_compiled(folder: P
     assert tuple(meta.shape) == (ROWS, COLUMNS)
     with pytest.raises(InputError, match=r"expected torch\.float32"):
         operator(*(t.double() for t in tensors))
+
+
+def test_an_operator_may_have_two_results(tmp_path: Path) -> None:
+    torch: Any = pytest.importorskip("torch")
+    b = GraphBuilder("both")
+    total = b.op("add", b.input("x", ROWS, COLUMNS), b.input("y", ROWS, COLUMNS))
+    graph = b.build(b.op("softmax", total, axis=1), b.op("mul", b.op("relu", total), total), total)
+    result = optimize(graph, Options.of(fuse=True, fuse_time_limit_s=0.0, kernels=tmp_path))
+    assert result.graph.count_ops() == {"fused": 1, "softmax": 1}
+    ((key, operator),) = torch_kernels.register(tmp_path).items()
+    draw = np.random.default_rng(0).standard_normal
+    arrays = [draw((ROWS, COLUMNS)).astype(np.float32) for _ in range(2)]
+    tensors = tuple(map(torch.from_numpy, arrays))
+    expected = kernels.load(tmp_path, "numpy")[key](*arrays)
+    for actual, wanted in zip(operator(*tensors), expected, strict=True):
+        np.testing.assert_allclose(actual.numpy(), wanted, rtol=1e-5, atol=1e-6)
+    torch.library.opcheck(operator, tensors)

@@ -49,7 +49,7 @@ class ConsoleProgress:
             found = f"a kernel, {report.kernel_us:,.2f} µs instead of {report.operators_us:,.2f}"
         self._console.print(
             f"  part {report.place} of {report.total}, {len(report.operators)} operators to "
-            f"{report.output}: {found}"
+            f"{', '.join(report.outputs)}: {found}"
         )
 
     def iteration(self, report: IterationReport) -> None:

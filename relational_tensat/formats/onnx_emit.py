@@ -94,10 +94,10 @@ class Emitter:
         body: FunctionBody,
         metadata: Mapping[str, str],
     ) -> list[str]:
-        """Add a call of a local function, and the function if it is new; return the result's name."""
+        """Add a call of a local function, and the function if it is new; return its results' names."""
         if (domain, name) not in self.functions:
             self.functions[domain, name] = self._function(domain, name, len(inputs), body, metadata)
-        outputs = self.emit(name, inputs)
+        outputs = self.emit(name, inputs, outputs=len(self.functions[domain, name].output))
         self.nodes[-1].domain = domain
         return outputs
 

@@ -87,13 +87,13 @@ COMMENT ON COLUMN run_record.value IS 'Value, as text or JSON.';
 
 CREATE TABLE fused_kernel (
     mugraph VARCHAR NOT NULL, cost_us DOUBLE, dtype VARCHAR NOT NULL, operands INTEGER[][] NOT NULL,
-    result INTEGER[] NOT NULL, rules VARCHAR[] NOT NULL, graph VARCHAR NOT NULL
+    results INTEGER[][] NOT NULL, rules VARCHAR[] NOT NULL, graph VARCHAR NOT NULL
 );
 COMMENT ON TABLE fused_kernel IS 'Kernels of the model''s own, made or found with --fuse: their e-nodes have the operator fused.';
 COMMENT ON COLUMN fused_kernel.mugraph IS 'Key: the attribute mugraph of its e-nodes.';
 COMMENT ON COLUMN fused_kernel.cost_us IS 'Modelled microseconds; null: it costs what its operators do in one kernel.';
 COMMENT ON COLUMN fused_kernel.dtype IS 'Element type.';
 COMMENT ON COLUMN fused_kernel.operands IS 'The shapes of its operands.';
-COMMENT ON COLUMN fused_kernel.result IS 'The shape of its result.';
+COMMENT ON COLUMN fused_kernel.results IS 'The shapes of its results, in the order of the tuple''s parts.';
 COMMENT ON COLUMN fused_kernel.rules IS 'The rules that make its e-nodes; each joins rule.name.';
 COMMENT ON COLUMN fused_kernel.graph IS 'Its μGraph, as kernels show reads it.';

@@ -33,25 +33,22 @@ class Candidate:
     """Nodes of a model that a kernel may stand for.
 
     Attributes:
-        nodes: in topological order; only the last one's result is read by others.
+        nodes: in topological order; none of them needs what others compute of their results.
+        outputs: their results that others read.
         inputs: the model's values that they read, as the program's inputs are; not single numbers.
         program: what they compute; its tensors are named by their order, so that equal ones are equal.
-        order: the index variables of the result, as the model has them in memory.
+        orders: of each output the index variables, as the model has them in memory.
         dtype: of all tensors.
         graph: the model, or a graph that computes the same.
     """
 
     nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
     inputs: tuple[str, ...]
     program: MuGraph
-    order: tuple[str, ...]
+    orders: tuple[tuple[str, ...], ...]
     dtype: str
     graph: Graph
-
-    @property
-    def output(self) -> str:
-        """The value that they compute."""
-        return self.nodes[-1].outputs[0]
 
     @property
     def has_products(self) -> bool:
@@ -66,8 +63,9 @@ def chain_candidates(graph: Graph) -> Iterator[Candidate]:
             program = program_of(chain, graph)
         except InputError:
             continue
-        order = variables(dims_of_value(graph, chain.output))
-        yield Candidate(chain.nodes, chain.inputs, named_by_order(program), order, "float32", graph)
+        orders = tuple(variables(dims_of_value(graph, output)) for output in chain.outputs)
+        named = named_by_order(program)
+        yield Candidate(chain.nodes, chain.outputs, chain.inputs, named, orders, "float32", graph)
 
 
 def region_candidates(graph: Graph, most_steps: int) -> list[Candidate]:
@@ -113,7 +111,8 @@ def pattern_hash(candidate: Candidate) -> str:
         places[node.outputs[0]] = len(places)
         nodes.append((node.op, operands, sorted(node.attrs.items())))
     shapes = [str(types[name]) for name in candidate.inputs]
-    return f"{content_hash(candidate.program)} {nodes} {shapes}"
+    outputs = [places[name] for name in candidate.outputs]
+    return f"{content_hash(candidate.program)} {nodes} {shapes} {outputs}"
 
 
 def named_by_order(program: MuGraph) -> MuGraph:
@@ -139,4 +138,7 @@ def _of_cone(cone: Cone, graph: Graph) -> Candidate | None:
     if len(dtypes) > 1 or not dtypes <= {*_DTYPES}:
         return None
     program = named_by_order(lowered.program)
-    return Candidate(cone.nodes, lowered.inputs, program, lowered.order, dtypes.pop(), graph)
+    outputs = cone.nodes[-1].outputs
+    return Candidate(
+        cone.nodes, outputs, lowered.inputs, program, (lowered.order,), dtypes.pop(), graph
+    )

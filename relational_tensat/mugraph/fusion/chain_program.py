@@ -29,26 +29,31 @@ def program_of(chain: Chain, graph: Graph) -> MuGraph:
     """Return what a chain computes; a variable is named for its axis, counted from the last one.
 
     Raises:
-        InputError: a layer is normalized over several axes.
+        InputError: a layer is normalized over several axes, or an axis has two sizes.
     """
     inputs = {name: dims_of_value(graph, name) for name in chain.inputs}
+    sizes: dict[str, int] = {}
+    for dim in (dim for dims in inputs.values() for dim in dims):
+        if sizes.setdefault(dim.variable, dim.size) != dim.size:
+            raise InputError(f"{chain.outputs[-1]}: an axis of two sizes")
     builder = _Builder(graph)
     for node in chain.nodes:
         builder.add(node)
-    return MuGraph(chain.output, inputs, tuple(builder.steps), (chain.output,))
+    return MuGraph(chain.outputs[-1], inputs, tuple(builder.steps), chain.outputs)
 
 
 def row_kernel(program: MuGraph) -> MuGraph:
-    """Return a program as one kernel, a block for each row: the variables that nothing is summed over.
+    """Return a program as one kernel, a block a row: what all results have and nothing is summed over.
 
     Raises:
         InputError: there is no such variable.
     """
     dims = kernel_tensors(program)
-    (output,) = program.outputs
+    results = [dims[output] for output in program.outputs]
     steps = [cast(Operation, step) for step in program.steps]
     summed = {name for step in steps if "over" in step.attrs for name in names(step.attrs, "over")}
-    free = [dim for dim in dims[output] if dim.variable not in summed]
+    free = [dim for dim in results[0] if dim.variable not in summed]
+    free = [dim for dim in free if all(dim in result for result in results)]
     rows = free if summed else free[:-1]
     if not rows:
         raise InputError(f"{program.name}: a kernel of one block")
@@ -67,9 +72,12 @@ def row_kernel(program: MuGraph) -> MuGraph:
         for step in steps
         if renamed.setdefault(step.output, f"{step.output}_tile")
     )
-    saver = Saver(renamed[output], output, dims[output], _maps(grid, dims[output]))
-    block = BlockGraph(tuple(dim.size for dim in grid), 1, iterators, inner, (saver,))
-    return MuGraph(program.name, program.inputs, (Kernel("rows", block),), (output,))
+    savers = tuple(
+        Saver(renamed[output], output, result, _maps(grid, result))
+        for output, result in zip(program.outputs, results, strict=True)
+    )
+    block = BlockGraph(tuple(dim.size for dim in grid), 1, iterators, inner, savers)
+    return MuGraph(program.name, program.inputs, (Kernel("rows", block),), program.outputs)
 
 
 class _Builder:

@@ -1,4 +1,7 @@
-"""Chains of a model: what a value is computed of by functions and reductions that nothing else uses."""
+"""Chains of a model: what a value is computed of by functions and reductions that nothing else uses.
+
+Two of them are one with two values where one reads the other's, or both read the same.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relational_tensat.mugraph.fusion.pairs import pairs
 from relational_tensat.tensor import Graph, Node, TensorType
 
 _FUNCTIONS = ("erf", "exp", "gelu", "neg", "reciprocal", "relu", "sigmoid", "sqrt", "tanh")
@@ -19,24 +23,37 @@ MOST_INPUTS = 9
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Nodes that compute one value.
+    """Nodes that compute one value, or two.
 
     Attributes:
-        nodes: in topological order, the value's last.
+        nodes: in topological order.
         inputs: what they read of others, in order.
+        outputs: the values, in the order of the nodes.
     """
 
     nodes: tuple[Node, ...]
     inputs: tuple[str, ...]
-
-    @property
-    def output(self) -> str:
-        """The value."""
-        return self.nodes[-1].outputs[0]
+    outputs: tuple[str, ...]
 
 
 def chains(graph: Graph) -> list[Chain]:
-    """Return the largest chains of at least two operators and few inputs, each value in one."""
+    """Return the largest chains of at least two operators and few inputs, then pairs of these.
+
+    Of those with one value each node is in one. A single operator may be one of a pair.
+    """
+    alone = _chains(graph)
+    both = (
+        _chain(pair.nodes, pair.outputs, graph) for pair in pairs(graph, [c.nodes for c in alone])
+    )
+    return [
+        chain
+        for chain in (*alone, *both)
+        if len(chain.nodes) > 1 and len(chain.inputs) <= MOST_INPUTS
+    ]
+
+
+def _chains(graph: Graph) -> list[Chain]:
+    """Return the largest chains with one value, those of one operator too."""
     makers = {name: node for node in graph.nodes for name in node.outputs}
     users: dict[str, list[Node]] = {}
     for node in graph.nodes:
@@ -49,8 +66,7 @@ def chains(graph: Graph) -> list[Chain]:
             continue
         chain = _cone(node, graph, makers, users)
         taken.update(member.outputs[0] for member in chain.nodes)
-        if len(chain.nodes) > 1 and len(chain.inputs) <= MOST_INPUTS:
-            found.append(chain)
+        found.append(chain)
     return found[::-1]
 
 
@@ -88,8 +104,13 @@ def _cone(
                 )
             ]
     nodes = tuple(node for node in graph.nodes if node.outputs[0] in members)
+    return _chain(nodes, last.outputs, graph)
+
+
+def _chain(nodes: tuple[Node, ...], outputs: tuple[str, ...], graph: Graph) -> Chain:
+    members = {node.outputs[0] for node in nodes}
     read = (name for node in nodes for name in _operands(node, graph) if name not in members)
-    return Chain(nodes, tuple(dict.fromkeys(read)))
+    return Chain(nodes, tuple(dict.fromkeys(read)), outputs)
 
 
 def _operands(node: Node, graph: Graph) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -25,7 +25,7 @@ from relational_tensat.mugraph.fusion.kernel_rule import kernel_rule
 from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel, Shape
 from relational_tensat.mugraph.fusion.region_report import RegionReport
-from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
+from relational_tensat.mugraph.graph.mugraph import BlockGraph, Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.libraries import least_us
@@ -112,7 +112,7 @@ class _Fusing:
             operators = tuple(s.op for s in candidate.program.steps if isinstance(s, Operation))
             self._report(
                 RegionReport(
-                    place, len(candidates), candidate.output, operators,
+                    place, len(candidates), candidate.outputs, operators,
                     self._operators_us(candidate), kernel_us, reason,
                 )
             )  # fmt: skip
@@ -168,7 +168,7 @@ class _Fusing:
             graph = self._search(candidate.program, device)
         else:
             graph = _by_rows(candidate.program)
-        graph = _stored_in_order(graph, candidate.order)
+        graph = _stored_in_order(graph, candidate.orders)
         cost_us = None if device is None else graph_us(graph, device)
         if cost_us is not None and not math.isfinite(cost_us):
             raise InputError("a block of it is too large")
@@ -180,7 +180,7 @@ class _Fusing:
         kernel = OwnKernel(
             key, graph, (*rules, rule), candidate.dtype,
             tuple(_shape(candidate, name) for name in candidate.inputs),
-            _shape(candidate, candidate.output), cost_us,
+            tuple(_shape(candidate, name) for name in candidate.outputs), cost_us,
         )  # fmt: skip
         self._kernels[key] = kernel
         return kernel
@@ -226,17 +226,25 @@ def _by_rows(program: MuGraph) -> MuGraph:
     return graph
 
 
-def _stored_in_order(graph: MuGraph, order: tuple[str, ...]) -> MuGraph:
-    """Return a μGraph whose result lies in memory as the model has it."""
-    *before, last = graph.steps
-    assert isinstance(last, Kernel)
-    savers = tuple(
-        replace(saver, dims=tuple(sorted(saver.dims, key=lambda dim: order.index(dim.variable))))
-        if saver.output in graph.outputs
-        else saver
-        for saver in last.block.savers
+def _stored_in_order(graph: MuGraph, orders: Sequence[tuple[str, ...]]) -> MuGraph:
+    """Return a μGraph whose results lie in memory as the model has them."""
+    order_of = dict(zip(graph.outputs, orders, strict=True))
+    steps = tuple(
+        replace(step, block=_with_order(step.block, order_of)) if isinstance(step, Kernel) else step
+        for step in graph.steps
     )
-    return replace(graph, steps=(*before, replace(last, block=replace(last.block, savers=savers))))
+    return replace(graph, steps=steps)
+
+
+def _with_order(block: BlockGraph, order_of: Mapping[str, tuple[str, ...]]) -> BlockGraph:
+    savers = []
+    for saver in block.savers:
+        order = order_of.get(saver.output)
+        if order is not None:
+            dims = sorted(saver.dims, key=lambda dim: order.index(dim.variable))
+            saver = replace(saver, dims=tuple(dims))
+        savers.append(saver)
+    return replace(block, savers=tuple(savers))
 
 
 def _silent(report: RegionReport) -> None:

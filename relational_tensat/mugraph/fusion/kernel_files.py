@@ -17,7 +17,7 @@ from relational_tensat.tensor import Graph
 
 #: The list of kernels in a folder.
 INDEX = "kernels.json"
-FORMAT = "relational_tensat kernels 2"
+FORMAT = "relational_tensat kernels 3"
 #: What makes them PyTorch's operators.
 TORCH_MODULE = "torch_operators.py"
 _TORCH_TEXT = '''"""This folder's kernels as PyTorch's operators relational_tensat::fused_KEY, by key."""
@@ -71,7 +71,7 @@ def _write(kernel: OwnKernel, folder: Path) -> dict[str, Any]:
     return {
         "dtype": kernel.dtype,
         "operands": kernel.operands,
-        "result": kernel.result,
+        "results": kernel.results,
         "targets": targets,
     }
 
@@ -82,7 +82,7 @@ def _sources(kernel: OwnKernel) -> Iterator[tuple[str, str]]:
         if target == "c" and kernel.dtype != "float32":
             continue
         try:
-            (emitted,) = emit(kernel.graph, target, kernel.dtype)
+            emitted = emit(kernel.graph, target, kernel.dtype)
         except InputError:
             continue
-        yield target, emitted.source
+        yield target, "\n".join(one.source for one in emitted)

@@ -7,6 +7,7 @@ kernel computes this is what the verification of its μGraph shows.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.egraph.loading import CHILD_COLUMNS, single_number
@@ -43,15 +44,18 @@ def kernel_rule(candidate: Candidate, key: str, name: str) -> Rule:
         numbers[node.outputs[0]] = len(candidate.inputs) + len(parts) - 1
         children = tuple(terms[read] for read in node.inputs)
         terms[node.outputs[0]] = Apply(node.op, children, _literals(node.attrs))
-    source = terms[candidate.output]
-    assert isinstance(source, Apply)
+    sources = tuple(cast(Apply, terms[output]) for output in candidate.outputs)
     operands = _gathered([terms[read] for read in candidate.inputs])
-    attrs = (("mugraph", Literal(key)), ("body", Literal(body_of(parts))))
+    body = body_of(parts, [numbers[output] for output in candidate.outputs])
+    attrs = (("mugraph", Literal(key)), ("body", Literal(body)))
+    kernel = Apply("fused", operands, attrs)
     return Rule(
         name,
         "a kernel computes what the operators compute that it is made of",
-        (source,),
-        (Apply("fused", operands, attrs),),
+        sources,
+        tuple(
+            Apply("part", (kernel,), (("index", Literal(place)),)) for place in range(len(sources))
+        ),
         tuple(_conditions(candidate)),
         file=FUSED_FILE,
     )

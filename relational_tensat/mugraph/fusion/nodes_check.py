@@ -33,10 +33,15 @@ def computes_nodes(candidate: Candidate, seed: int) -> bool:
     for draw in (random.standard_normal, lambda shape: random.uniform(0.5, 1.5, shape)):
         inputs = {name: np.asarray(draw(shape)) for name, shape in shapes.items()}
         expected = _by_nodes(candidate, inputs)
-        if np.isfinite(expected).all():
-            difference = np.subtract(_by_program(candidate, inputs), expected.ravel())
-            return bool(np.linalg.norm(difference) <= _TOLERANCE * np.linalg.norm(expected.ravel()))
+        if all(np.isfinite(value).all() for value in expected):
+            computed = _by_program(candidate, inputs)
+            return all(map(_is_close, computed, expected))
     return False
+
+
+def _is_close(computed: Array, expected: Array) -> bool:
+    distance = np.linalg.norm(np.subtract(computed, expected.ravel()))
+    return bool(distance <= _TOLERANCE * np.linalg.norm(expected.ravel()))
 
 
 def _check_size(candidate: Candidate) -> None:
@@ -50,7 +55,7 @@ def _check_size(candidate: Candidate) -> None:
         raise InputError("too large to be compared with its nodes here")
 
 
-def _by_nodes(candidate: Candidate, inputs: dict[str, Array]) -> Array:
+def _by_nodes(candidate: Candidate, inputs: dict[str, Array]) -> list[Array]:
     graph, values = candidate.graph, dict(inputs)
     with np.errstate(all="ignore"):
         for node in candidate.nodes:
@@ -61,19 +66,21 @@ def _by_nodes(candidate: Candidate, inputs: dict[str, Array]) -> Array:
             operands = tuple(values[name] for name in node.inputs)
             operator = get_operator(node.op)
             values[node.outputs[0]] = operator.evaluate_typed(operands, kinds, node.attrs)
-    return np.asarray(values[candidate.output])
+    return [np.asarray(values[output]) for output in candidate.outputs]
 
 
-def _by_program(candidate: Candidate, inputs: dict[str, Array]) -> Array:
+def _by_program(candidate: Candidate, inputs: dict[str, Array]) -> list[Array]:
     program = candidate.program
     given = {
         name: inputs[read].reshape([dim.size for dim in dims])
         for (name, dims), read in zip(program.inputs.items(), candidate.inputs, strict=True)
     }
-    (output,) = program.outputs
-    result = evaluate(program, given, Numbers())[output]
-    mine = variables(kernel_tensors(program)[output])
-    return result.transpose([mine.index(name) for name in candidate.order]).ravel()
+    results, dims = evaluate(program, given, Numbers()), kernel_tensors(program)
+    flat = []
+    for output, order in zip(program.outputs, candidate.orders, strict=True):
+        mine = variables(dims[output])
+        flat.append(results[output].transpose([mine.index(name) for name in order]).ravel())
+    return flat
 
 
 def _shape(graph: Graph, name: str) -> tuple[int, ...]:

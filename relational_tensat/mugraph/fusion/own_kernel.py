@@ -19,8 +19,8 @@ class OwnKernel:
         graph: the μGraph.
         rules: let it stand for operators, each for other ones of the same program.
         dtype: of its elements.
-        operands, result: shapes as the model has them: dims of size 1 are none of the μGraph's, and several
-            of its dims may be one here.
+        operands, results: shapes as the model has them: dims of size 1 are none of the μGraph's, and
+            several of its dims may be one here.
         cost_us: modelled; None where it costs what its operators do in one kernel, by the roofline.
     """
 
@@ -29,5 +29,5 @@ class OwnKernel:
     rules: tuple[Rule, ...]
     dtype: str
     operands: tuple[Shape, ...]
-    result: Shape
+    results: tuple[Shape, ...]
     cost_us: float | None

@@ -11,7 +11,7 @@ class RegionReport:
 
     Attributes:
         place, total: it is this one of so many.
-        output: the value that it computes.
+        outputs: the values that it computes.
         operators: of its program.
         operators_us: what the model's operators cost.
         kernel_us: what the kernel is modelled to take; None where there is none.
@@ -20,7 +20,7 @@ class RegionReport:
 
     place: int
     total: int
-    output: str
+    outputs: tuple[str, ...]
     operators: tuple[str, ...]
     operators_us: float
     kernel_us: float | None

@@ -13,7 +13,7 @@ from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.targets.known import FUSED_FILE, know_kernels
 
 #: The columns, in order.
-COLUMNS = ("mugraph", "cost_us", "dtype", "operands", "result", "rules", "graph")
+COLUMNS = ("mugraph", "cost_us", "dtype", "operands", "results", "rules", "graph")
 
 
 def rows_of(kernels: Iterable[OwnKernel]) -> Iterator[tuple[Any, ...]]:
@@ -21,10 +21,9 @@ def rows_of(kernels: Iterable[OwnKernel]) -> Iterator[tuple[Any, ...]]:
     for kernel in kernels:
         graph = json.dumps(encoded(kernel.graph), ensure_ascii=False)
         operands = [list(shape) for shape in kernel.operands]
+        results = [list(shape) for shape in kernel.results]
         rules = [rule.name for rule in kernel.rules]
-        yield (
-            kernel.key, kernel.cost_us, kernel.dtype, operands, list(kernel.result), rules, graph,
-        )  # fmt: skip
+        yield kernel.key, kernel.cost_us, kernel.dtype, operands, results, rules, graph
 
 
 def kernels_of(rows: Iterable[tuple[Any, ...]], texts: Mapping[str, str]) -> list[OwnKernel]:
@@ -42,7 +41,7 @@ def kernels_of(rows: Iterable[tuple[Any, ...]], texts: Mapping[str, str]) -> lis
 
 
 def _kernel(row: tuple[Any, ...], texts: Mapping[str, str]) -> OwnKernel:
-    key, cost_us, dtype, operands, result, names, graph = row
+    key, cost_us, dtype, operands, results, names, graph = row
     missing = [name for name in names if name not in texts]
     if missing:
         raise InputError(f"the rule {missing[0]} of the kernel {key} is missing")
@@ -53,6 +52,6 @@ def _kernel(row: tuple[Any, ...], texts: Mapping[str, str]) -> OwnKernel:
         tuple(rules),
         dtype,
         tuple(map(tuple, operands)),
-        tuple(result),
+        tuple(map(tuple, results)),
         cost_us,
     )

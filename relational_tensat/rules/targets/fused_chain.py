@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,17 @@ class Fused(FusedKernel):
 
     Attributes:
         mugraph: the hash of the μGraph's content.
-        body: the operators that it stands for, as ``body_of`` writes them.
+        body: the operators that it stands for, and which of their results it gives, as ``body_of``
+            writes them.
 
+    What it gives is a tuple, of one tensor or several.
     In ONNX it is a call of a local function of these operators: any runtime runs it, and ONNX's inliner
     leaves plain nodes.
     """
 
     name = "fused"
     is_written = True
+    multi_output = True
     arity = (1, None)
     takes_tuples = True  # an e-node has five operands: the others are one, a tuple
     attrs = (Attr("mugraph", "str"), Attr("body", "str"))
@@ -45,8 +49,19 @@ class Fused(FusedKernel):
         """Return the operators."""
         return [
             Part(op, tuple(operands), {name: _value(value) for name, value in values.items()})
-            for op, operands, values in _decoded(str_of(attrs, "body"))
+            for op, operands, values in _decoded(str_of(attrs, "body"))["parts"]
         ]
+
+    def infer(self, inputs: Types, attrs: Attrs) -> ValueType:  # type: ignore[override]  # a tuple
+        """Return the types of what it gives."""
+        return self.result(self.typed_parts(inputs, attrs)[1], attrs)
+
+    def result(self, values: Sequence[Any], attrs: Attrs) -> tuple[Any, ...]:
+        """Return those that others than the kernel need."""
+        numbers: list[int] = _decoded(str_of(attrs, "body"))["results"]
+        if not numbers or not all(0 <= number < len(values) for number in numbers):
+            raise ShapeError(f"fused: results {numbers} of {len(values)} values")
+        return tuple(values[number] for number in numbers)
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Return those of all operators."""
@@ -76,15 +91,21 @@ class Fused(FusedKernel):
                 names += get_operator(part.op).to_onnx(
                     own, own_kinds, kinds[number], part.attrs, inner
                 )
-            return names[-1:]
+            return list(self.result(names, attrs))
 
         key = str_of(attrs, "mugraph")
         return emitter.call(DOMAIN, f"fused_{key}", inputs, body, {_KEY: key})
 
 
-def body_of(parts: list[Part]) -> str:
-    """Return operators as the attribute ``body`` has them: JSON as one word of the rule language."""
-    text = json.dumps([[part.op, list(part.operands), dict(part.attrs)] for part in parts])
+def body_of(parts: Sequence[Part], results: Sequence[int]) -> str:
+    """Return operators as the attribute ``body`` has them: JSON as one word of the rule language.
+
+    Args:
+        parts: in order.
+        results: numbers, as parts have them for their operands, of the values that the kernel gives.
+    """
+    written = [[part.op, list(part.operands), dict(part.attrs)] for part in parts]
+    text = json.dumps({"parts": written, "results": list(results)})
     return _WORD + text.encode().hex()
 
 

@@ -31,7 +31,7 @@ class Part:
 
 
 class FusedKernel(Operator):
-    """A kernel of a target; what it computes is what the last of its parts computes."""
+    """A kernel of a target; what it computes is what its parts compute, by default the last one."""
 
     #: Whether it is written as itself; a target makes its own kernels of the parts again.
     is_written: ClassVar[bool] = False
@@ -61,6 +61,10 @@ class FusedKernel(Operator):
             typed.append(Part(part.op, part.operands, canonical))
         return typed, kinds
 
+    def result(self, values: Sequence[Any], attrs: Attrs) -> Any:
+        """Return what it gives, of the values of its operands and parts, in order."""
+        return values[-1]
+
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
         """Return the type of the last part's result."""
         return tensor(self.typed_parts(inputs, attrs)[1][-1], self.name)
@@ -79,7 +83,7 @@ class FusedKernel(Operator):
             own_kinds = tuple(kinds[number] for number in part.operands)
             own = [values[number] for number in part.operands]
             values.append(get_operator(part.op).evaluate_typed(own, own_kinds, part.attrs))
-        return values[-1]
+        return self.result(values, attrs)
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         """Evaluate the parts, one after the other."""
@@ -89,7 +93,7 @@ class FusedKernel(Operator):
             own_kinds = tuple(kinds[number] for number in part.operands)
             own = [values[number] for number in part.operands]
             values.append(get_operator(part.op).evaluate_exact(own, own_kinds, part.attrs, field))
-        return values[-1]
+        return self.result(values, attrs)
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Those of its largest part: what it does to elements on their way is none, as an activation's."""

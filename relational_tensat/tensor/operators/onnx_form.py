@@ -85,7 +85,7 @@ class OnnxEmitter(Protocol):
     def call(
         self, domain: str, name: str, inputs: Names, body: FunctionBody, metadata: Mapping[str, str]
     ) -> list[str]:
-        """Add a call of a local function, and the function if it is new; return the result's name.
+        """Add a call of a local function, and the function if it is new; return its results' names.
 
         Args:
             body: writes the function with an emitter of its own, given the names of its operands.
