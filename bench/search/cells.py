@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.search.measure import Limits
+from bench.search.search_run import Limits
 
 #: Searches that draw something at random.
 RANDOM = ("auto", "focus", "best-first", "mcts")
@@ -43,14 +43,19 @@ class Cell:
 def cells_of(
     models: Sequence[str], searches: Sequence[str], limits: Sequence[Limits], seeds: int
 ) -> list[Cell]:
-    """Return all cells, seed by seed, so that what is there when time is over is of all searches."""
+    """Return all cells: seed by seed, and limit by limit, as given.
+
+    So what is there when time is over is of all models and searches; and cells that one run may be the
+    result of (``bench.search.sharing``) come far enough after each other to be run side by side.
+    """
     return [
         Cell(model, search, limit, seed)
         for seed in range(seeds)
+        for limit in limits
         for model in models
         for search in searches
         if seed == 0 or search in RANDOM
-        for limit in _own(search, limits)
+        if limit in _own(search, limits)
     ]
 
 

@@ -9,24 +9,21 @@ import tempfile
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from bench.common.arguments import add_cost, add_extract_time_limit, add_rules, add_save
 from bench.common.keeping import results_of
 from bench.common.plotting import check_plotting
 from bench.common.saving import RESULTS, report_saved, save_rows
 from bench.search.cells import cells_of
-from bench.search.measure import SEARCHES, Limits, SearchRun
+from bench.search.measure import BUDGETS_S, SEARCHES
 from bench.search.models import model_of
 from bench.search.plots import plot_costs
 from bench.search.running import SearchRuns, Settings
+from bench.search.search_run import Limits, SearchRun
 from bench.tensat.command import parse_k_values
 from relational_tensat.base.checks import check_choice
 from relational_tensat.cost import load_profile
 from relational_tensat.models import MODELS
-
-#: CPU seconds at which the table says what the cheapest graph cost.
-CURVE_S = (5.0, 20.0, 60.0)
 
 HEADER = (
     "model", "search", "k", "node limit", "e-nodes", "worlds", "before µs", "after µs", "bound µs",
@@ -88,14 +85,15 @@ def run(options: argparse.Namespace) -> int:
     )  # fmt: skip
     cells = cells_of(models, searches, _limits(options), options.seeds)
     with tempfile.TemporaryDirectory() as nowhere:
+        folder = options.out / options.rules if options.out else Path(nowhere)
         results = results_of(
             cells,
-            SearchRuns(settings),
-            options.out / options.rules if options.out else Path(nowhere),
+            SearchRuns(settings, folder),
+            folder,
             jobs=options.jobs,
             total_limit_s=60 * options.total_limit,
         )
-    runs = [_run_of(result["run"]) for result in results.values() if "run" in result]
+    runs = [SearchRun.of(result["run"]) for result in results.values() if "run" in result]
     print(_line(HEADER))
     for found in sorted(runs, key=lambda found: _place(found, models)):
         print(_line(_cells(found)))
@@ -127,12 +125,6 @@ def save(runs: Sequence[SearchRun], options: argparse.Namespace, directory: Path
     return path
 
 
-def _run_of(values: dict[str, Any]) -> SearchRun:
-    """Return a run that was kept as JSON."""
-    moments = tuple((at_s, cost_us, size) for at_s, cost_us, size in values["moments"])
-    return SearchRun(**{**values, "moments": moments})
-
-
 def _limits(options: argparse.Namespace) -> list[Limits]:
     seconds: list[float | None] = [float(text) for text in options.cpu_seconds.split(",") if text]
     return [
@@ -158,7 +150,7 @@ def _cells(run: SearchRun) -> tuple[str, ...]:
         f"{run.cpu_s:.1f}",
         f"{run.best_s:.1f}",
         str(run.seed),
-        *(f"{run.cost_at_us(cpu_s):.1f}" for cpu_s in CURVE_S),
+        *("" if cost is None else f"{cost:.1f}" for cost in map(run.cost_at_us, BUDGETS_S)),
         run.stop_reason,
     )
 

@@ -1,15 +1,24 @@
-"""One measured search: a model explored and extracted from, by saturation or over worlds."""
+"""One measured search: a model explored and extracted, by saturation or over worlds."""
 
 from __future__ import annotations
 
 import gc
+import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import closing, nullcontext
+from dataclasses import replace
 
 from bench.common.reference import join_ms
+from bench.search.search_run import (
+    EXTRACTED_ONCE,
+    GrownWorld,
+    Moment,
+    SearchRun,
+    Snapshot,
+)
 from bench.tensat.measure import stopwatch
+from relational_tensat.base.clock import counting_cpu_seconds
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import Profile
@@ -22,14 +31,18 @@ from relational_tensat.explore.strategies.best_first import explore_best_first
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
 from relational_tensat.explore.strategies.mcts.deciding import explore_tree
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
-from relational_tensat.extract import Extraction, ExtractionOptions
+from relational_tensat.extract import ExtractionOptions, extract
 from relational_tensat.extract.anytime import AnytimeExtractor, ExtractionEntry
+from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.rules.model import Rule
 from relational_tensat.run.progress import Silent
 from relational_tensat.tensor import Graph
 
 #: What is compared: values of ``--search``, and TASO's search on graphs.
 SEARCHES = ("saturation", "auto", "focus", "best-first", "mcts", "backtracking")
+
+#: CPU seconds at which searches are compared.
+BUDGETS_S = (5.0, 20.0, 60.0)
 
 #: Of graphs that backtracking rewrites: only its time ends it.
 _MANY = 1_000_000
@@ -38,83 +51,78 @@ _MANY = 1_000_000
 _ALPHA = 1.05
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What runs are compared at.
+class _Course(Silent):
+    """The clock of a search, which stands still for snapshots, and what was known when."""
 
-    Attributes:
-        k_multi: iterations with multi-pattern rules, of saturation or of each world.
-        node_limit: of the e-graph, or of the widest worlds.
-        cpu_s: CPU seconds after which no other iteration is begun; None: no such limit.
-    """
+    def __init__(
+        self,
+        egraph: EGraph,
+        profile: Profile,
+        extraction: ExtractionOptions,
+        cpu_limit_s: float | None,
+        started_s: float,
+        *,
+        takes_snapshots: bool,
+    ) -> None:
+        """Begin.
 
-    k_multi: int
-    node_limit: int
-    cpu_s: float | None = None
+        Args:
+            started_s: CPU seconds of this process when the search began.
+            takes_snapshots: whether it is extracted from at smaller budgets, too.
+        """
+        self.moments: list[Moment] = []
+        self.snapshots: list[Snapshot] = []
+        self.extractions: list[tuple[float, ExtractionEntry]] = []
+        self._egraph, self._profile, self._extraction = egraph, profile, extraction
+        self._limit_s = math.inf if cpu_limit_s is None else cpu_limit_s
+        budgets_s = BUDGETS_S if takes_snapshots else ()
+        self._budgets_s = [budget_s for budget_s in budgets_s if budget_s < self._limit_s]
+        self._started_s = started_s
 
+    @property
+    def seconds(self) -> float:
+        """CPU seconds so far, without snapshots."""
+        return time.process_time() - self._started_s
 
-@dataclass(frozen=True, slots=True)
-class SearchRun:
-    """What was measured. The attributes are keys of the results that the bench writes.
+    def ends(self) -> bool:
+        """Return whether the time is over; take the snapshots that are due."""
+        while self._budgets_s and self.seconds >= self._budgets_s[0]:
+            self._take(self._budgets_s.pop(0))
+        return self.seconds >= self._limit_s
 
-    Attributes:
-        search: one of ``SEARCHES``.
-        k_multi: in how many iterations of an e-graph, or of a world, multi-pattern rules took part.
-        node_limit: of the e-graph, or of the widest worlds; nothing to backtracking, which has no e-graph.
-        cpu_limit_s: CPU seconds after which no other iteration is begun; None: no such limit.
-        seed: of what is drawn at random.
-        e_nodes: of the e-graph, or of all worlds together.
-        worlds: how many were grown; 0 for saturation.
-        cost_before_us, cost_after_us: of the model and of the cheapest graph found.
-        bound_us: no graph of that e-graph costs less.
-        cpu_s: CPU seconds of this process, all threads, from the graph in memory to the final extraction.
-        best_s: wall seconds until the first world had a graph as cheap as the cheapest of any; 0 for
-            saturation, which has none before the end.
-        join_ms: how fast the machine was just before (``bench.common.reference``).
-        moments: when the cheapest graph so far got cheaper: CPU seconds, its cost, e-nodes then.
-    """
-
-    model: str
-    search: str
-    k_multi: int
-    node_limit: int
-    e_nodes: int
-    worlds: int
-    iterations: int
-    stop_reason: str
-    cost_before_us: float
-    cost_after_us: float
-    bound_us: float
-    cpu_s: float
-    wall_s: float
-    best_s: float
-    join_ms: float
-    cpu_limit_s: float | None = None
-    seed: int = 0
-    moments: tuple[tuple[float, float, int], ...] = ()
-
-    def cost_at_us(self, cpu_s: float) -> float:
-        """Return what the cheapest graph cost after so many CPU seconds."""
-        known = [cost_us for at_s, cost_us, _ in self.moments if at_s <= cpu_s]
-        return min([self.cost_before_us, *known])
-
-
-class _Moments(Silent):
-    """Notes when the cheapest graph got cheaper."""
-
-    def __init__(self, egraph: EGraph) -> None:
-        self.found: list[tuple[float, float, int]] = []
-        self._egraph = egraph
-        self._started_s = time.process_time()
+    def reason(self, _iteration: int) -> str | None:
+        """Return the reason to stop after an iteration."""
+        return "time" if self.ends() else None
 
     def extracted(self, entry: ExtractionEntry) -> None:
-        self.note(entry.best_us)
+        self.extractions.append((self.seconds, entry))
+        self.note(self.seconds, entry.best_us)
 
-    def note(self, best_us: float) -> None:
-        """Note what the cheapest graph costs now."""
-        if not self.found or best_us < self.found[-1][1] * (1 - 1e-9):
-            at_s = time.process_time() - self._started_s
-            self.found.append((round(at_s, 3), best_us, self._egraph.e_nodes))
+    def note(self, at_s: float, best_us: float) -> None:
+        """Note what the cheapest graph costs then."""
+        if not self.moments or best_us < self.moments[-1].cost_us * (1 - 1e-9):
+            self.moments.append(Moment(round(at_s, 3), best_us, self._egraph.e_nodes))
+
+    def _take(self, budget_s: float) -> None:
+        """Extract from the e-graph as it is, as if the search were over, beside its clock."""
+        explore_s, began_s = self.seconds, time.process_time()
+        with self._egraph.transaction():
+            self._egraph.catalogue.flush(self._egraph.database)
+            problem = extraction_problem(self._egraph, self._profile).problem
+        found = extract(problem, self._extraction)
+        extract_s = time.process_time() - began_s
+        self.snapshots.append(
+            Snapshot(
+                budget_s,
+                round(explore_s, 3),
+                round(extract_s, 3),
+                found.cost_us,
+                found.bound_us,
+                self._egraph.e_nodes,
+            )
+        )
+        self.note(explore_s + extract_s, found.cost_us)
+        self._started_s += time.process_time() - began_s
 
 
 def measure(
@@ -132,7 +140,8 @@ def measure(
     Args:
         limits: of saturation, and of worlds; ``search`` is not looked at.
         cpu_limit_s: after so many CPU seconds no other iteration is begun, whatever time limit ``limits``
-            have. What is then extracted from is extracted from whole.
+            have; all other limits of seconds count CPU seconds, too. What is then extracted from is
+            extracted from whole.
     """
     if cpu_limit_s is not None:
         limits = replace(limits, time_limit_s=None)
@@ -140,37 +149,23 @@ def measure(
         return _backtracked(graph, limits, rules, profile, cpu_limit_s)
     reference_ms = join_ms()
     gc.collect()  # what earlier runs left behind is not this one's
-    with stopwatch() as watch, closing(EGraph.create(graph)) as egraph:
-        moments = _Moments(egraph)
-        extractor = AnytimeExtractor(egraph, profile, extraction_options, ProcessOptions(), moments)
-        ends = _ends_after(cpu_limit_s)
-        observer = Observer(after=ends, watch=extractor.watch)
-        if search == "saturation":
-            exploration = explore(egraph, rules, limits, observer=observer)
-        elif search == "auto":
-            exploration = explore_and_go_on(
-                egraph, rules, limits, extractor, FocusOptions(), seed, observer=observer
-            )
-        elif search == "best-first":
-            exploration = explore_best_first(
-                egraph, rules, limits, extractor, seed=seed, observer=observer
-            )
-        elif search == "mcts":  # a decision may take longer than the time that there is
-            over = None if ends is None else lambda: ends(0) is not None
-            exploration = explore_tree(
-                egraph,
-                rules,
-                replace(limits, world_nodes=limits.node_limit),
-                TreeOptions(),
-                extractor,
-                seed=seed,
-                observer=Observer(watch=Watch(should_stop=over)),
-            )
-        else:
-            options = replace(limits, search=search)
-            exploration = explore_focus(egraph, rules, options, extractor, observer, seed=seed)
+    counting = nullcontext() if cpu_limit_s is None else counting_cpu_seconds()
+    started_s = time.process_time()
+    with counting, stopwatch() as watch, closing(EGraph.create(graph)) as egraph:
+        course = _Course(
+            egraph,
+            profile,
+            extraction_options,
+            cpu_limit_s,
+            started_s,
+            takes_snapshots=search in EXTRACTED_ONCE,
+        )
+        extractor = AnytimeExtractor(egraph, profile, extraction_options, ProcessOptions(), course)
+        exploration = _explore(egraph, search, limits, rules, extractor, course, seed)
+        explore_s = course.seconds
         extraction = extractor.finish(exploration.iterations)
-        moments.note(extraction.cost_us)
+        cpu_s = course.seconds
+        course.note(cpu_s, extraction.cost_us)
         e_nodes, _ = egraph.counts()
     return SearchRun(
         model=graph.name,
@@ -184,22 +179,65 @@ def measure(
         cost_before_us=extractor.original_us,
         cost_after_us=extraction.cost_us,
         bound_us=extraction.bound_us,
-        cpu_s=watch.cpu_s,
+        explore_cpu_s=explore_s,
+        cpu_s=cpu_s,
         wall_s=watch.wall_s,
-        best_s=_best_s(exploration, extraction),
         join_ms=reference_ms,
         cpu_limit_s=cpu_limit_s,
         seed=seed,
-        moments=tuple(moments.found),
+        moments=tuple(course.moments),
+        snapshots=tuple(course.snapshots),
+        grown=_grown(exploration, course) if search == "focus" else (),
     )
 
 
-def _ends_after(cpu_limit_s: float | None) -> Callable[[int], str | None] | None:
-    """Return what ends an exploration after so many CPU seconds from now."""
-    if cpu_limit_s is None:
-        return None
-    end_s = time.process_time() + cpu_limit_s
-    return lambda _: "time" if time.process_time() >= end_s else None
+def _explore(
+    egraph: EGraph,
+    search: str,
+    limits: ExplorationOptions,
+    rules: Sequence[Rule],
+    extractor: AnytimeExtractor,
+    course: _Course,
+    seed: int,
+) -> Exploration:
+    """Explore by one of the searches."""
+    observer = Observer(after=course.reason, watch=extractor.watch)
+    if search == "saturation":
+        return explore(egraph, rules, limits, observer=observer)
+    if search == "auto":
+        focus = FocusOptions()
+        return explore_and_go_on(egraph, rules, limits, extractor, focus, seed, observer=observer)
+    if search == "best-first":
+        return explore_best_first(egraph, rules, limits, extractor, seed=seed, observer=observer)
+    if search == "mcts":  # a decision may take longer than the time that there is
+        observer = Observer(watch=Watch(should_stop=course.ends))
+        limits, options = replace(limits, world_nodes=limits.node_limit), TreeOptions()
+        return explore_tree(egraph, rules, limits, options, extractor, seed=seed, observer=observer)
+    limits = replace(limits, search=search)
+    return explore_focus(egraph, rules, limits, extractor, observer, seed=seed)
+
+
+def _grown(exploration: Exploration, course: _Course) -> tuple[GrownWorld, ...]:
+    """Return the worlds, each with the last extraction that came before another was grown."""
+    rows = []
+    for world in exploration.worlds:
+        known = [
+            (s, entry) for s, entry in course.extractions if entry.iteration <= world.iteration
+        ]
+        at_s, last = known[-1]
+        rows.append(
+            GrownWorld(
+                world.kind,
+                world.node_limit,
+                world.best_us,
+                world.universe,
+                world.iteration,
+                world.stop_reason,
+                round(at_s, 3),
+                last.bound_us,
+            )
+        )
+    return tuple(rows)
 
 
 def _backtracked(
@@ -227,21 +265,10 @@ def _backtracked(
         cost_before_us=outcome.moments[0].best_us,
         cost_after_us=outcome.cost_us,
         bound_us=0.0,
+        explore_cpu_s=watch.cpu_s,
         cpu_s=watch.cpu_s,
         wall_s=watch.wall_s,
-        best_s=outcome.found_at().cpu_s,
         join_ms=reference_ms,
         cpu_limit_s=cpu_limit_s,
-        moments=tuple((moment.cpu_s, moment.best_us, 0) for moment in outcome.moments),
+        moments=tuple(Moment(moment.cpu_s, moment.best_us, 0) for moment in outcome.moments),
     )
-
-
-def _best_s(exploration: Exploration, extraction: Extraction) -> float:
-    """Return when the cheapest graph of any world was known; 0 where no world was grown."""
-    if exploration.decisions:
-        known = [d for d in exploration.decisions if d.best_us <= extraction.cost_us * (1 + 1e-9)]
-        return known[0].seconds if known else exploration.seconds
-    best_us = min((world.best_us for world in exploration.worlds), default=0.0)
-    seconds = [w.seconds for w in exploration.worlds if w.best_us <= best_us * (1 + 1e-9)]
-    is_later = extraction.cost_us < best_us * (1 - 1e-6)  # only all worlds together had it
-    return exploration.seconds if is_later else min(seconds, default=0.0)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.common.plotting import DPI, colors, new_figure
-from bench.search.measure import SEARCHES, SearchRun
+from bench.search.measure import SEARCHES
+from bench.search.search_run import SearchRun
 
 _COLUMNS = 4
 

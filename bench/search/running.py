@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
+from pathlib import Path
 
 from bench.common.keeping import Result
 from bench.common.machine import describe_commit
@@ -12,6 +14,8 @@ from bench.common.rule_sets import RULE_SETS, rules_hash
 from bench.search.cells import Cell
 from bench.search.measure import measure
 from bench.search.models import model_of
+from bench.search.search_run import SearchRun
+from bench.search.sharing import run_for
 from relational_tensat.cost import load_profile
 from relational_tensat.explore import ExplorationOptions
 from relational_tensat.extract import ExtractionOptions
@@ -39,12 +43,31 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class SearchRuns:
-    """Runs the cells, with one thread."""
+    """Runs the cells, with one thread.
+
+    Attributes:
+        folder: where results are kept: one that is another cell's, too, is not run again.
+    """
 
     settings: Settings
+    folder: Path
 
     def run(self, cell: Cell) -> Result:
         """Run a cell; its result says by which code, and how busy the machine was then."""
+        return self._shared(cell) or self._measured(cell)
+
+    def made_with(self, cell: Cell) -> Result:
+        """Return what a result depends on, beside the code."""
+        made_with = {"cell": asdict(cell), "settings": asdict(self.settings)}
+        return {**made_with, "rules": rules_hash(self.settings.rules)}
+
+    def short(self, result: Result) -> str:
+        """Return the cost, the CPU seconds, and why the search ended."""
+        run = result["run"]
+        text = f"{run['cost_after_us']:.1f} µs, {run['cpu_s']:.1f} s, {run['stop_reason']}"
+        return f"{text}, the run of {run['same_as']}" if run["same_as"] else text
+
+    def _measured(self, cell: Cell) -> Result:
         made: Result = {"date": date.today().isoformat(), "commit": describe_commit()}
         made["load_average"] = os.getloadavg()[0]
         settings = self.settings
@@ -67,12 +90,17 @@ class SearchRuns:
         )
         return {"run": asdict(found), **made}
 
-    def made_with(self, cell: Cell) -> Result:
-        """Return what a result depends on, beside the code."""
-        made_with = {"cell": asdict(cell), "settings": asdict(self.settings)}
-        return {**made_with, "rules": rules_hash(self.settings.rules)}
-
-    def short(self, result: Result) -> str:
-        """Return the cost, the CPU seconds, and why the search ended."""
-        run = result["run"]
-        return f"{run['cost_after_us']:.1f} µs, {run['cpu_s']:.1f} s, {run['stop_reason']}"
+    def _shared(self, cell: Cell) -> Result | None:
+        """Return the result of a kept run that is this cell's, too."""
+        own = self.made_with(cell)
+        for path in sorted(self.folder.glob(f"{Path(cell.model).stem}-{cell.search}-*.json")):
+            content = json.loads(path.read_bytes())
+            made_with, result = content["made_with"], content["result"]
+            is_like = made_with["cell"]["model"] == cell.model and "run" in result
+            if not is_like or any(made_with[key] != own[key] for key in ("settings", "rules")):
+                continue
+            run = SearchRun.of(result["run"])
+            found = run_for(cell, run, self.settings.world_nodes)
+            if found is not None:
+                return {**result, "run": asdict(replace(found, same_as=run.same_as or path.stem))}
+        return None
