@@ -90,8 +90,7 @@ def _at_width(run: SearchRun, node_limit: int, world_nodes: int) -> SearchRun | 
 def _first_part(run: SearchRun, grown: Sequence[GrownWorld]) -> SearchRun:
     """Return the run that ended with some of its worlds."""
     last = grown[-1]
-    together = [world for world in grown if world.kind == "universe"]
-    is_bounded = len(grown) == 1 or (together and together[-1].universe == last.universe)
+    whole = [w for w in grown if w.universe == last.universe and w.kind == "universe"] or grown[:1]
     return replace(
         run,
         e_nodes=last.universe,
@@ -99,7 +98,7 @@ def _first_part(run: SearchRun, grown: Sequence[GrownWorld]) -> SearchRun:
         iterations=last.iteration,
         stop_reason="focus",
         cost_after_us=min(world.best_us for world in grown),
-        bound_us=last.bound_us if is_bounded else 0.0,
+        bound_us=whole[-1].bound_us if whole[-1].universe == last.universe else 0.0,
         explore_cpu_s=last.cpu_s,
         cpu_s=last.cpu_s,
         moments=tuple(moment for moment in run.moments if moment.cpu_s <= last.cpu_s + 1e-3),
