@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.mugraph.graph.dims import Dim, variables
+from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
@@ -29,13 +29,14 @@ def mutants(graph: MuGraph, count: int, seed: int) -> Iterator[MuGraph]:
         try:
             for _ in range(draw.choice((1, 1, 2))):
                 mutant = _mutated(mutant, draw)
-            mutant = _resaved(mutant)
-            dims = kernel_tensors(mutant)
+            mutant, dims = _resaved(mutant)
+            if mutant == graph or [set(dims[n]) for n in mutant.outputs] != [set(w) for w in wanted]:
+                continue
+            kernel_tensors(mutant)
         except InputError:
             continue
-        if mutant != graph and [set(dims[n]) for n in mutant.outputs] == [set(w) for w in wanted]:
-            count -= 1
-            yield mutant
+        count -= 1
+        yield mutant
 
 
 def _mutated(graph: MuGraph, draw: random.Random) -> MuGraph:
@@ -125,19 +126,23 @@ def _accumulation(block: BlockGraph, draw: random.Random, graph: MuGraph) -> Blo
     return replace(block, steps=tuple(steps))
 
 
-def _resaved(graph: MuGraph) -> MuGraph:
-    """Return a graph whose results have the dims that blocks give them."""
+def _resaved(graph: MuGraph) -> tuple[MuGraph, dict[str, Dims]]:
+    """Return a graph whose results have the dims that blocks give them, and the dims of all tensors.
+
+    Raises:
+        InputError: it is not well-formed.
+    """
     steps: list[Operation | Kernel] = []
+    dims = dict(graph.inputs)
     for step in graph.steps:
-        if isinstance(step, Kernel):
-            device = kernel_tensors(replace(graph, steps=tuple(steps), outputs=()))
-            block = step.block
-            bare = replace(block, savers=())
-            tiles = block_tensors(replace(step, block=bare), device).dims
-            savers = [_with_dims(s, tiles, block) for s in block.savers]
-            step = replace(step, block=replace(block, savers=tuple(savers)))
+        assert isinstance(step, Kernel)
+        block = step.block
+        tiles = block_tensors(replace(step, block=replace(block, savers=())), dims).dims
+        savers = tuple(_with_dims(s, tiles, block) for s in block.savers)
+        step = replace(step, block=replace(block, savers=savers))
         steps.append(step)
-    return replace(graph, steps=tuple(steps))
+        dims.update({saver.output: saver.dims for saver in savers})
+    return replace(graph, steps=tuple(steps)), dims
 
 
 def _with_dims(saver: Saver, tiles: dict[str, tuple[Dim, ...]], block: BlockGraph) -> Saver:

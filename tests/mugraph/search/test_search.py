@@ -134,12 +134,13 @@ def test_a_search_that_is_ended_returns_what_it_has() -> None:
 
 def test_what_is_switched_off_costs_work_and_loses_nothing() -> None:
     """At so few operators that the search ends without it, too."""
-    for means, operators in (("pruning", 1), ("canonical", 3), ("merging", 3), ("variables", 3)):
+    for operators, every in ((1, ["pruning"]), (3, ["canonical", "merging", "variables"])):
         few = SearchOptions(max_operators=operators, max_kernels=1)
         (with_all,) = search_kernels(program("mlp"), few).levels
-        (level,) = search_kernels(program("mlp"), replace(few, disable=(means,))).levels
-        assert level.hits == with_all.hits
-        assert level.candidates >= with_all.candidates
+        for means in every:
+            (level,) = search_kernels(program("mlp"), replace(few, disable=(means,))).levels
+            assert level.hits == with_all.hits
+            assert level.candidates >= with_all.candidates
     without = search_kernels(program("mlp"), SearchOptions(disable=("reachability",)))
     assert len(without.routes) >= len(searched("mlp", 2).routes)
 

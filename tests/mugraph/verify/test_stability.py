@@ -11,7 +11,7 @@ from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.graph.mugraph import MuGraph, RunningMax
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.search.found import build
-from relational_tensat.mugraph.verify import scaling_rows
+from relational_tensat.mugraph.verify import scaling_rows, verifying_mugraphs
 from relational_tensat.mugraph.verify.floats import relative_error
 from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
 from relational_tensat.mugraph.verify.scaling_rows import scaling_difference
@@ -90,7 +90,8 @@ def test_what_has_no_exponentials_stays_as_it_is() -> None:
     assert stabilized(graph) is graph
 
 
-def test_verification_says_what_overflows() -> None:
+def test_verification_says_what_overflows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verifying_mugraphs, "ERROR", 0.1)
     attention = program("attention", **SIZES)
     raw = verify_mugraph(attention, flash_attention(**SIZES))
     assert raw.passed
