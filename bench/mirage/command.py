@@ -17,11 +17,13 @@ from bench.mirage.machine_code import HEADER as CODE_HEADER
 from bench.mirage.machine_code import code_rows, code_table, is_fit, kept_runs
 from bench.mirage.measure import MirageRun, SearchRun, measure, measure_search
 from bench.mirage.table import HEADER, SEARCH_HEADER, cells, line, search_cells
+from bench.mirage.values import HEADER as VALUES_HEADER
+from bench.mirage.values import is_right, value_rows, value_table
 from bench.mirage.writing import write_figures, write_runs, write_searches
 from relational_tensat.base.errors import UsageError, unknown
 from relational_tensat.mugraph.search.search_options import MEANS, SearchOptions
 
-_SPILLS = 4
+_SPILLS = _DIFFERENT = 4
 #: RMSNorm's operators in a block at most, in the sweep of the paper's artifact.
 _SWEEP = range(5, 12)
 
@@ -44,7 +46,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--code", type=Path, metavar="FILE",
         help="compile the kernels of a kept benchmarks.json for three architectures; 4 if one spills",
     )  # fmt: skip
-    parser.add_argument("--target", choices=("cuda", "triton"), default="cuda", help="(cuda)")
+    parser.add_argument("--target", choices=("cuda", "triton", "c"), default="cuda", help="(cuda)")
+    parser.add_argument(
+        "--values", action="store_true",
+        help="with --code: instead, run them on the CPU (CUDA thread by thread, races counted; Triton by "
+        "its interpreter) and compare with float64; 4 if one differs",
+    )  # fmt: skip
     add_save(parser)
     parser.set_defaults(run=run)
 
@@ -59,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     if options.save:
         check_plotting()
     if options.code:
-        return _compile(options)
+        return _run_on_cpu(options) if options.values else _compile(options)
     if options.figures:
         _draw(options)
     elif options.ablation:
@@ -103,6 +110,20 @@ def _compile(options: argparse.Namespace) -> int:
         path.write_text(code_table(rows, options.target).csv(), encoding="utf-8")
         report_saved(path)
     return 0 if all(map(is_fit, rows)) else _SPILLS
+
+
+def _run_on_cpu(options: argparse.Namespace) -> int:
+    rows: list[tuple[str, ...]] = []
+    print(line(VALUES_HEADER), flush=True)
+    for kept in kept_runs(options.code):
+        for row in value_rows(kept, options.target):
+            rows.append(row)
+            print(line(row), flush=True)
+    if options.save:
+        path = options.code.with_name(f"values-{options.target}.csv")
+        path.write_text(value_table(rows, options.target).csv(), encoding="utf-8")
+        report_saved(path)
+    return 0 if all(map(is_right, rows)) else _DIFFERENT
 
 
 def _draw(options: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.emulation.host import FOLDER, with_meanings
 from relational_tensat.gpu.calls import Call
 from relational_tensat.gpu.catalogue import (
     HEADERS,
@@ -29,19 +30,6 @@ from relational_tensat.gpu.fallback import own_launch
 from relational_tensat.gpu.library import BoundCall, Resolve
 from relational_tensat.tensor import Array
 
-PTX = re.compile(r'asm(?: volatile)?\(\s*"(?P<name>[\w.]+).*?\);', re.DOTALL)
-#: What each instruction means, in the names of the lines that it stands in.
-MEANINGS = {
-    "cvt.f32.f16": "y = host::half(x.bits);",
-    "cvt.rn.f16.f32": "y.bits = host::to_half(x);",
-    "cvt.rn.bf16.f32": "y.bits = host::to_bfloat(x);",
-    "cvt.rna.tf32.f32": "y = host::to_tf32(x);",
-    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32": "host::multiply(c, a, b, 2, host::half_of);",
-    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32": (
-        "host::multiply(c, a, b, 2, host::bfloat_of);"
-    ),
-    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32": "host::multiply(c, a, b, 1, host::tf32_of);",
-}
 _GUARD_BYTES, _GUARD = 256, 0xA5
 
 
@@ -49,7 +37,7 @@ def compile_for_host(folder: Path) -> Any:
     """Compile all kernels into a shared library in ``folder``; return it loaded."""
     parts = ['#include "host.h"\n']
     for name in (*HEADERS, *UNITS):
-        text = PTX.sub(lambda match: MEANINGS[match["name"]], read_source(name))
+        text = with_meanings(read_source(name))
         text = re.sub(r"#include .*|#pragma .*", "", text)
         unit = name.partition(".")[0]
         parts.append(text if name in HEADERS else f"namespace {unit} {{\n{text}\n}}\n")
@@ -58,7 +46,7 @@ def compile_for_host(folder: Path) -> Any:
     source = folder / "kernels.cpp"
     source.write_text("\n".join(parts), encoding="utf-8")
     library = folder / "kernels.so"
-    command = ["g++", "-std=c++20", "-O1", "-w", "-shared", "-fPIC", f"-I{Path(__file__).parent}"]
+    command = ["g++", "-std=c++20", "-O1", "-w", "-shared", "-fPIC", f"-I{FOLDER}"]
     subprocess.run([*command, str(source), "-o", str(library)], check=True)
     return ctypes.CDLL(str(library))
 

@@ -30,7 +30,9 @@ def mutants(graph: MuGraph, count: int, seed: int) -> Iterator[MuGraph]:
             for _ in range(draw.choice((1, 1, 2))):
                 mutant = _mutated(mutant, draw)
             mutant, dims = _resaved(mutant)
-            if mutant == graph or [set(dims[n]) for n in mutant.outputs] != [set(w) for w in wanted]:
+            if mutant == graph or [set(dims[n]) for n in mutant.outputs] != [
+                set(w) for w in wanted
+            ]:
                 continue
             kernel_tensors(mutant)
         except InputError:

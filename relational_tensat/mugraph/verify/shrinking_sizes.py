@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dim, Dims, size_of
@@ -16,6 +17,9 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
 )
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors, saved_dims
+
+#: The extents of a kernel's grid, and the iterations of its loop.
+SplitsOf: TypeAlias = Callable[[Kernel], tuple[tuple[int, ...], int]]
 
 _RELABELLINGS = frozenset({"rename", "split", "merge", "repeat"})
 
@@ -30,7 +34,7 @@ def shrunk(program: MuGraph, graph: MuGraph) -> tuple[MuGraph, MuGraph] | None:
         return None
     sizes = _small_sizes(graph)
     try:
-        return _resized(program, sizes), _resized(graph, sizes)
+        return resized(program, sizes, _smallest_splits), resized(graph, sizes, _smallest_splits)
     except InputError:
         return None
 
@@ -65,8 +69,13 @@ def _splits(kernel: Kernel) -> Iterator[tuple[str, str, list[int]]]:
             yield it.tensor, variable, [*splits, *([block.loop] if it.fmap == variable else [])]
 
 
-def _resized(graph: MuGraph, sizes: dict[str, int]) -> MuGraph:
-    """Return a μGraph at other sizes of its inputs' variables.
+def resized(graph: MuGraph, sizes: Mapping[str, int], splits: SplitsOf) -> MuGraph:
+    """Return a μGraph at other sizes.
+
+    Args:
+        graph: the μGraph, or a program.
+        sizes: of its inputs' variables.
+        splits: the extents of a kernel's grid then, and how many iterations its loop has.
 
     Raises:
         InputError: splits do not divide what one kernel leaves to the next.
@@ -76,17 +85,16 @@ def _resized(graph: MuGraph, sizes: dict[str, int]) -> MuGraph:
     for step in graph.steps:
         if isinstance(step, Kernel):
             device = kernel_tensors(replace(graph, inputs=inputs, steps=tuple(steps), outputs=()))
-            step = _resized_kernel(step, device)
+            step = _resized_kernel(step, device, splits)
         steps.append(step)
     small = replace(graph, inputs=inputs, steps=tuple(steps))
     kernel_tensors(small)
     return small
 
 
-def _resized_kernel(kernel: Kernel, device: dict[str, Dims]) -> Kernel:
+def _resized_kernel(kernel: Kernel, device: dict[str, Dims], splits: SplitsOf) -> Kernel:
     block = kernel.block
-    grid = tuple(map(_smallest_factor, block.grid))
-    loop = _smallest_factor(block.loop)
+    grid, loop = splits(kernel)
     bare = BlockGraph(grid, loop, block.iterators, block.steps, ())
     tiles = block_tensors(Kernel(kernel.name, bare), device).dims
     savers = []
@@ -98,7 +106,11 @@ def _resized_kernel(kernel: Kernel, device: dict[str, Dims]) -> Kernel:
     return Kernel(kernel.name, replace(bare, savers=tuple(savers)))
 
 
-def _resized_inputs(graph: MuGraph, sizes: dict[str, int]) -> dict[str, Dims]:
+def _smallest_splits(kernel: Kernel) -> tuple[tuple[int, ...], int]:
+    return tuple(map(_smallest_factor, kernel.block.grid)), _smallest_factor(kernel.block.loop)
+
+
+def _resized_inputs(graph: MuGraph, sizes: Mapping[str, int]) -> dict[str, Dims]:
     return {
         name: tuple(Dim(dim.variable, sizes[dim.variable]) for dim in dims)
         for name, dims in graph.inputs.items()

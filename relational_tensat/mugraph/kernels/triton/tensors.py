@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from relational_tensat.mugraph.graph.dims import Dim, Dims
+from relational_tensat.mugraph.kernels.lowering.names import identifier
 
 #: The least length of a product's sum in tensor cores, of any element type.
 LEAST_PRODUCT = 16
@@ -54,7 +55,7 @@ class Axes:
     def index(self, dim: Dim) -> str:
         """Return the name of the indices 0, 1, … along an axis."""
         if dim not in self._indices:
-            plain = f"i_{dim.variable}"
+            plain = f"i_{identifier(dim.variable)}"
             taken = plain in self._indices.values()
             self._indices[dim] = f"{plain}_{dim.size}" if taken else plain
         return self._indices[dim]

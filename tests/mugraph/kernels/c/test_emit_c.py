@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error
 from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Iterator, Kernel, Operation, Saver
 from relational_tensat.mugraph.kernels.c.compile_c import compile_c
 from relational_tensat.mugraph.kernels.c.emit_c import CKernel, emit_c
-from tests.mugraph.kernels.comparing import TOLERANCES, drawn, exact, norm_error, numbered
+from tests.mugraph.kernels.inputs import numbered
 from tests.mugraph.kernels.mugraphs import CHAINS, attention, pooled
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")

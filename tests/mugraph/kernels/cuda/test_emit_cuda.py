@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error, run_all
+from bench.emulation.emulated import Emulated
 from relational_tensat.base.errors import UsageError
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
@@ -18,17 +20,7 @@ from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES, c
 from relational_tensat.mugraph.kernels.cuda.emit_cuda import STATIC_BYTES, CudaKernel, emit_cuda
 from relational_tensat.tensor import Array
 from tests.gpu.test_nvrtc import needs_nvrtc
-from tests.mugraph.kernels.comparing import (
-    TOLERANCES,
-    drawn,
-    exact,
-    norm_error,
-    numbered,
-    run_all,
-    with_level_keys,
-    with_level_logits,
-)
-from tests.mugraph.kernels.emulation import Emulated
+from tests.mugraph.kernels.inputs import numbered, with_level_keys, with_level_logits
 from tests.mugraph.kernels.mugraphs import (
     SMALL,
     attention,

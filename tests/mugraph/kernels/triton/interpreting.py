@@ -1,82 +1,22 @@
-"""Emitted Triton, run by Triton's own interpreter on NumPy's arrays: no GPU and no PyTorch.
-
-As a program, with TRITON_INTERPRET=1, it prints the relative error of each small kernel as JSON.
-"""
+"""As a program, with TRITON_INTERPRET=1: prints the relative error of each small kernel as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
+from bench.emulation.comparing import drawn, exact, norm_error, run_all
+from bench.emulation.interpreted import run_interpreted
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
-from relational_tensat.mugraph.kernels.triton.emit_triton import TritonKernel, emit_triton
-from relational_tensat.mugraph.kernels.triton.machine_code import load_triton
+from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
 from relational_tensat.tensor import Array
-from tests.mugraph.kernels.comparing import (
-    drawn,
-    exact,
-    norm_error,
-    run_all,
-    with_level_keys,
-    with_level_logits,
-)
+from tests.mugraph.kernels.inputs import with_level_keys, with_level_logits
 from tests.mugraph.kernels.mugraphs import SMALL, split_attention
 
 SPLIT = split_attention()
-
-
-class _HostTensor:
-    """What Triton's interpreter asks of a tensor of PyTorch's."""
-
-    def __init__(self, array: Array | None = None) -> None:
-        self.array = array
-
-    @property
-    def dtype(self) -> str:
-        assert self.array is not None
-        return str(self.array.dtype)
-
-    def data_ptr(self) -> int:
-        assert self.array is not None
-        return int(self.array.ctypes.data)
-
-    def untyped_storage(self) -> _HostTensor:
-        return self
-
-    def cpu(self) -> _HostTensor:
-        return self
-
-    def new_empty(self, size: int, device: str) -> _HostTensor:
-        return _HostTensor()
-
-    def set_(self, storage: _HostTensor, *layout: Any) -> None:
-        self.array = storage.array
-
-    def storage_offset(self) -> int:
-        return 0
-
-    def size(self) -> tuple[int, ...]:
-        assert self.array is not None
-        return self.array.shape
-
-    def stride(self) -> tuple[int, ...]:
-        return ()
-
-    def copy_(self, other: _HostTensor) -> None:
-        assert other.array is self.array
-
-
-def run_interpreted(
-    kernel: TritonKernel, operands: Sequence[Array], results: Sequence[Array]
-) -> None:
-    """Run a kernel."""
-    function = load_triton(kernel)
-    arrays = [*map(np.ascontiguousarray, operands), *results]
-    function[kernel.grid](*map(_HostTensor, arrays))
 
 
 def _errors() -> list[tuple[str, str, float]]:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.emulation.comparing import TOLERANCES
 from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockGraph, Iterator, Kernel, Saver
 from relational_tensat.mugraph.kernels.triton import machine_code
 from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
-from tests.mugraph.kernels.comparing import TOLERANCES
 from tests.mugraph.kernels.mugraphs import SMALL, attention
 
 ATTENTION = '''\

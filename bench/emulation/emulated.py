@@ -10,13 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.emulation.host import FOLDER, with_meanings
 from relational_tensat.gpu.catalogue import read_source
 from relational_tensat.mugraph.kernels.cuda.compile_cuda import read_fused
 from relational_tensat.mugraph.kernels.cuda.emit_cuda import CudaKernel
 from relational_tensat.tensor import Array
-from tests.gpu.host_library import MEANINGS, PTX
 
-_HERE = Path(__file__).resolve().parent
 _GUARD_ELEMENTS = 64
 
 
@@ -27,15 +26,13 @@ class Emulated:
         """Compile them; they share their element type."""
         parts = [read_source("common.cuh"), read_source("tiles.cuh"), read_fused()]
         parts += [_source(kernel) for kernel in kernels]
-        text = PTX.sub(lambda match: MEANINGS[match["name"]], "\n".join(parts))
-        text = re.sub(r"#include .*|#pragma .*", "", text)
+        text = re.sub(r"#include .*|#pragma .*", "", with_meanings("\n".join(parts)))
         path = folder / "kernels.cpp"
         path.write_text(f'#include "races.h"\n{text}', encoding="utf-8")
         object_file, library = folder / "kernels.o", folder / "kernels.so"
-        includes = [f"-I{_HERE}", f"-I{_HERE.parents[1] / 'gpu'}"]
         flags = ["-std=c++20", "-O1", "-w", "-fPIC", "-fsanitize=thread"]
         subprocess.run(
-            ["g++", *flags, *includes, "-c", str(path), "-o", str(object_file)], check=True
+            ["g++", *flags, f"-I{FOLDER}", "-c", str(path), "-o", str(object_file)], check=True
         )
         subprocess.run(["g++", "-shared", str(object_file), "-o", str(library)], check=True)
         self._library = ctypes.CDLL(str(library))
@@ -109,6 +106,7 @@ alignas(16) static u8 arena[{size}];
 }}
 extern "C" int run_{kernel.name}(const unsigned* grid, const unsigned* block, void** given, int order) {{
   using in_{kernel.name}::T;
+  static_assert({size} <= races::LARGEST);
   races::watch(in_{kernel.name}::arena, {size});
   host::is_backward = order;
   host::launch(grid, block, [=] {{ in_{kernel.name}::{kernel.name}({arguments}); }});
