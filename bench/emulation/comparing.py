@@ -71,5 +71,5 @@ def run_each(
 
 def norm_error(actual: Array, want: Array) -> float:
     """Return the norm of the difference, relative to that of what is wanted."""
-    difference = np.linalg.norm(actual.astype(np.float64) - want)
+    difference = np.linalg.norm(np.subtract(actual, want, dtype=np.float64))
     return float(difference / np.linalg.norm(want))

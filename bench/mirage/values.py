@@ -84,7 +84,7 @@ def _without_overflow(program: MuGraph) -> MuGraph:
 
 
 def _drawn(graph: MuGraph, dtype: str, wide: Collection[str]) -> dict[str, Array]:
-    """Return inputs; the wide ones, which other kernels store, are positive, as sums of exponentials are."""
+    """Return inputs; the wide ones, which kernels store, are positive, as sums of exponentials are."""
     random = np.random.default_rng(zlib.crc32(graph.name.encode()))
     inputs = {}
     for name, dims in graph.inputs.items():

@@ -244,12 +244,12 @@ def split_attention(q: int = 16, d: int = 16, k: int = 96, e: int = 8, loop: int
             Accumulate("m", "m_final", "max"),
         ),
         savers=(
-            Saver("a", "A", dims_of(f"c=2 q={q} e={e}"), ("c",), is_wide=True),
-            Saver("l", "L", dims_of(f"c=2 q={q}"), ("c",), is_wide=True),
-            Saver("m_final", "M", dims_of(f"c=2 q={q}"), ("c",), is_wide=True),
+            Saver("a", "A", dims_of(f"k'=2 q={q} e={e}"), ("k'",), is_wide=True),
+            Saver("l", "L", dims_of(f"k'=2 q={q}"), ("k'",), is_wide=True),
+            Saver("m_final", "M", dims_of(f"k'=2 q={q}"), ("k'",), is_wide=True),
         ),
     )
-    over = {"over": ("c",)}
+    over = {"over": ("k'",)}
     together = BlockGraph(
         grid=(2,),
         loop=1,

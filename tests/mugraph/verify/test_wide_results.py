@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench.emulation.comparing import drawn, exact, norm_error
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.evaluation import evaluate
@@ -19,7 +20,7 @@ from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.sizing.multiprocessors import a100
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
-from tests.mugraph.kernels.comparing import drawn, exact, norm_error, with_level_keys
+from tests.mugraph.kernels.inputs import with_level_keys
 from tests.mugraph.kernels.mugraphs import split_attention
 from tests.mugraph.searches import searched
 

@@ -12,11 +12,12 @@ import pytest
 
 from bench.emulation.comparing import TOLERANCES
 from relational_tensat.base.errors import InputError, MissingDependencyError
-from relational_tensat.mugraph.graph.dims import dims_of
+from relational_tensat.mugraph.graph.dims import dims_of, variables
 from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockGraph, Iterator, Kernel, Saver
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.kernels.triton import machine_code
 from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
-from tests.mugraph.kernels.mugraphs import SMALL, attention
+from tests.mugraph.kernels.mugraphs import SMALL, attention, split_attention
 
 ATTENTION = '''\
 """flash_attention: grid 2 x 2, loop 4."""
@@ -60,6 +61,16 @@ def test_a_kernel_as_people_read_it() -> None:
     assert emitted.source.rstrip() == ATTENTION.rstrip()
     assert emitted.parameters == ("in_Q", "in_K", "in_V", "out_Y")
     assert emitted.grid == (2, 2, 1)
+
+
+def test_names_of_variables_need_be_no_identifiers() -> None:
+    """A variable of partial results has a prime: without Triton, too, what is emitted is Python."""
+    graph = split_attention()
+    device = kernel_tensors(graph)
+    assert "k'" in variables(device["A"])
+    for kernel in graph.kernels:
+        source = emit_triton(kernel, device, wide=graph.wide).source
+        assert compile(source, kernel.name, "exec")
 
 
 def test_kernels_compute_what_their_graphs_mean() -> None:
