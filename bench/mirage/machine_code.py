@@ -12,10 +12,13 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.mugraph_json import decoded
 from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES
 from relational_tensat.mugraph.kernels.emission import Emitted, emit
+from relational_tensat.mugraph.sizing.multiprocessors import a100
 
 HEADER = ("benchmark", "kernel", "arch", "registers", "shared bytes", "spilled bytes", "remark")
 #: What calls of functions within a kernel may put aside.
 _FEW_BYTES = 64
+#: Of shared memory that a block may have: an A100's, for which sizes are chosen; later ones have more.
+_SHARED_BYTES = a100().shared_bytes
 
 
 def kept_runs(path: Path) -> list[dict[str, Any]]:
@@ -48,9 +51,10 @@ def code_rows(run: dict[str, Any], target: str) -> Iterator[tuple[str, ...]]:
 
 
 def is_fit(row: tuple[str, ...]) -> bool:
-    """Whether a row's kernel compiled, without spills."""
-    spilled = row[HEADER.index("spilled bytes")]
-    return spilled.isdecimal() and int(spilled) <= _FEW_BYTES
+    """Whether a row's kernel compiled, without spills, and its blocks fit shared memory."""
+    limits = {"registers": 255, "shared bytes": _SHARED_BYTES, "spilled bytes": _FEW_BYTES}
+    used = ((row[HEADER.index(name)], most) for name, most in limits.items())
+    return all(text.isdecimal() and int(text) <= most for text, most in used)
 
 
 def code_table(rows: list[tuple[str, ...]], target: str) -> Table:

@@ -17,6 +17,7 @@ from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized
 from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
+from relational_tensat.mugraph.sizing.shared_memory import emitted_bytes
 from relational_tensat.mugraph.verify.scaling_rows import flat_steps
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import Verification, verify_mugraph
@@ -112,9 +113,10 @@ def first_verified(
 ) -> Choice:
     """Return the first candidate that passes verification, made stable, with thread graphs.
 
-    Its time is modelled with the maxima that make it stable, so it may not fit any more.
+    Its time is modelled with the maxima that make it stable, so it may not fit any more. What its CUDA
+    has in shared memory must fit, too.
     """
-    options = options or SearchOptions()
+    options, device = options or SearchOptions(), device or a100()
     seed = _FRESH_SEEDS + options.seed
     verification = None
     reasons: list[str] = []
@@ -124,9 +126,9 @@ def first_verified(
         except VerificationError as error:
             reasons.append(str(error))
             continue
-        cost_us = graph_us(graph, device or a100())
-        if not math.isfinite(cost_us):
-            reasons.append(f"{graph.name}: with maxima, its tensors do not fit shared memory")
+        cost_us = graph_us(graph, device)
+        if not math.isfinite(cost_us) or emitted_bytes(graph, device.dtype) > device.shared_bytes:
+            reasons.append(f"{graph.name}: its tensors, with maxima, do not fit shared memory")
             continue
         verification = verify_mugraph(program, graph, seed)
         if verification.passed and (verification.is_stable or options.raw_exp):

@@ -101,6 +101,8 @@ def test_kept_kernels_compile_without_spills(
     ]
     assert (tmp_path / "code-cuda.csv").read_text("utf-8").count("rmsnorm_linear") == 3
     assert not is_fit(("nTrans", "-", "-", "-", "-", "-", "no such operator"))
+    assert is_fit(("nTrans", "k1", "sm_80", "255", "99", "64", ""))
     assert not is_fit(("nTrans", "k1", "sm_80", "255", "99", "4096", ""))
+    assert not is_fit(("nTrans", "k1", "sm_80", "255", "180304", "0", ""))
     assert main(["mirage", "--code", str(tmp_path / "benchmarks.csv")]) == 3
     assert "no kept benchmarks" in capsys.readouterr().err

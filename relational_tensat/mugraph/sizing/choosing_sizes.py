@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relational_tensat.mugraph.graph.mugraph import Accumulate, Kernel, MuGraph
-from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.search.found import FoundGraph, FoundKernel, Route, Splits, build
 from relational_tensat.mugraph.sizing.choices import Floats, Sizes
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
@@ -18,6 +18,8 @@ from relational_tensat.mugraph.sizing.waves import kernel_us
 
 #: No axis of a grid, and no loop, is longer.
 _LONGEST = 1024
+#: Where fewer powers of two divide a size, its other divisors are tried, too.
+_FEW_POWERS = 3
 #: So many combinations of sizes of partial results are followed to the next kernel, the cheapest ones.
 _MOST_FOLLOWED = 32
 
@@ -126,8 +128,7 @@ class _Sizing:
         blocks = np.prod(table[:, :axes], axis=1)
         after = tile | ({kernel.loop: tile[kernel.loop] * loop} if _concatenates(step) else {})
         shapes = Sizes(extents, tile, after, blocks, loop)
-        tensors = block_tensors(step, kernel_tensors(graph))
-        return rows, kernel_us(step.block, tensors, shapes, self._device, graph.wide), step
+        return rows, kernel_us(step, kernel_tensors(graph), shapes, self._device, graph.wide), step
 
 
 def _cheapest_by_sizes(partials: Iterable[_Partial]) -> list[_Partial]:
@@ -139,8 +140,13 @@ def _cheapest_by_sizes(partials: Iterable[_Partial]) -> list[_Partial]:
 
 
 def _parts_of(size: int) -> list[int]:
-    """Return into how many parts something may be split: powers of two, and all of it; not one part."""
+    """Return into how many parts something may be split: powers of two, and all of it; not one part.
+
+    What has too few powers of two may be split by any of its divisors.
+    """
     powers = [1 << n for n in range(1, _LONGEST.bit_length()) if size % (1 << n) == 0]
+    if len(powers) < _FEW_POWERS:
+        return [n for n in range(2, min(size, _LONGEST) + 1) if size % n == 0]
     return powers if size in powers or size > _LONGEST else [*powers, size]
 
 

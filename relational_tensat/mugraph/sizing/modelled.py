@@ -49,7 +49,7 @@ def _kernel_us(
 ) -> float:
     tensors = block_tensors(kernel, dims)
     sizes = _sizes_of(kernel, tensors, dims)
-    return float(kernel_us(kernel.block, tensors, sizes, device, wide)[0])
+    return float(kernel_us(kernel, dims, sizes, device, wide)[0])
 
 
 def _sizes_of(kernel: Kernel, tensors: BlockTensors, device: Mapping[str, Dims]) -> Sizes:

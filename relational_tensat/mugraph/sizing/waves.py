@@ -13,12 +13,19 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from relational_tensat.mugraph.graph.dims import Dims, variables
-from relational_tensat.mugraph.graph.mugraph import BlockGraph, BlockStep, Operation, ThreadGraph
+from relational_tensat.mugraph.graph.mugraph import (
+    BlockGraph,
+    BlockStep,
+    Kernel,
+    Operation,
+    ThreadGraph,
+)
 from relational_tensat.mugraph.graph.operators import names
-from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage
+from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage, block_tensors
 from relational_tensat.mugraph.sizing.choices import Floats, Sizes, product_of, sum_of
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
 from relational_tensat.mugraph.sizing.registers import MOST_REGISTERS, product_registers
+from relational_tensat.mugraph.sizing.shared_memory import shared_bytes
 
 #: Tiles of tensor cores: a dim of a product is rounded up to it.
 _TENSOR_CORE = 16
@@ -27,8 +34,8 @@ _WIDE_BYTES = 4
 
 
 def kernel_us(
-    block: BlockGraph,
-    tensors: BlockTensors,
+    kernel: Kernel,
+    operands: Mapping[str, Dims],
     sizes: Sizes,
     device: Multiprocessors,
     wide: Collection[str] = (),
@@ -36,13 +43,13 @@ def kernel_us(
     """Return the microseconds of a kernel for each choice of sizes; infinite where a block is too large.
 
     Args:
-        block: the block graph, at any sizes.
-        tensors: its tensors.
+        kernel: the kernel, at any sizes.
+        operands: dims of the tensors that it may load, at these.
         sizes: the choices.
         device: what it runs on.
         wide: the operands that are float32, whatever the device's elements are.
     """
-    profile = device.profile
+    profile, block, tensors = device.profile, kernel.block, block_tensors(kernel, operands)
     peak = device.peak_flops_per_s / device.count * device.efficiency
     cache = profile.bandwidth_bytes_per_s * device.cache_factor / device.count
     flops = sum_of((_flops(step, tensors, sizes, device) for step in block.steps), sizes)
@@ -50,54 +57,9 @@ def kernel_us(
     moved, unique = _bytes(block, tensors, sizes, device.element_bytes, wide)
     seconds = np.ceil(sizes.blocks / device.count) * np.maximum(computing, moved / cache)
     seconds = np.maximum(seconds, unique / profile.bandwidth_bytes_per_s)
-    fits = shared_bytes(block, tensors, sizes, device.element_bytes, wide) <= device.shared_bytes
+    fits = shared_bytes(kernel, operands, sizes, device.element_bytes, wide) <= device.shared_bytes
     fits &= product_registers(block, tensors, sizes) <= MOST_REGISTERS
     return np.where(fits, profile.launch_us + 1e6 * seconds, np.inf)
-
-
-def shared_bytes(
-    block: BlockGraph,
-    tensors: BlockTensors,
-    sizes: Sizes,
-    element_bytes: int,
-    wide: Collection[str] = (),
-) -> Floats:
-    """Return how many bytes lie in shared memory at the worst moment, by lifetimes.
-
-    What is loaded once, computed before the loop, or accumulated lives from then on until its last use;
-    what belongs to an iteration until its last use in it; what a thread graph keeps to itself lies in
-    registers.
-    """
-    wide_tiles = {it.output for it in block.iterators if it.tensor in wide}
-    moments: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
-        ((), tuple(it.output for it in block.iterators))
-    ]
-    moments += [(step.operands, step.outputs) for step in block.steps]
-    moments.append((tuple(saver.tile for saver in block.savers), ()))
-    in_loop = [
-        n
-        for n, (_, made) in enumerate(moments)
-        if any(tensors.stages[t] is Stage.LOOP for t in made)
-    ]
-    loop_ends = max(in_loop, default=0)
-    born = {name: n for n, (_, made) in enumerate(moments) for name in made}
-    last = dict(born)
-    for n, (used, _) in enumerate(moments):
-        for name in used:
-            varies = tensors.stages[name] is Stage.LOOP
-            last[name] = max(last[name], n if varies or n > loop_ends else loop_ends)
-    for name, n in born.items():
-        if (
-            tensors.stages[name] is Stage.AFTER and n < loop_ends
-        ):  # an accumulator is there from the start
-            born[name] = 0
-    peak = np.zeros_like(sizes.blocks)
-    for n in range(len(moments)):
-        alive = [name for name in born if born[name] <= n <= last[name]]
-        items = {name: _WIDE_BYTES if name in wide_tiles else element_bytes for name in alive}
-        own = (_elements(name, tensors, sizes) * items[name] for name in alive)
-        peak = np.maximum(peak, sum_of(own, sizes))
-    return peak
 
 
 def _elements(name: str, tensors: BlockTensors, sizes: Sizes) -> Floats:

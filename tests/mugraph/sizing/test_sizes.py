@@ -10,6 +10,8 @@ from relational_tensat.mugraph.search.found import Route
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized, sized
+from relational_tensat.mugraph.sizing.multiprocessors import a100
+from relational_tensat.mugraph.sizing.shared_memory import emitted_bytes
 from tests.mugraph.searches import searched
 
 
@@ -44,6 +46,24 @@ def test_waves_prefer_flash_decoding_where_blocks_are_few() -> None:
     assert round(best.cost_us, 1) == 14.0  # sums of parts are float32
     blocks = [math.prod(kernel.block.grid) for kernel in best.graph.kernels]
     assert blocks[0] > 108  # multiprocessors
+
+
+def test_what_is_chosen_fits_as_it_is_emitted() -> None:
+    """A row of 4 elements has 16 bytes of padding in shared memory, and what is reduced is float32."""
+    for name in ("gated_mlp", "rmsnorm_linear"):
+        for made in sorted(
+            (made for route in searched(name).routes for made in sized(route)),
+            key=lambda made: made.cost_us,
+        )[:2]:
+            assert 0 < emitted_bytes(made.graph, "float16") <= a100().shared_bytes
+
+
+def test_sizes_without_powers_of_two_are_split_by_other_divisors() -> None:
+    """4095 keys: 45 iterations of 91, say."""
+    best = flash_attention(4095)
+    (kernel,) = best.graph.kernels
+    assert kernel.block.loop > 1 and 4095 % kernel.block.loop == 0
+    assert best.cost_us < 1.1 * flash_attention(4096).cost_us
 
 
 def test_keys_are_not_gathered_in_a_block_where_each_iteration_can_be_done_with_its_own() -> None:

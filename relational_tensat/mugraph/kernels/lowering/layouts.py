@@ -9,7 +9,7 @@ from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.kernels.lowering.statements import Program, Stored
 
 #: Rows of 16-bit elements are 16 bytes longer than needed: the reads of a warp then meet all banks.
-_PADDING_BYTES = 16
+PADDING_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Layout:
 
 def layout_of(stored: Stored, item_bytes: int) -> Layout:
     """Return the layout of a tensor in shared memory: as it is in device memory, rows padded."""
-    return row_major(stored.dims, 0 if stored.is_wide else _PADDING_BYTES // item_bytes)
+    return row_major(stored.dims, 0 if stored.is_wide else PADDING_BYTES // item_bytes)
 
 
 def row_major(dims: Dims, padding: int = 0) -> Layout:

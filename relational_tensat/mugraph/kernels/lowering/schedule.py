@@ -80,6 +80,16 @@ def schedule(program: Program, sizes_bytes: Mapping[str, int]) -> Schedule:
     return Schedule(_with_barriers(program, order, places), places)
 
 
+def lifetimes(program: Program) -> dict[str, tuple[int, int]]:
+    """Return the first and the last statement that needs each tensor in shared memory.
+
+    Positions are counted through all stages.
+    """
+    order = {stage: _by_depth(program, program.statements[stage]) for stage in _ORDER}
+    shared = {name: 0 for name, stored in program.stored.items() if stored.frame is None}
+    return _lifetimes(program, order, shared)
+
+
 def _by_depth(program: Program, statements: Sequence[Statement]) -> tuple[Statement, ...]:
     """Return statements by their longest path of statements that must come before; ties as they were."""
     depths: list[int] = []
