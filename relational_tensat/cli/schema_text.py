@@ -99,6 +99,7 @@ def example_schema() -> list[Table]:
         create_learning,
         create_search_tree,
         create_tables,
+        create_universe,
         create_worlds,
     )
     from relational_tensat.explore.match.instances import create_instance_tables
@@ -108,6 +109,7 @@ def example_schema() -> list[Table]:
         try:
             create_tables(database)
             create_worlds(database)
+            create_universe(database)
             create_search_tree(database)
             create_learning(database)
             create_instance_tables(database, 4)

@@ -22,7 +22,7 @@ _WORLD = ("egraph", "model", "reasons", "exploration", "extraction", "views")
 WORKING = "working"
 
 #: All other files, in the order in which they are carried out.
-PURPOSES = ("shared", *_WORLD, "course", "worlds", "search_tree", "learning")
+PURPOSES = ("shared", *_WORLD, "course", "worlds", "universe", "search_tree", "learning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,17 @@ def create_worlds(database: Database) -> None:
     _create(database, ("worlds",))
 
 
+def create_universe(database: Database) -> None:
+    """Make the table of a universe's applications, empty; that of one before it is replaced."""
+    text = "-- universe\nDROP TABLE IF EXISTS universe_application"
+    database.execute(text, name="schema/universe")
+    _create(database, ("universe",))
+
+
 def create_search_tree(database: Database) -> None:
     """Make the tables of a tree search, empty; those of one before it are replaced."""
     tables = ("decision", "node", "rollout", "best", "cost", "state")
-    for name in ("universe_application", *(f"tree_{table}" for table in tables)):
+    for name in (f"tree_{table}" for table in tables):
         database.execute(f"-- tree\nDROP TABLE IF EXISTS {name}", name="schema/search_tree")
     _create(database, ("search_tree",))
 

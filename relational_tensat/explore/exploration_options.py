@@ -40,12 +40,12 @@ class ExplorationOptions(OptionGroup):
         blocks: recurring blocks are explored once, and what is found is copied to the others: where that
             is worthwhile, wherever some block recurs, or never. A search has no use for them.
         search: what decides what is grown. ``saturation``: one e-graph. ``auto``: the same; where
-            ``node_limit`` ends it, ``focus`` goes on from there within the time limit (in
-            ``explore``, which has no costs, nothing goes on). ``focus``: worlds, parts of one
-            universe, from the original graph and from the cheapest found in the world before; it extracts
-            from each, so it needs costs. ``best-first``: one e-graph, grown by the applications that
-            promise most. ``mcts``: worlds of a tree of rules, by which it decides what to apply next to
-            the real one. These two need costs, too.
+            ``node_limit`` ends it, or ``iterations`` that are no fewer than by default, ``focus`` goes on
+            from there within the time limit (in ``explore``, which has no costs, nothing goes on).
+            ``focus``: worlds, parts of one universe, from the original graph and from the cheapest found
+            in the world before; it extracts from each, so it needs costs. ``best-first``: one e-graph,
+            grown by the applications that promise most. ``mcts``: worlds of a tree of rules, by which it
+            decides what to apply next to the real one. These two need costs, too.
         world_nodes: the first worlds of a search have no more e-nodes, later ones of ``focus`` twice as
             many each time, up to ``node_limit``.
         universe_limit: of all worlds of a search together.
@@ -81,9 +81,9 @@ class ExplorationOptions(OptionGroup):
 
     search: str = option(
         "auto",
-        "what decides what is grown; auto: saturation, and focus where --node-limit ended it; focus: "
-        "worlds, each from the cheapest graph of the one before; best-first: one e-graph, by what "
-        "promises most; mcts: worlds of a tree of rules",
+        "what decides what is grown; auto: saturation, and focus where --node-limit or 15 iterations "
+        "ended it; focus: worlds, each from the cheapest graph of the one before; best-first: one "
+        "e-graph, by what promises most; mcts: worlds of a tree of rules",
         choices=("saturation", "auto", "focus", "best-first", "mcts"),
     )
     world_nodes: int = option(

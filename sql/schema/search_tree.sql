@@ -1,23 +1,5 @@
 -- The search tree
--- What a tree search (`--search mcts`) found out about which rules to apply; only its runs have these tables. A world is
--- grown by applications of the universe, each of which is found and built once, whichever world asks first.
-
-CREATE TABLE universe_application (
-    id INTEGER NOT NULL, rule INTEGER NOT NULL, instance INTEGER NOT NULL, state VARCHAR NOT NULL,
-    sources INTEGER[] NOT NULL, targets INTEGER[] NOT NULL, bindings INTEGER[] NOT NULL
-);
-COMMENT ON TABLE universe_application IS
-'Every application of a rule that was found in the universe: a rule on e-nodes. Those of multi-pattern rules are looked for only where a world has both sources.';
-COMMENT ON COLUMN universe_application.id IS 'Key, from 1 on, in the order in which they were found.';
-COMMENT ON COLUMN universe_application.rule IS 'Joins rule.id.';
-COMMENT ON COLUMN universe_application.instance IS 'What the rule matched, a rule on e-nodes of given signatures; as union_log.instance.';
-COMMENT ON COLUMN universe_application.state IS
-'built; waiting (no world asked for it, or there was no room); rejected (it would have closed a cycle, or is one with another).';
-COMMENT ON COLUMN universe_application.sources IS
-'The e-nodes of its sources in pre-order, one source after the other; each joins enode.id. A world that has all of them may use it.';
-COMMENT ON COLUMN universe_application.targets IS 'The e-nodes that it brings into a world, operands first; each joins enode.id. Empty where it is not built.';
-COMMENT ON COLUMN universe_application.bindings IS
-'The classes at the leaves of its sources, 0 where there are fewer than of other rules; each joins eclass.id.';
+-- What a tree search (`--search mcts`) found out about which rules to apply; only its runs have these tables.
 
 CREATE TABLE tree_decision (
     decision INTEGER NOT NULL, rule INTEGER NOT NULL, rollouts INTEGER NOT NULL, mean_ms DOUBLE NOT NULL,

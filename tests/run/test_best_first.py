@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
 from relational_tensat import Options, optimize
-from relational_tensat.base.errors import InputError
 from relational_tensat.cli.main import main
+from relational_tensat.explore import IterationReport
 from relational_tensat.formats import save_model
 from relational_tensat.run.pipeline import resume
+from relational_tensat.run.progress import Silent
 from tests.run.resume.models import RULES, layers
-from tests.run.resume.test_api import Dies, Killed
+from tests.run.test_search import Copies, rows_of
 
 LIMITS = {"node_limit": 300, "rules": RULES, "verify_runs": 1, "time_limit_s": None}
 
@@ -37,11 +39,46 @@ def test_its_result_is_verified_explained_and_kept(
     assert again.cost_after_us == pytest.approx(result.cost_after_us)
 
 
-def test_one_that_had_not_ended_is_not_resumed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("changes", [{}, {"extract_every": 2, "seed": 5}])
+def test_killed_at_any_moment_it_is_resumed_to_the_same_end(
+    tmp_path: Path, changes: dict[str, int]
+) -> None:
+    model, db = tmp_path / "layers.json", tmp_path / "run.duckdb"
+    save_model(layers(3, 5), model)
+    options = Options.of(cost="tensat_t4", search="best-first", **LIMITS, **changes, db=db)
+    progress = Copies(db, (1, 2, 5, 8))
+    expected = optimize(model, options, progress=progress)
+    rows, reached = rows_of(db), set()
+    assert rows["universe_application"]
+    for copy in progress.copies:
+        result = resume(copy)
+        reached.add(result.resumed_after)
+        assert result.stop_reason == expected.stop_reason
+        assert [r.e_nodes for r in result.log] == [r.e_nodes for r in expected.log]
+        assert result.cost_after_us == expected.cost_after_us
+        assert rows_of(copy) == rows
+    assert len(reached) >= 3
+
+
+def test_ctrl_c_leaves_the_cheapest_graph(tmp_path: Path) -> None:
     model, db = tmp_path / "layers.json", tmp_path / "run.duckdb"
     save_model(layers(3, 5), model)
     options = Options.of(cost="tensat_t4", search="best-first", **LIMITS, db=db)
-    with pytest.raises(Killed):
-        optimize(model, options, progress=Dies(3))
-    with pytest.raises(InputError, match="its search \\(best-first\\) had not ended"):
-        resume(db)
+    result = optimize(model, options, progress=PressesCtrlC(3))
+    assert result.stop_reason == "interrupted"
+    assert len(result.log) == 3
+    assert result.verification.ok
+    least_us = min(entry.best_us for entry in result.extractions)
+    assert result.cost_after_us == pytest.approx(least_us)
+    assert result.cost_after_us < result.cost_before_us
+
+
+class PressesCtrlC(Silent):
+    """Progress that presses Ctrl-C once after an iteration."""
+
+    def __init__(self, after: int) -> None:
+        self._after = after
+
+    def iteration(self, report: IterationReport) -> None:
+        if report.iteration == self._after:
+            signal.raise_signal(signal.SIGINT)

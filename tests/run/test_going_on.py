@@ -9,6 +9,7 @@ import pytest
 
 from relational_tensat import Options, optimize
 from relational_tensat.cli.main import main
+from relational_tensat.explore.strategies.focus import going_on
 from relational_tensat.formats import save_model
 from relational_tensat.run.pipeline import resume
 from tests.run.resume.models import RULES, layers
@@ -39,17 +40,18 @@ def test_where_a_limit_ends_saturation_it_goes_on_and_is_never_dearer(
     assert "checked: every step is what its rule says" in capsys.readouterr().out
 
 
-def test_where_saturation_ends_by_itself_or_by_time_nothing_goes_on() -> None:
+def test_where_saturation_ends_by_itself_or_by_time_or_early_nothing_goes_on() -> None:
     for limits in (
         {"node_limit": 50_000, "iterations": 99, "world_nodes": 120},
         {"time_limit_s": 0.0},
+        {"node_limit": 50_000, "iterations": 1},
     ):
         options = {**LIMITS, **limits}
         graph = layers(1, 3)
         plain = optimize(graph, Options.of(search="saturation", **options))
         result = optimize(graph, Options.of(search="auto", **options))
         assert result.worlds == ()
-        assert result.stop_reason == plain.stop_reason in ("saturated", "time")
+        assert result.stop_reason == plain.stop_reason in ("saturated", "time", "iterations")
         assert result.cost_after_us == pytest.approx(plain.cost_after_us)
         assert result.e_nodes == plain.e_nodes
 
@@ -68,3 +70,15 @@ def test_killed_in_saturation_or_in_focus_it_is_resumed_to_the_same_end(tmp_path
         assert [world.row[:9] for world in result.worlds] == [w.row[:9] for w in expected.worlds]
         assert result.stop_reason == expected.stop_reason
         assert result.cost_after_us == pytest.approx(expected.cost_after_us)
+
+
+def test_from_as_many_iterations_as_by_default_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(going_on, "DEFAULT_ITERATIONS", 1)
+    limits = {**LIMITS, "node_limit": 400, "iterations": 1}
+    plain = optimize(layers(2, 5), Options.of(search="saturation", **limits))
+    result = optimize(layers(2, 5), Options.of(search="auto", **limits))
+    assert plain.stop_reason == "iterations"
+    assert (result.worlds[0].stop_reason, result.stop_reason) == ("iterations", "focus")
+    assert result.worlds[0].best_us == pytest.approx(plain.cost_after_us)
+    assert result.cost_after_us < plain.cost_after_us - 1
+    assert result.verification.ok

@@ -44,7 +44,7 @@ def explore(state: RunState) -> RunState:
         elif options.search == "best-first":
             exploration = explore_best_first(
                 state.egraph, state.rules, options, extractor,
-                seed=state.options.process.seed, observer=observer,
+                seed=state.options.process.seed, observer=observer, start=state.start,
             )  # fmt: skip
         elif options.search == "mcts":
             exploration = explore_tree(

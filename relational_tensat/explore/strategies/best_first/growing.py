@@ -5,6 +5,9 @@ applications are ranked anew, whenever the e-graph has grown by a small part. Th
 come in a random order, in which what earlier results needed (``learn_from``) comes earlier. Rules,
 applications and what they build are those of any other exploration: only the order is another, and so
 what a limit leaves out.
+
+In a file, the transaction of an iteration also writes the applications and a checkpoint. What is drawn
+depends on the seed and the iteration only, so that a process that resumes draws the same.
 """
 
 from __future__ import annotations
@@ -19,19 +22,21 @@ from numpy.typing import NDArray
 from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.egraph.published import create_universe
 from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
 from relational_tensat.explore.learning import read_uses, weights_of
 from relational_tensat.explore.observer import Observer
-from relational_tensat.explore.outcome import Exploration, IterationReport, rule_stats
+from relational_tensat.explore.outcome import Exploration, IterationReport, read_log, rule_stats
 from relational_tensat.explore.seed import RankingChooser
 from relational_tensat.explore.strategies.best_first.ranking import Ranking
+from relational_tensat.explore.worlds.application_rows import write_applications
 from relational_tensat.explore.worlds.applications import WAITING
 from relational_tensat.explore.worlds.masks import Masks
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.node_costs import NodeCosts
-from relational_tensat.explore.worlds.universe import begin_universe
+from relational_tensat.explore.worlds.universe import Universe, begin_universe, restore_universe
 from relational_tensat.rules.model import Rule
 
 #: By this part of its e-nodes an e-graph grows between two rankings, and by so many e-nodes at least.
@@ -50,6 +55,7 @@ def explore_best_first(
     *,
     seed: int = 0,
     observer: Observer | None = None,
+    start: Checkpoint | None = None,
 ) -> Exploration:
     """Grow an e-graph by the applications that promise most, until a limit is reached or none is left.
 
@@ -60,11 +66,13 @@ def explore_best_first(
         chooser: extracts after each time.
         seed: of the order of what promises the same.
         observer: as ``explore``.
+        start: where another process left a search of this e-graph, with these rules and options; it is
+            resumed there, as ``explore`` resumes an exploration.
 
     Raises:
         UnsoundRuleError: as ``explore``.
     """
-    growth = _Growth(egraph, rules, options, chooser, seed, observer or Observer())
+    growth = _Growth(egraph, rules, options, chooser, seed, observer or Observer(), start)
     return growth.run()
 
 
@@ -79,25 +87,41 @@ class _Growth:
         chooser: RankingChooser,
         seed: int,
         observer: Observer,
+        start: Checkpoint | None,
     ) -> None:
         self._egraph = egraph
         self._database = egraph.database
         self._options = options
         self._chooser = chooser
         self._observer = observer
-        self._random = np.random.default_rng(seed)
+        self._seed = seed
         self._started = time.perf_counter()
         self._journal = Journal([])
         self._iteration = 0
         self._original_nodes = egraph.e_nodes
-        if self._database.is_file:  # of an exploration before this one
-            self._database.script("explore/forget_exploration")
+        self._universe: Universe
+        limits = replace(options, universe_limit=options.node_limit)  # one world has it all
         with egraph.transaction():
-            limits = replace(options, universe_limit=options.node_limit)  # one world has it all
-            self._universe = begin_universe(egraph, rules, limits)
-            self._write_checkpoint()
+            if start is None:
+                self._begin(rules, limits)
+            else:
+                self._resume(rules, limits, start)
         self._costs = NodeCosts(egraph.catalogue, chooser.prices_us)
         self._learned = weights_of(read_uses(options.learn_from))
+
+    def _begin(self, rules: Sequence[Rule], limits: ExplorationOptions) -> None:
+        """Begin with the original graph."""
+        if self._database.is_file:  # of an exploration before this one
+            self._database.script("explore/forget_exploration")
+            create_universe(self._database)
+        self._universe = begin_universe(self._egraph, rules, limits)
+        self._write_checkpoint()
+
+    def _resume(self, rules: Sequence[Rule], limits: ExplorationOptions, start: Checkpoint) -> None:
+        """Continue from what another process left in the tables."""
+        self._journal = Journal(read_log(self._database))
+        self._iteration, self._original_nodes = start.iteration, start.original
+        self._universe = restore_universe(self._egraph, rules, limits, start)
 
     def run(self) -> Exploration:
         guard = self._observer.watch.guard(self._database.interrupt, self._options.time_limit_s)
@@ -113,7 +137,8 @@ class _Growth:
 
     def _grow(self, guard: Guard) -> str:
         """Iterate until there is a reason to stop; return it."""
-        while True:
+        reason = self._follow(guard) if self._iteration else None
+        while reason is None:
             waiting = self._waiting()
             if not len(waiting):
                 return "nodes" if self._universe.is_full else "saturated"
@@ -122,10 +147,14 @@ class _Growth:
             self._iterate(waiting)
             if self._observer.progress is not None:
                 self._observer.progress(self._journal.log[-1])
-            after = self._observer.after
-            reason = None if after is None else after(self._iteration)
-            if reason or guard.reason:
-                return reason or guard.reason or ""
+            reason = self._follow(guard)
+        return reason
+
+    def _follow(self, guard: Guard) -> str | None:
+        """Do what follows an iteration; return a reason to stop."""
+        after = self._observer.after
+        reason = None if after is None else after(self._iteration)
+        return reason or guard.reason
 
     def _waiting(self) -> Ints:
         """Return the applications that are found and not carried out."""
@@ -167,7 +196,8 @@ class _Growth:
         self._costs.refresh(universe.arrays)
         ranking = Ranking(universe, self._costs, seed, self._chooser.slack())
         estimates = np.round(ranking.estimates_us(waiting) / _SAME_US)
-        turns = self._random.standard_exponential(len(waiting)) / self._weights(waiting)
+        random = np.random.default_rng((self._seed, self._iteration))
+        turns = random.standard_exponential(len(waiting)) / self._weights(waiting)
         order = np.lexsort((turns, estimates))
         sizes = universe.templates.sizes(universe.applications.instances[waiting[order]])
         most = max(int(_PART * self._egraph.e_nodes), _LEAST)
@@ -190,19 +220,26 @@ class _Growth:
         return weights
 
     def _write_checkpoint(self) -> None:
-        """Write down what a run that is resumed after its end asks for; in memory, no process could."""
-        if self._database.is_file:
-            self._egraph.catalogue.flush(self._database)
-            self._journal.write(self._database)
-            write_checkpoint(
-                self._egraph,
-                Checkpoint(
-                    self._universe.world.rules.first,
-                    iteration=self._iteration,
-                    original=self._original_nodes,
-                    rule_seconds=[0.0] * len(self._universe.world.rules.rules),
-                ),
-            )
+        """Write down what another process would need to resume; in memory, none could."""
+        if not self._database.is_file:
+            return
+        world = self._universe.world
+        seconds = world.matcher.rule_seconds
+        self._egraph.catalogue.flush(self._database)
+        self._journal.write(self._database)
+        write_applications(self._database, self._universe.applications)
+        write_checkpoint(
+            self._egraph,
+            Checkpoint(
+                world.rules.first,
+                iteration=self._iteration,
+                since_single=world.last_matched(world.rules.single_rules),
+                since_multi=world.last_matched(world.rules.multi_rules),
+                left_out=self._universe.is_full,
+                original=self._original_nodes,
+                rule_seconds=[seconds.get(rule.id, 0.0) for rule in world.rules.rules],
+            ),
+        )
 
     def _finish(self, reason: str) -> Exploration:
         """Write down what is not written yet, and why it ended; return how it went."""
@@ -215,6 +252,10 @@ class _Growth:
             database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})
             self._egraph.set_stop_reason(reason)
             if database.is_file:
+                if (
+                    reason != "memory"
+                ):  # then the tables have what they had before the last iteration
+                    write_applications(database, self._universe.applications)
                 matcher.instances.drop_tables()
         log = self._journal.log
         return Exploration(

@@ -1,9 +1,9 @@
-"""Saturation, and where its limit of e-nodes ended it, focus from there.
+"""Saturation, and where a limit that is not time ended it, focus from there.
 
 What saturation found stays: the first graph that focus grows from is the cheapest of its e-graph, and the
 last extraction chooses from all that the two have built. So the result costs no more than saturation's.
-Focus has the time that is left, and e-nodes of its own beside saturation's. Where the number of iterations
-ended it, nothing goes on: so many were asked for.
+Focus has the time that is left, and e-nodes of its own beside saturation's. Where fewer iterations than by
+default ended it, nothing goes on: so few were asked for. Where time did, none is left.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from relational_tensat.explore.strategies.focus.worlds import SearchOver, Worlds
 from relational_tensat.explore.strategies.saturation import Saturation
 from relational_tensat.rules.model import Rule
 
+#: Fewer iterations were asked for.
+DEFAULT_ITERATIONS = ExplorationOptions().iterations
+
 
 def explore_and_go_on(
     egraph: EGraph,
@@ -38,7 +41,7 @@ def explore_and_go_on(
     observer: Observer | None = None,
     start: Checkpoint | None = None,
 ) -> Exploration:
-    """Grow an e-graph until it is saturated; if its limit of e-nodes ends that, go on by focus.
+    """Grow an e-graph until it is saturated; if a limit of e-nodes or iterations ends that, go on by focus.
 
     Args:
         options: ``iterations`` and ``node_limit`` are for saturation, and for each world;
@@ -54,8 +57,8 @@ def explore_and_go_on(
     saturation = Saturation(egraph, rules, options, observer, start)
     worlds: Worlds | None = None
     with saturation.watching() as guard:
-        reason = "nodes" if stored else saturation.grow(guard)
-        if reason == "nodes" and guard.reason is None and _can_go_on(options):
+        reason = stored[0].stop_reason if stored else saturation.grow(guard)
+        if guard.reason is None and _can_go_on(reason, options):
             try:
                 if stored is None:
                     seed_graph = chooser.choose(saturation.iteration)
@@ -89,6 +92,9 @@ def explore_and_go_on(
     return saturation.finish(reason, () if worlds is None else tuple(worlds.reports))
 
 
-def _can_go_on(options: ExplorationOptions) -> bool:
-    """Whether worlds can be grown under these options."""
-    return not options.schedule and options.cycle_filter != "vanilla"
+def _can_go_on(reason: str, options: ExplorationOptions) -> bool:
+    """Whether saturation ended by a limit that leaves something to do, and worlds can be grown."""
+    is_limited = reason == "nodes" or (
+        reason == "iterations" and options.iterations >= DEFAULT_ITERATIONS
+    )
+    return is_limited and not options.schedule and options.cycle_filter != "vanilla"

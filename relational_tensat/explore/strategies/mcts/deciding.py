@@ -15,7 +15,11 @@ from itertools import pairwise
 
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.published import create_search_tree, create_worlds
+from relational_tensat.egraph.published import (
+    create_search_tree,
+    create_universe,
+    create_worlds,
+)
 from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
@@ -134,6 +138,7 @@ class _TreeSearch:
         """Begin with the original graph."""
         if self._database.is_file:  # of an exploration before this one
             self._database.script("explore/forget_exploration")
+        create_universe(self._database)
         create_search_tree(self._database)
         self._journal = Journal([])
         universe = self._universe = begin_universe(self._egraph, rules, self._options)
