@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -125,6 +126,28 @@ def test_killed_at_any_moment_it_is_resumed_to_the_same_end(tmp_path: Path) -> N
         assert result.cost_after_us == expected.cost_after_us
         assert rows_of(copy) == rows
     assert len(reached) == 4
+
+
+def test_extractions_between_iterations_change_nothing_and_are_events(
+    stored: tuple[Path, Result], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, expected = stored
+    argv = ["run", str(path.with_name("layers.json")), "-o", str(path.with_name("events.json"))]
+    argv += ["--cost", "tensat_t4", "--search", "focus", "--verify-runs", "1"]
+    argv += ["--world-nodes", "120", "--node-limit", "120", "--restarts", "1"]
+    argv += [argument for file in RULES for argument in ("--rules", str(file))]
+    assert main([*argv, "--extract-every", "2", "--json", "--json-events"]) == 0
+    captured = capsys.readouterr()
+    result = json.loads(captured.out)
+    assert result["cost_after_us"] == pytest.approx(expected.cost_after_us)
+    assert [world["best_us"] for world in result["worlds"]] == [w.best_us for w in expected.worlds]
+    events = [json.loads(line) for line in captured.err.splitlines() if line.startswith("{")]
+    extracted = [event for event in events if event["event"] == "extracted"]
+    assert len(extracted) > len(expected.worlds)
+    costs_us = [event["best_us"] for event in extracted]
+    assert costs_us == sorted(costs_us, reverse=True)
+    iterations = [event for event in events if event["event"] == "iteration"]
+    assert len(iterations) == len(expected.log)
 
 
 def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:

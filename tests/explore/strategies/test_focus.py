@@ -86,6 +86,25 @@ def test_it_finds_what_saturation_misses_and_all_holds_after_every_step() -> Non
     assert originals == ids(egraph, "SELECT parent FROM eclass JOIN original_node ON id = enode")
 
 
+def test_all_holds_after_each_step_of_a_small_run() -> None:
+    egraph = EGraph.create(layers(2, 4))
+    steps = 0
+
+    def check(report: IterationReport) -> None:
+        nonlocal steps
+        steps += 1
+        ((world,),) = egraph.connection.execute("SELECT max(world) FROM world_node").fetchall()
+        egraph.catalogue.flush(egraph.database)
+        assert_world_invariants(egraph, world)
+
+    limits = {"node_limit": 90, "world_nodes": 90, "time_limit_s": None}
+    options = ExplorationOptions(search="focus", **limits)
+    exploration, extraction = focus(egraph, options, check, restarts=0)
+    assert steps == exploration.iterations
+    assert len(exploration.worlds) > 1
+    assert extraction.cost_us < exploration.worlds[0].best_us
+
+
 def test_where_the_universe_is_full_it_ends() -> None:
     egraph = EGraph.create(MODELS["nasrnn"]())
     options = ExplorationOptions(
