@@ -18,6 +18,10 @@ from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.kernels.c.compile_c import compile_c
 from relational_tensat.mugraph.kernels.c.emit_c import emit_c
 from relational_tensat.mugraph.kernels.cuda.emit_cuda import emit_cuda
+from relational_tensat.mugraph.kernels.layouts.choosing_layouts import (
+    KernelLayouts,
+    chosen_layouts,
+)
 from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
 from relational_tensat.tensor import Array
 
@@ -29,6 +33,8 @@ def run_kernels(
     graph: MuGraph, inputs: Mapping[str, Array], target: str, folder: Path
 ) -> dict[str, Array]:
     """Return the inputs, and what the kernels of a μGraph compute of them, by name.
+
+    What is between kernels lies there as was chosen for it.
 
     Args:
         graph: of kernels only.
@@ -51,8 +57,9 @@ def run_kernels(
 
 
 def _cuda(graph: MuGraph, wide: frozenset[str], folder: Path) -> RunKernel:
-    dims = kernel_tensors(graph)
-    emitted = {k.name: emit_cuda(k, dims, DTYPES["cuda"], wide) for k in graph.kernels}
+    dims, dtype = kernel_tensors(graph), DTYPES["cuda"]
+    chosen = _layouts(graph, "cuda", wide)
+    emitted = {k.name: emit_cuda(k, dims, dtype, wide, chosen[k.name]) for k in graph.kernels}
     library = Emulated(list(emitted.values()), folder)
 
     def run(
@@ -68,11 +75,12 @@ def _cuda(graph: MuGraph, wide: frozenset[str], folder: Path) -> RunKernel:
 
 def _triton(graph: MuGraph, wide: frozenset[str], folder: Path) -> RunKernel:
     os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
+    chosen = _layouts(graph, "triton", wide)
 
     def run(
         kernel: Kernel, device: Mapping[str, Dims], operands: list[Array], results: list[Array]
     ) -> None:
-        emitted = emit_triton(kernel, device, DTYPES["triton"], wide)
+        emitted = emit_triton(kernel, device, DTYPES["triton"], wide, chosen[kernel.name].device)
         with np.errstate(all="ignore"):  # what padding holds
             run_interpreted(emitted, operands, results)
 
@@ -80,12 +88,21 @@ def _triton(graph: MuGraph, wide: frozenset[str], folder: Path) -> RunKernel:
 
 
 def _c(graph: MuGraph, wide: frozenset[str], folder: Path) -> RunKernel:
+    chosen = _layouts(graph, "c", wide)
+
     def run(
         kernel: Kernel, device: Mapping[str, Dims], operands: list[Array], results: list[Array]
     ) -> None:
-        compile_c(emit_c(kernel, device), folder)(operands, results)
+        emitted = emit_c(kernel, device, chosen[kernel.name].device)
+        compile_c(emitted, folder)(operands, results)
 
     return run
+
+
+def _layouts(graph: MuGraph, target: str, wide: frozenset[str]) -> dict[str, KernelLayouts]:
+    """Return the layouts of kernels by their names."""
+    chosen = chosen_layouts(graph, DTYPES[target], wide).kernels
+    return {kernel.name: own for kernel, own in zip(graph.kernels, chosen, strict=True)}
 
 
 _RUNNERS: Mapping[str, Callable[[MuGraph, frozenset[str], Path], RunKernel]] = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.cli.kernels_frame import DTYPES, add_mugraph, read_mugraph
+from relational_tensat.cli.kernels_plan import layouts_json, show_plans
 from relational_tensat.cli.parser import Parser
 from relational_tensat.cli.rules_frame import add_json, report
 
@@ -31,7 +32,7 @@ def add_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--plan", action="store_true",
-        help="instead of code: statements in order with barriers, places in shared memory (cuda)",
+        help="instead of code: statements in order with barriers, tensors with places and layouts (cuda)",
     )  # fmt: skip
     parser.add_argument(
         "--arch", metavar="SM",
@@ -80,33 +81,12 @@ def _content(emitted: list[Emitted], compiled: list[Any]) -> dict[str, Any]:
                 "spilled_bytes": code.spilled_bytes,
             }
         kernels.append(content)
-    return {"kernels": kernels}
+    return {"kernels": kernels, "layouts": layouts_json(emitted[0].layouts)}
 
 
 def _show(emitted: list[Emitted], as_plan: bool, console: Console) -> None:
+    if as_plan:
+        show_plans(emitted, console)
+        return
     for one in emitted:
-        if as_plan:
-            _show_plan(one, console)
-        else:
-            sys.stdout.write(one.source)
-
-
-def _show_plan(one: Emitted, console: Console) -> None:
-    from relational_tensat.cli.console import table
-
-    console.print(f"kernel {one.name}: {one.shared_bytes} bytes of shared memory")
-    steps = table("", "when", "barrier", "statement", "writes", "reads")
-    for row in one.plan:
-        steps.add_row(
-            str(row.place), row.stage, "yes" if row.waits else "", row.statement,
-            ", ".join(row.writes), ", ".join(row.reads),
-        )  # fmt: skip
-    console.print(steps)
-    places = table(
-        "tensor", "dims", "element", "at byte", "bytes", "needed", "strides",
-        numbers=("at byte", "bytes"),
-    )  # fmt: skip
-    for place in one.places:
-        where = ["registers", ""] if place.offset is None else [str(place.offset), str(place.size)]
-        places.add_row(place.tensor, place.dims, place.element, *where, place.needed, place.strides)
-    console.print(places)
+        sys.stdout.write(one.source)

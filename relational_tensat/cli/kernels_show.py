@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relational_tensat.cli.kernels_frame import DTYPES, add_mugraph, read_mugraph
+from relational_tensat.cli.kernels_plan import show_plans
 from relational_tensat.cli.parser import Parser
 from relational_tensat.cli.rules_frame import add_json, report
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from relational_tensat.mugraph.graph.mugraph import MuGraph
 
 HELP = "print a μGraph: kernels, blocks and threads, with the dims and maps of every tensor"
@@ -29,7 +32,12 @@ def add_arguments(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--dtype", choices=DTYPES, default="float16", metavar="TYPE",
-        help=f"with --html: of elements: {', '.join(DTYPES)} [%(default)s]",
+        help=f"with --html and --plan: of elements: {', '.join(DTYPES)} [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--plan", action="store_true",
+        help="with what a block does when, barriers, places in shared memory, and the layouts that were "
+        "chosen, all as CUDA has them",
     )  # fmt: skip
     add_json(parser, "it as JSON; so a file of Mirage's is converted")
 
@@ -39,6 +47,7 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
     from relational_tensat.mugraph.graph.mugraph_json import encoded
     from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
+    from relational_tensat.mugraph.kernels.emission import emit
 
     graph = read_mugraph(args)
     if args.html is not None:
@@ -46,11 +55,14 @@ def execute(args: argparse.Namespace) -> int:
     if args.dot:
         sys.stdout.write(mugraph_dot(graph))
         return 0
-    report(
-        lambda: encoded(graph),
-        lambda console: console.print(mugraph_text(graph)),
-        as_json=args.json,
-    )
+    emitted = emit(graph, "cuda", args.dtype) if args.plan else []
+
+    def show(console: Console) -> None:
+        console.print(mugraph_text(graph))
+        if emitted:
+            show_plans(emitted, console)
+
+    report(lambda: encoded(graph), show, as_json=args.json)
     return 0
 
 

@@ -15,16 +15,16 @@ from tests.mugraph.kernels.mugraphs import attention, ntrans
 
 PLAN = """\
 kernel ntrans: 1584 bytes of shared memory
-    when     barrier   statement   writes                         reads
-───────────────────────────────────────────────────────────────────────────────────────────
-0   before             load        H_rows
-1   before             load        X_rows
-2   before             load        alpha_rows
+    when     barrier   statement   writes                         reads        threads go over
+────────────────────────────────────────────────────────────────────────────────────────────────────────
+0   before             load        H_rows                                                           m n
+1   before             load        X_rows                                                           m n
+2   before             load        alpha_rows                                                       m n
 3   before   yes       reduce      norm_squares, norm_squares_partials    H_rows
-4   before   yes       compute     norm                           norm_squares
+4   before   yes       compute     norm                           norm_squares                      m
 5   before   yes       reduce      size_squares, size_squares_partials    H_rows, X_rows, alpha_rows, norm
-6   before   yes       compute     size                           size_squares
-7   after    yes       save        Y                              H_rows, X_rows, alpha_rows, norm, size
+6   before   yes       compute     size                           size_squares                      m
+7   after    yes       save        Y                        H_rows, X_rows, alpha_rows, norm, size  m n
 """
 
 
@@ -49,8 +49,14 @@ def test_a_plan(saved: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kernels", "emit", saved, "--target", "cuda", "--plan"]) == 0
     printed = capsys.readouterr().out
     assert _words(printed.partition("tensor")[0]) == _words(PLAN)
+    proof = "choices (integer program, proven); rows as the model has them: "
+    assert proof in printed.replace("\n", " ")
+    assert main(["kernels", "show", saved, "--plan"]) == 0
+    assert capsys.readouterr().out.endswith(printed)
     assert main(["kernels", "emit", saved, "--target", "cuda", "--json"]) == 0
-    (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
+    content = json.loads(capsys.readouterr().out)
+    layouts, (kernel,) = content["layouts"], content["kernels"]
+    assert layouts["clocks"] == layouts["bound"] <= layouts["plain_clocks"]
     assert [row["waits"] for row in kernel["plan"]] == [False] * 3 + [True] * 5
     assert {place["tensor"] for place in kernel["places"]} >= {
         "H_rows",

@@ -7,12 +7,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from relational_tensat.base.errors import InputError, UsageError, unknown
-from relational_tensat.mugraph.graph.dims import Dims, text_of
+from relational_tensat.mugraph.graph.dims import text_of, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import Stage, kernel_tensors
 from relational_tensat.mugraph.kernels.c.emit_c import emit_c
 from relational_tensat.mugraph.kernels.cuda.compile_cuda import compile_cuda
 from relational_tensat.mugraph.kernels.cuda.emit_cuda import CudaKernel, emit_cuda
+from relational_tensat.mugraph.kernels.layouts.choosing_layouts import (
+    GraphLayouts,
+    KernelLayouts,
+    chosen_layouts,
+    key_of,
+)
+from relational_tensat.mugraph.kernels.lowering.layouts import row_major
 from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
 from relational_tensat.mugraph.kernels.triton.machine_code import compile_triton
 
@@ -30,6 +37,7 @@ class PlanRow:
         place: its position in all stages.
         stage: ``before``, ``loop`` or ``after``.
         waits: whether threads wait for each other before it.
+        over: the index variables that threads go over, the last the fastest, where that was to choose.
     """
 
     place: int
@@ -38,6 +46,7 @@ class PlanRow:
     statement: str
     writes: tuple[str, ...]
     reads: tuple[str, ...]
+    over: str
 
     def content(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -49,12 +58,14 @@ class PlaceRow:
     """Where a block's tensor lies.
 
     Attributes:
-        offset, size: in bytes, in shared memory; None in registers.
+        memory: ``registers``, ``shared`` or ``device``.
+        offset, size: in bytes, in shared memory; else None.
         needed: the positions of the first and the last statement that need it.
-        strides: by index variable, in elements.
+        strides: by index variable, in elements; and whether chunks of rows change places.
     """
 
     tensor: str
+    memory: str
     dims: str
     element: str
     offset: int | None
@@ -83,6 +94,7 @@ class Emitted:
     Attributes:
         plan, places: of CUDA; Triton and C compilers decide these themselves.
         compiled: compiles it for an architecture, for example ``sm_90``.
+        layouts: of the whole μGraph; Triton and C take from it how what is between kernels lies.
     """
 
     name: str
@@ -93,6 +105,7 @@ class Emitted:
     plan: tuple[PlanRow, ...]
     places: tuple[PlaceRow, ...]
     compiled: Callable[[str], MachineCode]
+    layouts: GraphLayouts
 
 
 def emit(graph: MuGraph, target: str, dtype: str | None = None) -> list[Emitted]:
@@ -113,28 +126,41 @@ def emit(graph: MuGraph, target: str, dtype: str | None = None) -> list[Emitted]
         raise UsageError(f"kernels in C have elements of float32, not {dtype}")
     if not graph.kernels:
         raise InputError(f"{graph.name}: a program of library operators, it has no kernels")
-    device = kernel_tensors(graph)
-    dtype = dtype or "float16"
-    return [_emitted(kernel, device, target, dtype, graph.wide) for kernel in graph.kernels]
+    dtype = dtype or ("float32" if target == "c" else "float16")
+    layouts = chosen_layouts(graph, dtype)
+    return [
+        _emitted(_Input(graph, kernel, dtype, layouts, own), target)
+        for kernel, own in zip(graph.kernels, layouts.kernels, strict=True)
+    ]
 
 
-def _emitted(
-    kernel: Kernel, device: Mapping[str, Dims], target: str, dtype: str, wide: Collection[str]
-) -> Emitted:
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """A kernel of a graph, to be emitted."""
+
+    graph: MuGraph
+    kernel: Kernel
+    dtype: str
+    layouts: GraphLayouts
+    own: KernelLayouts
+
+
+def _emitted(given: _Input, target: str) -> Emitted:
+    device, kernel, wide = kernel_tensors(given.graph), given.kernel, given.graph.wide
     operands = {name: device[name] for name in kernel.operands}
-    grid = kernel.block.grid
+    grid, layouts, lying = kernel.block.grid, given.layouts, given.own.device
     if target == "c":
-        c = emit_c(kernel, operands)
-        return Emitted(c.name, target, c.source, grid, 0, (), (), _not_compiled)
+        c = emit_c(kernel, operands, lying)
+        return Emitted(c.name, target, c.source, grid, 0, (), (), _not_compiled, layouts)
     if target == "triton":
-        triton = emit_triton(kernel, operands, dtype, wide)
+        triton = emit_triton(kernel, operands, given.dtype, wide, lying)
 
         def compiled(arch: str) -> MachineCode:
             code = compile_triton(triton, arch)
             return MachineCode(code.registers, code.shared_bytes, code.spilled_bytes)
 
-        return Emitted(triton.name, target, triton.source, grid, 0, (), (), compiled)
-    cuda = emit_cuda(kernel, operands, dtype, wide)
+        return Emitted(triton.name, target, triton.source, grid, 0, (), (), compiled, layouts)
+    cuda = emit_cuda(kernel, operands, given.dtype, wide, given.own)
 
     def compiled_cuda(arch: str) -> MachineCode:
         code = compile_cuda(cuda, arch)
@@ -142,7 +168,7 @@ def _emitted(
 
     return Emitted(
         cuda.name, target, cuda.source, grid, cuda.schedule.shared_bytes, _plan(cuda),
-        _places(cuda), compiled_cuda,
+        _places(cuda, wide), compiled_cuda, layouts,
     )  # fmt: skip
 
 
@@ -161,24 +187,29 @@ def _plan(kernel: CudaKernel) -> tuple[PlanRow, ...]:
                 PlanRow(
                     len(rows), stage.value, step.waits, type(step.statement).__name__.lower(),
                     (output, *others), tuple(sorted(program.reads(step.statement))),
+                    " ".join(variables(kernel.chosen.orders.get(key_of(step.statement), ()))),
                 )
             )  # fmt: skip
     return tuple(rows)
 
 
-def _places(kernel: CudaKernel) -> tuple[PlaceRow, ...]:
+def _places(kernel: CudaKernel, wide: Collection[str]) -> tuple[PlaceRow, ...]:
     rows = []
+    for name, dims in kernel.chosen.device.items():
+        element = "float32" if name in wide else kernel.dtype
+        strides = str(row_major(dims))
+        rows.append(PlaceRow(name, "device", text_of(dims), element, None, None, "", strides))
     for name, stored in kernel.program.stored.items():
         element = "float32" if stored.is_wide else kernel.dtype
+        dims_text = text_of(stored.dims)
         if stored.frame is not None:
-            rows.append(PlaceRow(name, text_of(stored.dims), element, None, None, "", ""))
+            rows.append(PlaceRow(name, "registers", dims_text, element, None, None, "", ""))
             continue
-        place, layout = kernel.schedule.places[name], kernel.layouts[name]
-        strides = " ".join(f"{variable}:{stride}" for variable, stride in layout.strides.items())
+        place, layout = kernel.schedule.places[name], kernel.chosen.shared[name]
         rows.append(
             PlaceRow(
-                name, text_of(stored.dims), element, place.offset_bytes, place.size_bytes,
-                f"{place.first}–{place.last}", strides,
+                name, "shared", dims_text, element, place.offset_bytes, place.size_bytes,
+                f"{place.first}–{place.last}", str(layout),
             )
         )  # fmt: skip
     return tuple(rows)

@@ -10,6 +10,7 @@ from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors, kernel_tensors
 from relational_tensat.mugraph.kernels.cuda.emit_cuda import emit_cuda
+from relational_tensat.mugraph.kernels.layouts.choosing_layouts import chosen_layouts
 from relational_tensat.mugraph.kernels.lowering.layouts import PADDING_BYTES
 from relational_tensat.mugraph.kernels.lowering.lowering import lower
 from relational_tensat.mugraph.kernels.lowering.schedule import lifetimes
@@ -71,5 +72,9 @@ def emitted_bytes(graph: MuGraph, dtype: str) -> int:
         InputError: a kernel accumulates in a way that has no statement.
     """
     dims = kernel_tensors(graph)
-    emitted = (emit_cuda(kernel, dims, dtype, graph.wide) for kernel in graph.kernels)
+    layouts = chosen_layouts(graph, dtype).kernels
+    emitted = (
+        emit_cuda(kernel, dims, dtype, graph.wide, own)
+        for kernel, own in zip(graph.kernels, layouts, strict=True)
+    )
     return max(kernel.schedule.shared_bytes for kernel in emitted)

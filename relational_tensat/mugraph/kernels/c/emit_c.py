@@ -26,6 +26,7 @@ from relational_tensat.mugraph.kernels.lowering.statements import (
     Compute,
     Load,
     Multiply,
+    Program,
     Reduce,
     Save,
     Statement,
@@ -52,18 +53,23 @@ class CKernel:
     parameters: tuple[str, ...]
 
 
-def emit_c(kernel: Kernel, device: Mapping[str, Dims]) -> CKernel:
+def emit_c(
+    kernel: Kernel, device: Mapping[str, Dims], lying: Mapping[str, Dims] | None = None
+) -> CKernel:
     """Return a kernel as C, of elements of float32.
 
     Args:
         kernel: the kernel.
         device: the dims of its operands.
+        lying: dims of operands and results in their order in memory, where that is another.
 
     Raises:
         InputError: the kernel is not well-formed, or has products: those are left to libraries, which
             are faster than what a compiler makes of loops.
     """
-    return _Emission(kernel, device).kernel()
+    results = {saver.output: saver.dims for saver in kernel.block.savers}
+    program = lower(kernel, device, keeps_repeated=True)
+    return _Emission(program, {**device, **results, **(lying or {})}).kernel()
 
 
 def read_functions() -> str:
@@ -74,10 +80,9 @@ def read_functions() -> str:
 class _Emission(Formulas):
     names = MappingProxyType({"exp": "exp_of({})", "erf": "erf_of({})", "tanh": "tanh_of({})"})
 
-    def __init__(self, kernel: Kernel, device: Mapping[str, Dims]) -> None:
-        program = lower(kernel, device, keeps_repeated=True)
+    def __init__(self, program: Program, lying: Mapping[str, Dims]) -> None:
         super().__init__(program)
-        self._text = Text()
+        self._text, self._lying = Text(), lying
         self._loaded = {
             statement.output: statement.iterator
             for stage in _STAGES
@@ -144,7 +149,7 @@ class _Emission(Formulas):
     def _load(self, load: Load) -> None:
         """Point to a tile: it is read where it lies."""
         iterator, program = load.iterator, self._program
-        tensor, tile = program.device[iterator.tensor], program.dims[iterator.output]
+        tensor, tile = self._lying[iterator.tensor], program.dims[iterator.output]
         start = tile_start(iterator, tensor, tile, program.block, self._blocks())
         pointer = f"in_{identifier(iterator.tensor)} + {start}"
         self._text.line(f"const float *restrict {_variable(load.output)} = {pointer};")
@@ -183,18 +188,17 @@ class _Emission(Formulas):
     def _save(self, save: Save) -> None:
         saver, program = save.saver, self._program
         tile = program.dims[saver.tile]
-        start = result_start(saver, tile, program.block, self._blocks())
+        result = self._lying[saver.output]
+        start = result_start(saver, result, tile, program.block, self._blocks())
         pointer = f"to_{identifier(saver.output)}"
         self._text.line(f"float *restrict {pointer} = out_{identifier(saver.output)} + {start};")
         with self._loops(tile) as at:
-            self._text.line(
-                f"{pointer}[{offset(at, saver.dims)}] = {self.element(saver.tile, at)};"
-            )
+            self._text.line(f"{pointer}[{offset(at, result)}] = {self.element(saver.tile, at)};")
 
     def stored(self, name: str, at: Mapping[str, str]) -> str:
         """Return an element where it lies."""
         if name in self._loaded:
-            place = offset(at, self._program.device[self._loaded[name].tensor])
+            place = offset(at, self._lying[self._loaded[name].tensor])
         else:
             place = row_major(self._program.stored[name].dims).offset(at)
         return f"{_variable(name)}[{place}]"

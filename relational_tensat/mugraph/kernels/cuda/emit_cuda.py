@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.gpu.codes import FLOAT_TYPES
 from relational_tensat.mugraph.graph.dims import Dims, count, size_of
 from relational_tensat.mugraph.graph.mugraph import Kernel
 from relational_tensat.mugraph.graph.well_formed import Stage
+from relational_tensat.mugraph.kernels.cuda.loops import Loops, frame_index
 from relational_tensat.mugraph.kernels.cuda.partials import WARPS, with_partials
+from relational_tensat.mugraph.kernels.layouts.accesses import paired
+from relational_tensat.mugraph.kernels.layouts.choosing_layouts import (
+    STATIC_BYTES,
+    KernelLayouts,
+    kernel_layouts,
+    key_of,
+)
 from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, parts_of, reduced, summand
 from relational_tensat.mugraph.kernels.lowering.indices import (
     ITERATION,
@@ -19,7 +26,7 @@ from relational_tensat.mugraph.kernels.lowering.indices import (
     result_start,
     tile_start,
 )
-from relational_tensat.mugraph.kernels.lowering.layouts import Layout, layouts
+from relational_tensat.mugraph.kernels.lowering.layouts import copy_width
 from relational_tensat.mugraph.kernels.lowering.lowering import lower
 from relational_tensat.mugraph.kernels.lowering.names import identifier
 from relational_tensat.mugraph.kernels.lowering.schedule import Schedule, schedule
@@ -37,8 +44,6 @@ from relational_tensat.mugraph.kernels.lowering.statements import (
 )
 from relational_tensat.mugraph.kernels.lowering.text import Text
 
-#: What a kernel may have without being asked for more when it is launched.
-STATIC_BYTES = 48 << 10
 _ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 _COPY_BYTES = 16
 _BLOCKS = ("(int)blockIdx.x", "(int)blockIdx.y", "(int)blockIdx.z")
@@ -55,7 +60,7 @@ class CudaKernel:
         grid: blocks along x, y and z; each has ``threads`` along x.
         dynamic_bytes: of shared memory that the launch must state; 0 where the source declares all.
         dtype: of operands and results.
-        program, layouts, schedule: the statements; strides; order, places, barriers.
+        program, chosen, schedule: the statements; layouts; order, places, barriers.
     """
 
     name: str
@@ -65,7 +70,7 @@ class CudaKernel:
     dynamic_bytes: int
     dtype: str
     program: Program
-    layouts: Mapping[str, Layout]
+    chosen: KernelLayouts
     schedule: Schedule
 
 
@@ -74,6 +79,7 @@ def emit_cuda(
     device: Mapping[str, Dims],
     dtype: str = "float16",
     wide: Collection[str] = (),
+    chosen: KernelLayouts | None = None,
 ) -> CudaKernel:
     """Return a kernel as CUDA C++.
 
@@ -82,6 +88,7 @@ def emit_cuda(
         device: the dims of its operands.
         dtype: of operands and results; sums are float32.
         wide: the operands that are float32, too.
+        chosen: its layouts; by default the best for operands and results as they are.
 
     Raises:
         UsageError: no kernels are made for that element type.
@@ -89,24 +96,28 @@ def emit_cuda(
     """
     if dtype not in _ITEM_BYTES:
         raise UsageError(f"no kernels for elements {dtype!r}, expected {', '.join(_ITEM_BYTES)}")
-    return _Emission(kernel, device, dtype, wide if dtype != "float32" else ()).kernel()
+    wide = wide if dtype != "float32" else ()
+    program = with_partials(lower(kernel, device, wide=wide))
+    chosen = chosen or kernel_layouts(kernel, device, dtype, wide)
+    return _Emission(program, chosen, dtype, wide).kernel()
 
 
 class _Emission(Formulas):
     def __init__(
-        self, kernel: Kernel, device: Mapping[str, Dims], dtype: str, wide: Collection[str]
+        self, program: Program, chosen: KernelLayouts, dtype: str, wide: Collection[str]
     ) -> None:
-        program = with_partials(lower(kernel, device, wide=wide))
         super().__init__(program)
+        self._chosen = chosen
         self._dtype, self._wide = dtype, frozenset(wide)
         self._type, self._item_bytes = FLOAT_TYPES[dtype], _ITEM_BYTES[dtype]
-        self._layouts = layouts(program, self._item_bytes)
+        self._layouts = chosen.shared
         sizes = {
             name: layout.elements * (4 if program.stored[name].is_wide else self._item_bytes)
             for name, layout in self._layouts.items()
         }
         self._schedule = schedule(program, sizes)
         self._text = Text()
+        self._loops = Loops(self._text)
 
     def kernel(self) -> CudaKernel:
         program, plan, text = self._program, self._schedule, self._text
@@ -140,7 +151,7 @@ class _Emission(Formulas):
         dynamic = 0 if is_static else plan.shared_bytes
         return CudaKernel(
             name, str(text), (grid[0], grid[1], grid[2]), 32 * WARPS, dynamic, self._dtype, program,
-            self._layouts, plan,
+            self._chosen, plan,
         )  # fmt: skip
 
     def _declare(self) -> None:
@@ -161,7 +172,7 @@ class _Emission(Formulas):
                 self._clear(name, stored.frame)
             else:
                 value = "Largest::none()" if stored.initial < 0 else f"{stored.initial}f"
-                with self._elements(stored.dims) as at:
+                with self._loops.elements(stored.dims) as at:
                     self._text.line(f"{self._cell(name, at)} = {value};")
 
     def _run(self, stage: Stage) -> None:
@@ -186,51 +197,34 @@ class _Emission(Formulas):
     def _load(self, load: Load) -> None:
         """Copy a tile, 16 bytes at a time where both places have as many in a row."""
         iterator, program = load.iterator, self._program
-        tensor, tile = program.device[iterator.tensor], program.dims[iterator.output]
-        layout = self._layouts[iterator.output]
+        tensor, tile = self._chosen.device[iterator.tensor], program.dims[iterator.output]
+        layout, order = self._layouts[iterator.output], self._chosen.orders[key_of(load)]
         start = tile_start(iterator, tensor, tile, program.block, _BLOCKS)
         is_wide = iterator.tensor in self._wide
-        width = self._copy_width(tensor, tile, layout, 4 if is_wide else self._item_bytes)
+        width = copy_width(tensor, order, layout, 4 if is_wide else self._item_bytes)
         with self._text.block("{"):
             self._text.line(
                 f"const {_type(is_wide)}* const from = in_{identifier(iterator.tensor)} + ({start});"
             )
-            with self._elements(tile, width) as at:
+            with self._loops.elements(order, width) as at:
                 to, source = _shared(iterator.output), offset(at, tensor)
                 if width > 1:
                     self._text.line(f"copy16({to} + {layout.offset(at)}, from + {source});")
                 else:
                     self._text.line(f"{to}[{layout.offset(at)}] = from[{source}];")
 
-    def _copy_width(self, tensor: Dims, tile: Dims, layout: Layout, item_bytes: int) -> int:
-        """Return how many elements are copied at once."""
-        width = _COPY_BYTES // item_bytes
-        if not tile or not tensor:
-            return 1
-        last = tensor[-1].variable
-        strides = [
-            s for name, s in layout.strides.items() if name != last and size_of(tile, name) > 1
-        ]
-        is_wide = (
-            layout.strides.get(last) == 1
-            and tensor[-1].size % width == 0
-            and size_of(tile, last) % width == 0
-            and all(stride % width == 0 for stride in strides)
-        )
-        return width if is_wide else 1
-
     def _multiply(self, product: Multiply) -> None:
         frame = self._frame_of(product.output)
         sums = self._register_array(product.output, frame)
         _, rows, columns = frame.sizes
         if product.rescale:
-            with self._each(frame) as at:
+            with self._loops.each(frame) as at:
                 self._text.line(
                     f"{self._own(product.output, at)} *= {self._fade(product.rescale, at)};"
                 )
         elif not product.adds:
             self._clear(product.output, frame)
-        with self._batch(frame):
+        with self._loops.batch(frame):
             for a, b, over in product.pairs:
                 summed = tuple(dim for dim in self._program.dims[a] if dim.variable in over)
                 batch = parts_of("b", frame.batch)
@@ -249,13 +243,8 @@ class _Emission(Formulas):
         """Return how a product reads a tile: an offset for a row or column, and a place k of the sum."""
         stored, index = self.place(name, {**at, **parts_of("k", summed)})
         layout = self._layouts[stored]
-        inner = [dim.variable for dim in summed if dim.size > 1][-1:]
-        pairs = (
-            bool(inner)
-            and layout.strides.get(inner[0]) == 1
-            and size_of(summed, inner[0]) % 2 == 0
-            and all(stride % 2 == 0 for var, stride in layout.strides.items() if var != inner[0])
-        )
+        inner = paired(summed)
+        pairs = bool(inner) and layout.moves(inner, 2, self._program.stored[stored].dims)
         lambda_text = f"[&](int {outer}, int k) {{ return {layout.offset(index)}; }}"
         return _OperandText(_shared(stored), lambda_text, pairs)
 
@@ -263,9 +252,9 @@ class _Emission(Formulas):
         program, text = self._program, self._text
         target, frame = program.stored[compute.output], program.frame(compute.operand)
         with (
-            self._each(frame)
+            self._loops.each(frame)
             if frame is not None
-            else self._elements(program.dims[compute.operand]) as at
+            else self._loops.elements(self._chosen.orders[key_of(compute)]) as at
         ):
             value = self.element(compute.operand, at)
             if target.frame is not None:
@@ -293,8 +282,8 @@ class _Emission(Formulas):
         how = _HOW[reduce.kind]
         if frame is not None:
             _, rows, columns = frame.sizes
-            with self._batch(frame):
-                at = _frame_index(frame)
+            with self._loops.batch(frame):
+                at = frame_index(frame)
                 if frame.sizes[0] > 1 and pointer != "nullptr":
                     pointer += f" + b * {rows * WARPS}"
                 text.line(
@@ -322,14 +311,19 @@ class _Emission(Formulas):
     def _save(self, save: Save) -> None:
         saver, program = save.saver, self._program
         tile, frame = program.dims[saver.tile], program.frame(saver.tile)
-        start = result_start(saver, tile, program.block, _BLOCKS)
+        result = self._chosen.device[saver.output]
+        start = result_start(saver, result, tile, program.block, _BLOCKS)
         with self._text.block("{"):
             to = f"{_type(saver.is_wide)}* const to"
             self._text.line(f"{to} = out_{identifier(saver.output)} + ({start});")
-            with self._each(frame) if frame is not None else self._elements(tile) as at:
+            with (
+                self._loops.each(frame)
+                if frame is not None
+                else self._loops.elements(self._chosen.orders[key_of(save)]) as at
+            ):
                 value = self.element(saver.tile, at)
                 stored = value if saver.is_wide else f"from_float<T>({value})"
-                self._text.line(f"to[{offset(at, saver.dims)}] = {stored};")
+                self._text.line(f"to[{offset(at, result)}] = {stored};")
 
     def stored(self, name: str, at: Mapping[str, str]) -> str:
         """Return an element of a register or of shared memory."""
@@ -356,44 +350,8 @@ class _Emission(Formulas):
         return f"{_registers(name)}[{'b' if frame.sizes[0] > 1 else '0'}]"
 
     def _clear(self, name: str, frame: Frame) -> None:
-        with self._batch(frame):
+        with self._loops.batch(frame):
             self._text.line(f"clear({self._register_array(name, frame)});")
-
-    @contextmanager
-    def _elements(self, dims: Dims, width: int = 1) -> Iterator[Mapping[str, str]]:
-        """Have the threads go over all elements; yield an index for each variable."""
-        total = count(dims) // width
-        head = f"for (int e = threadIdx.x; e < {total}; e += THREADS) {{"
-        narrow = tuple(
-            replace(dim, size=dim.size // width) if place == len(dims) - 1 else dim
-            for place, dim in enumerate(dims)
-        )
-        at = parts_of("e", narrow)
-        if width > 1:
-            at[dims[-1].variable] = f"{at[dims[-1].variable]} * {width}"
-        with self._text.block(head):
-            yield at
-
-    @contextmanager
-    def _each(self, frame: Frame) -> Iterator[Mapping[str, str]]:
-        """Have the threads go over their registers; yield an index for each variable."""
-        _, rows, columns = frame.sizes
-        with (
-            self._batch(frame),
-            self._text.block(
-                f"each<{rows}, {columns}>([&](int row, int column, Own own) {{", "});"
-            ),
-        ):
-            yield _frame_index(frame)
-
-    @contextmanager
-    def _batch(self, frame: Frame) -> Iterator[None]:
-        if frame.sizes[0] == 1:
-            yield
-            return
-        self._text.line("#pragma unroll")
-        with self._text.block(f"for (int b = 0; b < {frame.sizes[0]}; ++b) {{"):
-            yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,11 +375,3 @@ def _type(is_wide: bool) -> str:
 
 def _flag(value: bool) -> str:
     return "true" if value else "false"
-
-
-def _frame_index(frame: Frame) -> dict[str, str]:
-    return {
-        **parts_of("b", frame.batch),
-        **parts_of("row", frame.rows),
-        **parts_of("column", frame.columns),
-    }

@@ -8,8 +8,8 @@ from typing import ClassVar, cast
 
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Operation
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.kernels.lowering.statements import Program, Reduce, fade_of
+from relational_tensat.mugraph.kernels.lowering.views import viewed_index
 
 #: Operators of one element; some are functions that the target's own code declares.
 _SPELLED: Mapping[str, str] = {
@@ -78,25 +78,7 @@ class Formulas(ABC):
     def viewed(self, view: Operation, at: Mapping[str, str]) -> Mapping[str, str]:
         """Return the index of a view's element in what it is a view of."""
         source = self._program.dims[view.operands[0]]
-        match view.op:
-            case "rename":
-                return {**at, str(view.attrs["variable"]): at[str(view.attrs["into"])]}
-            case "split":
-                parts = tuple(
-                    (at[name], size)
-                    for name, size in zip(
-                        names(view.attrs, "into"),
-                        cast(tuple[int, ...], view.attrs["sizes"]),
-                        strict=True,
-                    )
-                )
-                return {**at, str(view.attrs["variable"]): joined(parts)}
-            case "merge":
-                order = names(view.attrs, "variables")
-                merged = tuple(dim for name in order for dim in source if dim.variable == name)
-                return {**at, **parts_of(at[str(view.attrs["into"])], merged)}
-            case _:
-                return at
+        return viewed_index(view, source, at, joined, parts_of)
 
 
 def parts_of(index: str, dims: Dims) -> dict[str, str]:

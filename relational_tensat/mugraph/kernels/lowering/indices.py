@@ -20,7 +20,7 @@ def tile_start(
 
     Args:
         iterator: the maps.
-        tensor: dims in device memory.
+        tensor: dims in device memory, in their order there.
         tile: dims of the tile.
         block: the grid and the loop.
         blocks: how the target calls the block's index along each axis of the grid.
@@ -34,13 +34,21 @@ def tile_start(
     return _offset(starts, tensor)
 
 
-def result_start(saver: Saver, tile: Dims, block: BlockGraph, blocks: Sequence[str]) -> str:
-    """Return the offset in the result where a block's part of it begins, in elements."""
+def result_start(
+    saver: Saver, result: Dims, tile: Dims, block: BlockGraph, blocks: Sequence[str]
+) -> str:
+    """Return the offset in the result where a block's part of it begins, in elements.
+
+    Args:
+        saver: the maps.
+        result: dims in device memory.
+        tile, block, blocks: as for ``tile_start``.
+    """
     starts = {}
-    for dim in saver.dims:
+    for dim in result:
         parts = _axes(saver.omap, dim.variable, block, blocks)
         starts[dim.variable] = joined([*parts, ("0", size_of(tile, dim.variable))])
-    return _offset(starts, saver.dims)
+    return _offset(starts, result)
 
 
 def offset(at: Mapping[str, str], tensor: Dims) -> str:

@@ -1,32 +1,78 @@
-"""How tensors lie in shared memory: a stride for each index variable."""
+"""How tensors lie in memory: a stride for each index variable; in shared memory perhaps swizzled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from relational_tensat.mugraph.graph.dims import Dims
-from relational_tensat.mugraph.kernels.lowering.statements import Program, Stored
+import numpy as np
+from numpy.typing import NDArray
 
-#: Rows of 16-bit elements are 16 bytes longer than needed: the reads of a warp then meet all banks.
+from relational_tensat.mugraph.graph.dims import Dims, count
+
+Ints = NDArray[np.int64]
+
+#: What is added to rows, and what changes places in them.
 PADDING_BYTES = 16
+#: Chunks of 8 rows change places: as many as banks hold.
+_SWIZZLED_ROWS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Strides in elements by index variable, and how many elements there are with padding."""
+    """Where elements of a tensor lie.
+
+    Attributes:
+        strides: in elements, by index variable.
+        elements: how many there are, with padding.
+        swizzled: the innermost variable, if chunks of its rows change places: chunk c of row r lies where
+            chunk c ^ r mod 8 would; else empty.
+        chunk: elements of a chunk.
+    """
 
     strides: Mapping[str, int]
     elements: int
+    swizzled: str = ""
+    chunk: int = 1
 
     def offset(self, at: Mapping[str, str]) -> str:
         """Return the offset of an element, as C spells it; ``at`` has an index for each variable."""
-        return sum_text((at[variable], stride) for variable, stride in self.strides.items())
+        if not self.swizzled:
+            return sum_text((at[variable], stride) for variable, stride in self.strides.items())
+        rows = sum_text((at[name], stride) for name, stride in self._rows.items())
+        others = sum_text((at[n], s) for n, s in self.strides.items() if n != self.swizzled)
+        return f"{others} + ({at[self.swizzled]} ^ ({rows}) % {_SWIZZLED_ROWS} * {self.chunk})"
 
+    def offsets(self, at: Mapping[str, Ints]) -> Ints:
+        """Return the offsets of elements; the same in numbers."""
+        zero = np.zeros((), np.int64)
+        others = (at[n] * s for n, s in self.strides.items() if n != self.swizzled)
+        result = sum(others, zero)
+        if not self.swizzled:
+            return np.asarray(result)
+        rows = sum((at[name] * stride for name, stride in self._rows.items()), zero)
+        return np.asarray(result + (at[self.swizzled] ^ rows % _SWIZZLED_ROWS * self.chunk))
 
-def layout_of(stored: Stored, item_bytes: int) -> Layout:
-    """Return the layout of a tensor in shared memory: as it is in device memory, rows padded."""
-    return row_major(stored.dims, 0 if stored.is_wide else PADDING_BYTES // item_bytes)
+    @property
+    def _rows(self) -> Mapping[str, int]:
+        """How many rows lie between neighbours of each variable but the innermost."""
+        others = {n: s for n, s in self.strides.items() if n != self.swizzled}
+        row = min((s for s in others.values() if s > 1), default=1)
+        return {name: stride // row for name, stride in others.items() if stride > 1}
+
+    def moves(self, variable: str, width: int, tile: Dims) -> bool:
+        """Return whether so many neighbours along a variable lie in a row, at a multiple of them."""
+        others = [
+            stride
+            for name, stride in self.strides.items()
+            if name != variable and any(dim.variable == name and dim.size > 1 for dim in tile)
+        ]
+        is_whole = not self.swizzled or self.chunk % width == 0
+        return self.strides.get(variable) == 1 and is_whole and all(s % width == 0 for s in others)
+
+    def __str__(self) -> str:
+        strides = " ".join(f"{variable}:{stride}" for variable, stride in self.strides.items())
+        return f"{strides} swizzled" if self.swizzled else strides
 
 
 def row_major(dims: Dims, padding: int = 0) -> Layout:
@@ -46,13 +92,55 @@ def row_major(dims: Dims, padding: int = 0) -> Layout:
     return Layout(dict(reversed(strides.items())), stride)
 
 
-def layouts(program: Program, item_bytes: int) -> dict[str, Layout]:
-    """Return the layouts of all tensors in shared memory."""
-    return {
-        name: layout_of(stored, item_bytes)
-        for name, stored in program.stored.items()
-        if stored.frame is None
-    }
+def orders(dims: Dims) -> list[Dims]:
+    """Return the orders that dims may have: as they are, and with each other one of several elements last.
+
+    Dims of one element come first, as it does not matter where they are.
+    """
+    real = [dim for dim in dims if dim.size > 1]
+    plain = (*(dim for dim in dims if dim.size == 1), *real)
+    return [plain, *(_with_last(plain, dim.variable) for dim in reversed(real[:-1]))]
+
+
+def shared_layouts(dims: Dims, item_bytes: int) -> list[Layout]:
+    """Return the layouts that a tensor in shared memory may have: plain, longer rows, swizzled."""
+    chunk = PADDING_BYTES // item_bytes
+    result = []
+    for order in orders(dims):
+        plain = row_major(order)
+        result.append(plain)
+        inner, rows = order[-1] if order else None, count(order[:-1])
+        if inner is None or inner.size < 2 or rows < 2:
+            continue
+        result.append(row_major(order, chunk))
+        if inner.size % (_SWIZZLED_ROWS * chunk) == 0:
+            result.append(Layout(plain.strides, plain.elements, inner.variable, chunk))
+    return result
+
+
+def copy_width(device: Dims, order: Dims, layout: Layout, item_bytes: int) -> int:
+    """Return how many elements of a tile threads copy at once: 16 bytes where all have them in a row.
+
+    Args:
+        device: dims in the order of device memory.
+        order: dims of the tile as threads go over them.
+        layout: of the tile.
+        item_bytes: of an element.
+    """
+    width = PADDING_BYTES // item_bytes
+    if not order or not device or device[-1].variable != order[-1].variable:
+        return 1
+    is_wide = (
+        device[-1].size % width == 0
+        and order[-1].size % width == 0
+        and layout.moves(order[-1].variable, width, order)
+    )
+    return width if is_wide else 1
+
+
+def _with_last(dims: Dims, variable: str) -> Dims:
+    last = next(dim for dim in dims if dim.variable == variable)
+    return (*(dim for dim in dims if dim != last), last)
 
 
 def sum_text(terms: Iterable[tuple[str, int]]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from relational_tensat.mugraph.graph.well_formed import Stage
@@ -90,6 +90,17 @@ def lifetimes(program: Program) -> dict[str, tuple[int, int]]:
     return _lifetimes(program, order, shared)
 
 
+def alive(program: Program) -> list[frozenset[str]]:
+    """Return which tensors in shared memory are needed at once, by statement; equal sets once."""
+    needed = lifetimes(program)
+    count = sum(map(len, program.statements.values()))
+    sets = (
+        frozenset(name for name in needed if needed[name][0] <= place <= needed[name][1])
+        for place in range(count)
+    )
+    return list(dict.fromkeys(sets))
+
+
 def _by_depth(program: Program, statements: Sequence[Statement]) -> tuple[Statement, ...]:
     """Return statements by their longest path of statements that must come before; ties as they were."""
     depths: list[int] = []
@@ -107,7 +118,7 @@ def _by_depth(program: Program, statements: Sequence[Statement]) -> tuple[Statem
 
 
 def _lifetimes(
-    program: Program, order: Mapping[Stage, Sequence[Statement]], names: Mapping[str, int]
+    program: Program, order: Mapping[Stage, Sequence[Statement]], names: Collection[str]
 ) -> dict[str, tuple[int, int]]:
     """Return the first and the last statement that needs each tensor.
 

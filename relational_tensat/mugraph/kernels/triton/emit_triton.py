@@ -18,7 +18,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
 from relational_tensat.mugraph.graph.operators import names
-from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors
+from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage, block_tensors
 from relational_tensat.mugraph.kernels.lowering.indices import (
     ITERATION,
     result_start,
@@ -86,6 +86,7 @@ def emit_triton(
     device: Mapping[str, Dims],
     dtype: str = "float16",
     wide: Collection[str] = (),
+    lying: Mapping[str, Dims] | None = None,
 ) -> TritonKernel:
     """Return a kernel as a module that imports Triton.
 
@@ -94,6 +95,7 @@ def emit_triton(
         device: the dims of its operands.
         dtype: of operands and results; sums are float32.
         wide: the operands that are float32, too.
+        lying: dims of operands and results in their order in device memory, where that is another.
 
     Raises:
         UsageError: no kernels are made for that element type.
@@ -102,16 +104,23 @@ def emit_triton(
     """
     if dtype not in _TYPES:
         raise UsageError(f"no kernels for elements {dtype!r}, expected {', '.join(_TYPES)}")
-    return _Emission(kernel, device, dtype, wide).kernel()
+    wide = kernel.operands if dtype == "float32" else wide
+    results = {saver.output: saver.dims for saver in kernel.block.savers}
+    tensors = block_tensors(kernel, device)
+    return _Emission(kernel, tensors, {**device, **results, **(lying or {})}, dtype, wide).kernel()
 
 
 class _Emission:
     def __init__(
-        self, kernel: Kernel, device: Mapping[str, Dims], dtype: str, wide: Collection[str]
+        self,
+        kernel: Kernel,
+        tensors: BlockTensors,
+        lying: Mapping[str, Dims],
+        dtype: str,
+        wide: Collection[str],
     ) -> None:
-        self._kernel, self._device, self._dtype = kernel, device, dtype
-        self._wide = frozenset(kernel.operands if dtype == "float32" else wide)
-        tensors = block_tensors(kernel, device)
+        self._kernel, self._device, self._dtype = kernel, lying, dtype
+        self._wide = frozenset(wide)
         self._dims, self._stages = dict(tensors.dims), dict(tensors.stages)
         self._steps = tuple(self._flat())
         has_product = any(getattr(step, "op", "") in _PRODUCTS for step in self._steps)
@@ -136,9 +145,10 @@ class _Emission:
             self._step(step)
         for saver in block.savers:
             tile, value = self._dims[saver.tile], self._values[saver.tile]
-            start = result_start(saver, tile, block, _BLOCKS)
+            result = self._device[saver.output]
+            start = result_start(saver, result, tile, block, _BLOCKS)
             axes = real(tile)
-            to = self._pointers(f"out_{identifier(saver.output)}", start, saver.dims, axes)
+            to = self._pointers(f"out_{identifier(saver.output)}", start, result, axes)
             text = self._axes.spread(value, axes, value.text)
             mask = self._axes.mask(axes)
             is_wide = self._dtype == "float32" or saver.is_wide

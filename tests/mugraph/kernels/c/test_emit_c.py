@@ -36,6 +36,20 @@ def test_kernels_compute_what_their_graphs_mean(tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_operands_and_results_may_lie_otherwise(tmp_path: Path) -> None:
+    (graph,) = numbered((pooled(),))
+    (kernel,) = graph.kernels
+    dims = {**graph.inputs, **{saver.output: saver.dims for saver in kernel.block.savers}}
+    lying = {name: tuple(reversed(own)) for name, own in dims.items()}
+    function = compile_c(emit_c(kernel, graph.inputs, lying), tmp_path)
+    inputs = drawn(graph, "float32")
+    result = np.full([d.size for d in lying[graph.outputs[0]]], np.nan, np.float32)
+    turned = [np.ascontiguousarray(inputs[name].T) for name in kernel.operands]
+    function(turned, [result])
+    assert norm_error(result.T, exact(graph, inputs)) <= TOLERANCES["float32"]
+
+
+@needs_compiler
 def test_large_logits_stay_finite_and_right(tmp_path: Path) -> None:
     graph = pooled()
     function = compile_c(emit_c(graph.kernels[0], graph.inputs), tmp_path)

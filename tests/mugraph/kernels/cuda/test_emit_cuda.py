@@ -17,11 +17,17 @@ from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.kernels.cuda.compile_cuda import ARCHITECTURES, compile_cuda
-from relational_tensat.mugraph.kernels.cuda.emit_cuda import STATIC_BYTES, CudaKernel, emit_cuda
+from relational_tensat.mugraph.kernels.cuda.emit_cuda import CudaKernel, emit_cuda
+from relational_tensat.mugraph.kernels.layouts.choosing_layouts import (
+    STATIC_BYTES,
+    LayoutProblem,
+    chosen_layouts,
+)
 from relational_tensat.tensor import Array
 from tests.gpu.test_nvrtc import needs_nvrtc
 from tests.mugraph.kernels.inputs import numbered, with_level_keys, with_level_logits
 from tests.mugraph.kernels.mugraphs import (
+    CHAINS,
     SMALL,
     attention,
     lora,
@@ -50,8 +56,10 @@ def _run(library: Emulated, graph: MuGraph, inputs: dict[str, Array]) -> Array:
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_kernels_compute_what_their_graphs_mean(tmp_path: Path, dtype: str) -> None:
     graphs, split = numbered(SMALL), split_attention()
-    device = kernel_tensors(split)
-    parts = [emit_cuda(kernel, device, dtype, split.wide) for kernel in split.kernels]
+    parts = [
+        emit_cuda(kernel, kernel_tensors(split), dtype, split.wide, chosen)
+        for kernel, chosen in zip(split.kernels, chosen_layouts(split, dtype).kernels, strict=True)
+    ]
     library = Emulated([*(_emitted(graph, dtype) for graph in graphs), *parts], tmp_path)
     for graph in graphs:
         inputs = drawn(graph, dtype)
@@ -89,6 +97,27 @@ def _check_maxima_that_leave_blocks(library: Emulated, graph: MuGraph) -> None:
     for inputs in (drawn(graph), level, with_level_keys(drawn(graph), 6000)):
         error = norm_error(run_all(graph, inputs, run), exact(graph, inputs))
         assert error <= TOLERANCES["float16"]
+
+
+@needs_compiler
+def test_kernels_compute_the_same_whatever_layouts_are_chosen(tmp_path: Path) -> None:
+    """Layouts and orders at random: other dims innermost, longer rows, chunks that change places."""
+    random = np.random.default_rng(0)
+    large = attention(1, 16, 64, 128, 64, (1, 1), 2)
+    graphs = numbered((large, large, large, attention(), rmsnorm_linear(), CHAINS[0]))
+    kernels, seen = [], set()
+    for graph in graphs:
+        problem = LayoutProblem.of_graph(graph, "float16")
+        values = [int(random.integers(size)) for size in problem.choices.sizes]
+        (chosen,) = problem.layouts(values)
+        seen |= {bool(layout.swizzled) for layout in chosen.shared.values()}
+        kernels.append(emit_cuda(graph.kernels[0], graph.inputs, "float16", chosen=chosen))
+    assert seen == {False, True}
+    library = Emulated(kernels, tmp_path)
+    for graph in graphs:
+        inputs = drawn(graph)
+        error = norm_error(_run(library, graph, inputs), exact(graph, inputs))
+        assert error <= TOLERANCES["float16"], graph.kernels[0].name
 
 
 @needs_compiler

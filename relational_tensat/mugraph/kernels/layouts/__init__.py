@@ -1,0 +1,1 @@
+"""Layouts of tensors in memory, chosen by an integer program after verification."""
