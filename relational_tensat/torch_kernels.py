@@ -96,7 +96,8 @@ def _on_gpu(entry: KernelEntry, given: tuple[Any, ...]) -> Any:
     for kernel in graph.kernels:
         for name in kernel.outputs:
             if name not in tensors:  # what one kernel leaves to the next
-                tensors[name] = given[0].new_empty(count(device[name]))
+                wide = {"dtype": _torch().float32} if name in graph.wide else {}
+                tensors[name] = given[0].new_empty(count(device[name]), **wide)
         operands = [tensors[name] for name in (*kernel.operands, *kernel.outputs)]
         getattr(_triton_module(entry), identifier(kernel.name))[kernel.block.grid](*operands)
     return _as_returned(results)

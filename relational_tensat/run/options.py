@@ -95,6 +95,10 @@ class FusionOptions(OptionGroup):
         8, "with --fuse: operators that a kernel is sought for at most", name="fuse_operators",
         metavar="N", minimum=2,
     )  # fmt: skip
+    most_kernels: int = option(
+        2, "with --fuse: kernels, one after the other, that may stand together for a part",
+        name="fuse_kernels", metavar="N", minimum=1,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from relational_tensat.base.errors import InputError, RelationalTensatError, VerificationError
+from relational_tensat.base.errors import RelationalTensatError, VerificationError
 from relational_tensat.base.watch import Watch
 from relational_tensat.cost import CostSource
-from relational_tensat.cost.analytic import AnalyticSource
-from relational_tensat.cost.profile import Profile
 from relational_tensat.mugraph.candidate_cache import CandidateCache
-from relational_tensat.mugraph.finding import find_kernels
 from relational_tensat.mugraph.fusion.candidates import (
     Candidate,
     chain_candidates,
@@ -25,12 +22,12 @@ from relational_tensat.mugraph.fusion.kernel_rule import kernel_rule
 from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel, Shape
 from relational_tensat.mugraph.fusion.region_report import RegionReport
+from relational_tensat.mugraph.fusion.seeking import Effort, Seeker, UnfitError
+from relational_tensat.mugraph.fusion.worth import Worth
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.libraries import least_us
 from relational_tensat.mugraph.sizing.modelled import graph_us
-from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from relational_tensat.rules.targets.known import know_kernels
@@ -39,11 +36,24 @@ from relational_tensat.tensor import Graph, TensorType
 _SEED = 2_000_000
 #: A search takes so many times as long with one more operator.
 _GROWTH = 1.25
-#: No search takes more than this part of the time for all.
-_LARGEST_SHARE = 0.25
 
 
 Report: TypeAlias = Callable[[RegionReport], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What a search for a model's own kernels came to.
+
+    Attributes:
+        kernels: all that were made or found, each verified.
+        parts: of the model, that it was done with; one for which several kernels were sought, too, is two.
+        total: how many there are.
+    """
+
+    kernels: tuple[OwnKernel, ...]
+    parts: int
+    total: int
 
 
 def own_kernels(
@@ -53,7 +63,7 @@ def own_kernels(
     watch: Watch | None = None,
     report: Report | None = None,
     cache: CandidateCache | None = None,
-) -> list[OwnKernel]:
+) -> Sought:
     """Return kernels for the parts of a model, each verified; which are used is for extraction to choose.
 
     Parts overlap. Of a recurring one there is one kernel, which its rule finds everywhere.
@@ -61,7 +71,9 @@ def own_kernels(
     Args:
         graphs: the model, and others that compute the same.
         costs: of operators. Where these are no profile of a GPU, there are chains only.
-        options: of the search for regions with products; its time limit is for all of them together.
+        options: of the search for regions with products; its time limit is for all of them together. Where
+            several kernels may be faster than the one that is found, a μGraph of them is sought, too, as
+            one e-node: FlashDecoding, say.
         watch: ends the search with what was found so far.
         report: called for each part.
         cache: of what searches found before; without, none is used.
@@ -70,59 +82,59 @@ def own_kernels(
     watch = watch or Watch()
     if options.time_limit_s is not None:
         watch = watch.within(options.time_limit_s)
-    fusing = _Fusing(costs, options, watch, report or _silent, cache)
-    return fusing.run(graphs)
-
-
-def profile_of(costs: CostSource) -> Profile | None:
-    """Return the profile of a GPU that costs are from; None for others."""
-    model = costs.model if isinstance(costs, AnalyticSource) else None
-    return model if isinstance(model, Profile) and model.multiprocessors else None
+    fusing = _Fusing(Worth(costs), Seeker(options, watch, cache), options, watch)
+    return fusing.run(graphs, report or _silent)
 
 
 class _Fusing:
-    def __init__(
-        self,
-        costs: CostSource,
-        options: SearchOptions,
-        watch: Watch,
-        report: Report,
-        cache: CandidateCache | None,
-    ) -> None:
-        self._costs = costs
+    def __init__(self, worth: Worth, seeker: Seeker, options: SearchOptions, watch: Watch) -> None:
+        self._worth = worth
+        self._seeker = seeker
         self._options = options
         self._watch = watch
-        self._report = report
-        self._cache = cache
-        self._profile = profile_of(costs)
         self._kernels: dict[str, OwnKernel] = {}
-        self._found: dict[str, MuGraph] = {}
+        self._done = self._total = 0
 
-    def run(self, graphs: Sequence[Graph]) -> list[OwnKernel]:
-        candidates = self._candidates(graphs)
-        for place, candidate in enumerate(candidates, 1):
+    def run(self, graphs: Sequence[Graph], report: Report) -> Sought:
+        first = Effort(kernels=1, more_operators=1)
+        tried = self._all(self._candidates(graphs), first, report)
+        if self._done == self._total:
+            second = Effort(kernels=self._options.max_kernels, more_operators=2)
+            self._all(self._slow(tried), second, report)
+        return Sought(tuple(self._kernels.values()), self._done, self._total)
+
+    def _all(
+        self, candidates: Sequence[Candidate], effort: Effort, report: Report
+    ) -> list[tuple[Candidate, float]]:
+        """Seek kernels for candidates; return those that are kernels with what these cost, or infinity."""
+        self._total += len(candidates)
+        tried = []
+        for candidate in candidates:
             if self._watch.is_over and candidate.has_products:
                 break
             kernel_us, reason = None, ""
             try:
-                kernel = self._kernel(candidate)
-                kernel_us = kernel.cost_us
+                kernel_us = self._kernel(candidate, effort).cost_us
+                tried.append((candidate, kernel_us or 0.0))
             except RelationalTensatError as error:
                 reason = str(error)
+                if isinstance(error, UnfitError):
+                    tried.append((candidate, math.inf))
+            self._done += 1
             operators = tuple(s.op for s in candidate.program.steps if isinstance(s, Operation))
-            self._report(
+            report(
                 RegionReport(
-                    place, len(candidates), candidate.outputs, operators,
-                    self._operators_us(candidate), kernel_us, reason,
+                    self._done, self._total, candidate.outputs, operators,
+                    self._worth.operators_us(candidate), kernel_us, reason,
                 )
             )  # fmt: skip
-        return list(self._kernels.values())
+        return tried
 
     def _candidates(self, graphs: Sequence[Graph]) -> list[Candidate]:
         """Return parts of graphs, equal ones once: those without products, for which nothing is searched,
         then those that may save most for the time that a search takes."""
         found = [candidate for graph in graphs for candidate in chain_candidates(graph)]
-        if self._profile is not None:
+        if self._worth.profile is not None:
             most = self._options.max_operators
             found += [c for graph in graphs for c in region_candidates(graph, most)]
         distinct = list({pattern_hash(candidate): candidate for candidate in found}.values())
@@ -133,28 +145,24 @@ class _Fusing:
         ]
         return [distinct[place] for _, _, place in sorted(worth)]
 
+    def _slow(self, tried: Sequence[tuple[Candidate, float]]) -> list[Candidate]:
+        """Return those with products whose kernel takes longer than two must, or does not fit, worst first.
+
+        Where no search finds one kernel, two that parts of it become are to be had already.
+        """
+        worth = []
+        for place, (candidate, kernel_us) in enumerate(tried):
+            now_us = min(kernel_us, self._worth.operators_us(candidate))
+            saving_us = now_us - self._worth.least_us(candidate, kernels=2)
+            if candidate.has_products and saving_us > 0:
+                worth.append((-saving_us, place))
+        return [tried[place][0] for _, place in sorted(worth)]
+
     def _saving_us(self, candidate: Candidate) -> float:
         """Return what a kernel might save at best."""
-        device = self._device(candidate)
-        least = 0.0 if device is None else least_us(candidate.program, device)
-        return self._operators_us(candidate) - least
+        return self._worth.operators_us(candidate) - self._worth.least_us(candidate)
 
-    def _operators_us(self, candidate: Candidate) -> float:
-        types = candidate.graph.types
-        return sum(
-            self._costs.cost_us(
-                node.op,
-                tuple(types[name] for name in node.inputs),
-                types[node.outputs[0]],
-                node.attrs,
-            )
-            for node in candidate.nodes
-        )
-
-    def _device(self, candidate: Candidate) -> Multiprocessors | None:
-        return None if self._profile is None else Multiprocessors(self._profile, candidate.dtype)
-
-    def _kernel(self, candidate: Candidate) -> OwnKernel:
+    def _kernel(self, candidate: Candidate, effort: Effort) -> OwnKernel:
         """Return the kernel of a candidate, with a rule for it.
 
         Raises:
@@ -162,49 +170,35 @@ class _Fusing:
         """
         if not computes_nodes(candidate, _SEED):
             raise VerificationError("its program computes something else")
-        device = self._device(candidate)
+        device = self._worth.device(candidate)
         if candidate.has_products:
             assert device is not None
-            graph = self._search(candidate.program, device)
+            graph = self._seeker.seek(candidate.program, device, effort)
         else:
             graph = _by_rows(candidate.program)
         graph = _stored_in_order(graph, candidate.orders)
         cost_us = None if device is None else graph_us(graph, device)
         if cost_us is not None and not math.isfinite(cost_us):
-            raise InputError("a block of it is too large")
+            raise UnfitError("a block of it is too large")
+        kernel = self._with_rule(candidate, graph, cost_us)
+        self._kernels[kernel.key] = kernel
+        return kernel
+
+    def _with_rule(self, candidate: Candidate, graph: MuGraph, cost_us: float | None) -> OwnKernel:
+        """Return a kernel with one more rule, unless it has this one already."""
         key = f"k{content_hash(graph)}"
         known = self._kernels.get(key)
         rules = known.rules if known else ()
         name = f"fused-{key}-{len(rules) + 1}" if rules else f"fused-{key}"
         rule = kernel_rule(candidate, key, name)
-        kernel = OwnKernel(
+        if any(replace(rule, name=other.name) == other for other in rules):
+            assert known is not None
+            return known
+        return OwnKernel(
             key, graph, (*rules, rule), candidate.dtype,
             tuple(_shape(candidate, name) for name in candidate.inputs),
             tuple(_shape(candidate, name) for name in candidate.outputs), cost_us,
         )  # fmt: skip
-        self._kernels[key] = kernel
-        return kernel
-
-    def _search(self, program: MuGraph, device: Multiprocessors) -> MuGraph:
-        """Return the cheapest kernel that a search finds, once for a program.
-
-        Raises:
-            RelationalTensatError: it finds none.
-        """
-        content = f"{device.dtype} {content_hash(program)}"
-        if content in self._found:
-            return self._found[content]
-        limit_s = self._options.time_limit_s
-        most_s = (
-            None if limit_s is None else min(self._watch.seconds_left, _LARGEST_SHARE * limit_s)
-        )
-        options = replace(self._options, max_operators=len(program.steps) + 1, time_limit_s=most_s)
-        finding = find_kernels(program, options, self._watch, device=device, cache=self._cache)
-        if finding.best is None:
-            how = "" if finding.result.is_complete else " in the time"
-            raise VerificationError("; ".join(dict.fromkeys(finding.reasons)) or f"none found{how}")
-        self._found[content] = finding.best.graph
-        return finding.best.graph
 
 
 def _shape(candidate: Candidate, name: str) -> Shape:

@@ -7,7 +7,6 @@ than without; and parts of the cheapest graph so far can have kernels, too.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.paths import check_folder
@@ -18,11 +17,6 @@ from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.cheapest import cheapest_graph
 from relational_tensat.run.state import RunState
 
-if TYPE_CHECKING:
-    from relational_tensat.mugraph.fusion.region_report import RegionReport
-
-#: Of the kernels that are sought: two would be two e-nodes.
-_MOST_KERNELS = 1
 #: Of the graph whose parts kernels are sought for: any cheap one will do.
 _EXTRACTION = ExtractionOptions(time_limit_s=10.0)
 
@@ -91,30 +85,23 @@ def _with_kernels(state: RunState) -> RunState:
     options = state.options.fusion
     search = SearchOptions(
         max_operators=options.most_operators,
-        max_kernels=_MOST_KERNELS,
+        max_kernels=options.most_kernels,
         time_limit_s=options.time_limit_s,
         seed=state.options.process.seed,
     )
     watch = Watch()  # of its own: what Ctrl-C ends here is not the run
-    last: RegionReport | None = None
-
-    def report(region: RegionReport) -> None:
-        nonlocal last
-        last = region
-        state.phases.progress.region(region)
-
     assert state.kernel_costs is not None
     so_far = with_numbers(cheapest_graph(state.egraph, state.cost, _EXTRACTION))
     graphs = [state.original, so_far]
     with watch.watching():
-        kernels = own_kernels(
-            graphs, state.kernel_costs.operators, search, watch, report, CandidateCache.of_user()
-        )
-    parts, total = (last.place, last.total) if last else (0, 0)
+        sought = own_kernels(
+            graphs, state.kernel_costs.operators, search, watch, state.phases.progress.region,
+            CandidateCache.of_user(),
+        )  # fmt: skip
     why = "Ctrl-C" if watch.happened else "--fuse-time-limit"
-    note = f"{why} ended the search of kernels after {parts} of {total} parts of the model"
-    state = replace(state, kernels=tuple(kernels), fused_parts=parts)
-    return state.noting(note if parts < total else "")
+    note = f"{why} ended the search of kernels after {sought.parts} of {sought.total} parts of the model"
+    state = replace(state, kernels=sought.kernels, fused_parts=sought.parts)
+    return state.noting(note if sought.parts < sought.total else "")
 
 
 def _with_e_nodes(state: RunState) -> RunState:

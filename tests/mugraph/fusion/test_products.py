@@ -17,9 +17,10 @@ from relational_tensat.cost import open_source
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion.candidates import chain_candidates, region_candidates
-from relational_tensat.mugraph.fusion.fusing import own_kernels, profile_of
+from relational_tensat.mugraph.fusion.fusing import own_kernels
 from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
 from relational_tensat.mugraph.fusion.region_report import RegionReport
+from relational_tensat.mugraph.fusion.worth import profile_of
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.tensor import Graph
@@ -138,7 +139,9 @@ def _has_scale(program: MuGraph) -> bool:
 def test_without_a_gpus_profile_there_are_chains_only() -> None:
     graph = load_model(INPUTS / "gated_mlp.onnx")
     assert profile_of(open_source("analytic:cpu")) is None
-    found = own_kernels([graph], open_source("analytic:cpu"), SearchOptions(max_operators=6))
+    found = own_kernels(
+        [graph], open_source("analytic:cpu"), SearchOptions(max_operators=6)
+    ).kernels
     assert found
     for kernel in found:
         assert kernel.cost_us is None
@@ -151,7 +154,8 @@ def test_when_the_time_is_over_the_chains_are_left() -> None:
     graph = load_model(INPUTS / "gated_mlp.onnx")
     reports: list[RegionReport] = []
     options = SearchOptions(max_operators=6, time_limit_s=0.0)
-    found = own_kernels([graph], open_source("t4"), options, report=reports.append)
-    assert found
+    sought = own_kernels([graph], open_source("t4"), options, report=reports.append)
+    assert sought.kernels
+    assert len(reports) == sought.parts < sought.total
     assert all("matmul" not in report.operators for report in reports)
     assert all(report.kernel_us is not None or report.reason for report in reports)
