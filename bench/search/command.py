@@ -6,20 +6,26 @@ import argparse
 import math
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
+from statistics import median
 
 from bench.common.arguments import add_cost, add_extract_time_limit, add_rules, add_save
-from bench.common.keeping import results_of
+from bench.common.keeping import Result, results_of
+from bench.common.machine import describe_machine
 from bench.common.plotting import check_plotting
-from bench.common.saving import RESULTS, report_saved, save_rows
-from bench.search.cells import cells_of
+from bench.common.report import Report
+from bench.common.saving import RESULTS, provenance, report_saved
+from bench.search.cells import Cell, cells_of
 from bench.search.measure import BUDGETS_S, SEARCHES
 from bench.search.models import model_of
 from bench.search.plots import plot_costs
 from bench.search.running import SearchRuns, Settings
 from bench.search.search_run import Limits, SearchRun
+from bench.search.tables import at_own_limit, tables_of
 from bench.tensat.command import parse_k_values
 from relational_tensat.base.checks import check_choice
 from relational_tensat.cost import load_profile
@@ -93,12 +99,18 @@ def run(options: argparse.Namespace) -> int:
             jobs=options.jobs,
             total_limit_s=60 * options.total_limit,
         )
-    runs = [SearchRun.of(result["run"]) for result in results.values() if "run" in result]
+    runs = [
+        replace(SearchRun.of(result["run"]), model=Path(cell.model).stem)
+        for cell, result in results.items()
+        if "run" in result
+    ]
     print(_line(HEADER))
-    for found in sorted(runs, key=lambda found: _place(found, models)):
+    runs.sort(key=lambda found: _place(found, models))
+    for found in runs:
         print(_line(_cells(found)))
     if options.save:
-        report_saved(save(runs, options, RESULTS))
+        introduction = _introduction(options, cells, results)
+        report_saved(save(runs, options, RESULTS, introduction))
     n_missing = len(cells) - len(runs)
     if n_missing:
         print(f"{n_missing} of {len(cells)} runs are missing", file=sys.stderr)
@@ -112,17 +124,41 @@ def _place(run: SearchRun, models: Sequence[str]) -> tuple[int, int, int, int, i
     return place, SEARCHES.index(run.search), run.k_multi, run.node_limit, run.seed
 
 
-def save(runs: Sequence[SearchRun], options: argparse.Namespace, directory: Path) -> Path:
-    """Write the runs with their settings, machine, versions and commit; return the file.
+def save(
+    runs: Sequence[SearchRun], options: argparse.Namespace, directory: Path, introduction: str
+) -> Path:
+    """Write tables, plots and runs, with settings, machine, versions and commit; return the folder.
 
     A second save of the same rules on the same day, kept in a folder of the same name, replaces the first.
     """
     kept = f"-{options.out.name}" if options.out else ""
-    path = directory / f"search-{date.today().isoformat()}-{options.rules}{kept}.json"
-    save_rows(path, options, runs, HEADER, _cells)
-    if runs:
-        plot_costs(runs, path.with_suffix(".png"))
-    return path
+    folder = directory / f"search-{date.today().isoformat()}-{options.rules}{kept}"
+    left_out = ("command", "run", "save")
+    settings = {key: str(value) for key, value in vars(options).items() if key not in left_out}
+    plots = {"moments": partial(plot_costs, at_own_limit(runs))} if runs else {}
+    origin = {**provenance(), "settings": settings}
+    Report("search", introduction, tables_of(runs), plots, origin, []).write(folder)
+    return folder
+
+
+def _introduction(
+    options: argparse.Namespace, cells: Sequence[Cell], results: Mapping[Cell, Result]
+) -> str:
+    """Return what stands before the tables: by what code, and how busy the machine was."""
+    made = [result for result in results.values() if "run" in result]
+    loads = sorted(result["load_average"] for result in made)
+    commits = sorted({str(result["commit"]) for result in made})
+    n_shared = sum(bool(result["run"]["same_as"]) for result in made)
+    machine = describe_machine()
+    first, middle, last = (loads[0], median(loads), loads[-1]) if loads else (0.0, 0.0, 0.0)
+    return (
+        "# Searches compared\n\n"
+        f"{date.today().isoformat()}, runs by commit {', '.join(commits)}; {machine['cpu']},"
+        f" {machine['cores']} cores, one thread; rules: {options.rules}, costs: {options.cost}; limits of"
+        f" seconds are CPU seconds. Load average when runs began: {first:.1f} to {last:.1f}, median"
+        f" {middle:.1f}. {len(made)} of {len(cells)} runs are here, of which {n_shared} are another's, step"
+        " by step. '-': not there.\n"
+    )
 
 
 def _limits(options: argparse.Namespace) -> list[Limits]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-from datetime import date
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench.__main__ import main
 from bench.search import command as search_command
-from bench.search.search_run import SearchRun
+from bench.search.search_run import Moment, SearchRun
+from bench.search.tables import tables_of
 
 
 def test_focus_costs_no_more_than_saturation(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,17 +41,32 @@ def test_an_unknown_model_is_refused_with_the_nearest(capsys: pytest.CaptureFixt
     assert "did you mean 'vgg19'" in capsys.readouterr().err
 
 
-def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="the bench extra is not installed")
-    options = argparse.Namespace(rules="taso", k="1", node_limits="400", out=None)
-    run = SearchRun("m", "focus", 1, 400, 5, 3, 9, "focus", 9.0, 8.0, 8.0, 1.0, 1.0, 0.5, 1.0)
-    path = search_command.save([run], options, tmp_path)
-    assert path.name == f"search-{date.today().isoformat()}-taso.json"
-    document = json.loads(path.read_text())
-    assert document["runs"][0]["worlds"] == 3
-    assert document["settings"]["node_limits"] == "400"
-    assert path.with_suffix(".csv").read_text().splitlines()[1].startswith("m,focus,1,400,")
-    assert "| m | focus | 1 | 400 |" in path.with_suffix(".md").read_text()
+def test_tables_have_ranges_and_who_is_missing() -> None:
+    run = SearchRun(
+        "m", "focus", 1, 400, 5, 3, 9, "focus", 9.0, 8.0, 7.5, 1.0, 1.5, 2.0, 1.0,
+        cpu_limit_s=60.0, moments=(Moment(0.5, 8.5, 4), Moment(7.0, 8.0, 5)),
+    )  # fmt: skip
+    other = replace(run, seed=1, cost_after_us=8.4, moments=(Moment(0.5, 8.4, 4),))
+    plain = replace(run, search="saturation", moments=())
+    cheaper = replace(plain, k_multi=2, cost_after_us=7.9, node_limit=400)
+    smaller = replace(plain, node_limit=100, cost_after_us=8.8)
+    tables = {t.name: t for t in tables_of([plain, cheaper, smaller, run, other])}
+    assert [column.title for column in tables["seconds"].columns[2:]] == [
+        "saturation, 400",
+        "focus, 400",
+    ]
+    assert tables["seconds"].rows == (
+        ("m", "5", "7.9 to 8.0 (2)", "8.4 to 8.5"),
+        ("m", "20", "7.9 to 8.0 (2)", "8.0 to 8.4"),
+        ("m", "60", "7.9 to 8.0 (2)", "8.0 to 8.4"),
+    )
+    assert tables["limits"].rows == (
+        ("m", 100, "8.8 (1)", None),
+        ("m", 400, "7.9 to 8.0 (2)", "8.0 to 8.4"),
+    )
+    assert tables["best"].rows[1][:9] == ("m", "focus", 400, None, 2, 8.0, 8.4, 7.5, 7.0)
+    assert len(tables["runs"].rows) == 5
+    assert len(tables["moments"].rows) == 3
 
 
 def test_what_is_kept_is_not_run_again_and_is_drawn(
@@ -75,7 +90,10 @@ def test_what_is_kept_is_not_run_again_and_is_drawn(
     again = capsys.readouterr()
     assert first.out == again.out
     assert "3 of 3 cells kept from before" in again.err
-    (picture,) = (tmp_path / "results").glob("search-*-shipped-runs.png")
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    (folder,) = (tmp_path / "results").glob("search-*-shipped-runs")
+    assert (folder / "moments.png").read_bytes().startswith(b"\x89PNG")
+    text = (folder / "search.md").read_text(encoding="utf-8")
+    assert "3 of 3 runs are here" in text
+    assert json.loads((folder / "runs.json").read_text())["settings"]["node_limits"] == "300"
     assert main([*argv, "--total-limit", "0", "--out", str(tmp_path / "none")]) == 0
     assert "3 of 3 runs are missing" in capsys.readouterr().err
