@@ -4,8 +4,8 @@ CREATE TABLE abstract AS
 SELECT
     CASE op WHEN 'abstract_sum' THEN 'sum' WHEN 'abstract_function' THEN split_part(name, ' ', 1) ELSE op END AS op,
     name,
-    CASE op WHEN 'abstract_sum' THEN elements ELSE coalesce(try_cast(split_part(name, ' ', 2) AS DOUBLE), 0) END
-        ::INTEGER AS size,
+    CASE WHEN op = 'abstract_sum' THEN elements WHEN name LIKE 'rms %' THEN split_part(name, ' ', 2)::INTEGER ELSE 0 END
+        AS size,
     a, b, class
 FROM (
     SELECT

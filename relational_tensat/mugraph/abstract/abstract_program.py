@@ -16,7 +16,10 @@ from relational_tensat.tensor import Graph, Node, build_graph
 from relational_tensat.tensor.types import Attrs
 
 _VIEWS = frozenset({"rename", "split", "merge", "repeat"})
-_BINARY = frozenset({"add", "mul", "div"})
+#: Functions of one element and a number.
+_WITH_NUMBERS = ("scale", "shift")
+#: No axiom is about differences: they stay as they are.
+_BINARY = frozenset({"add", "mul", "div", "sub"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def function_name(op: str, attrs: Attrs, elements: int) -> str:
     """
     if op == "rms":
         return f"rms {elements} {attrs['epsilon']}"
-    return f"scale {attrs['value']}" if op == "scale" else op
+    return f"{op} {attrs['value']}" if op in _WITH_NUMBERS else op
 
 
 class _Builder:
@@ -90,13 +93,11 @@ class _Builder:
                 self._node("exp", operands, step.output)
             case "square":
                 self._node("mul", (*operands, *operands), step.output)
-            case "sub":
-                raise InputError(f"{self._program.name}: no abstract expression for {step.op}")
             case op if op in _VIEWS:
                 self._alias[step.output] = self._named(operands[0])
             case op if op in _BINARY:
                 self._node(op, operands, step.output)
-            case op if op in FUNCTIONS or op in ("rms", "scale"):
+            case op if op in FUNCTIONS or op in ("rms", *_WITH_NUMBERS):
                 elements = self._extent(step) if op == "rms" else 1
                 name = function_name(op, step.attrs, elements)
                 self._node("abstract_function", operands, step.output, {"function": name})

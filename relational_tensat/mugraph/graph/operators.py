@@ -96,6 +96,24 @@ class Scale(MuOperator):
         return Labelled(x.labels, arithmetic.scale(x.data, cast(float, attrs["value"])))
 
 
+class Shift(MuOperator):
+    """A number added to a tensor."""
+
+    name = "shift"
+    attrs = ("value",)
+
+    def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:
+        """Return the operand's dims."""
+        return operands[0]
+
+    def evaluate(
+        self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
+    ) -> Labelled:
+        """Add."""
+        (x,) = operands
+        return Labelled(x.labels, arithmetic.shift(x.data, cast(float, attrs["value"])))
+
+
 _Binary = Callable[[Arithmetic], Callable[[Elements, Elements], Elements]]
 
 
@@ -368,6 +386,7 @@ _DESCRIPTIONS: tuple[MuOperator, ...] = (
     Elementwise("mul", lambda arithmetic: arithmetic.multiply),
     Elementwise("div", lambda arithmetic: arithmetic.divide),
     Scale(),
+    Shift(),
     *map(Function, FUNCTIONS),
     Rename(),
     Split(),

@@ -18,6 +18,8 @@ from relational_tensat.tensor import Graph, Node
 #: A program of more operators is beyond a search of seconds.
 _MOST_STEPS = 10
 _FEWEST_STEPS = 2
+#: Nodes of a root mean square before its last one.
+_LONGEST_CHAIN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +123,11 @@ class Cones:
             yield cone
             grown = None
             for maker in self._candidates(region, refused):
-                larger = {**region, maker.outputs[0]: maker}
-                try:
-                    grown = larger, self._cone(larger)
-                except RelationalTensatError:
-                    # The start of a chain: a root mean square is none before all of it is there.
-                    region_chain = self._with_chain(larger)
-                    if region_chain is None:
-                        refused.add(maker.outputs[0])
-                        continue
-                    grown = region_chain
-                if len(grown[1].lowered.program.steps) <= _MOST_STEPS:
+                grown = self._with_chain({**region, maker.outputs[0]: maker})
+                if grown is None:
+                    refused.add(maker.outputs[0])
+                    continue
+                if _steps(grown[1]) <= _MOST_STEPS:
                     break
                 refused.add(maker.outputs[0])
                 grown = None
@@ -140,17 +136,24 @@ class Cones:
             region, cone = grown
 
     def _with_chain(self, region: dict[str, Node]) -> tuple[dict[str, Node], Cone] | None:
-        """Return a region with up to four more nodes, if it is a program only then."""
-        for _ in range(5):
-            makers = [m for m in self._candidates(region, set()) if m.op in _CHAIN]
-            if not makers:
-                return None
-            region = {**region, **{m.outputs[0]: m for m in makers}}
+        """Return a region with up to five more nodes, if it is a program only then, or a shorter one.
+
+        The end of a root mean square is several operators before all of it is there.
+        """
+        best: tuple[dict[str, Node], Cone] | None = None
+        for _ in range(_LONGEST_CHAIN + 1):
             try:
-                return region, self._cone(region)
+                cone = self._cone(region)
             except RelationalTensatError:
-                continue
-        return None
+                pass
+            else:
+                if best is None or _steps(cone) < _steps(best[1]):
+                    best = region, cone
+            makers = [m for m in self._candidates(region, set()) if m.op in _CHAIN]
+            if not makers or next(reversed(region.values())).op not in _CHAIN:
+                break
+            region = {**region, **{m.outputs[0]: m for m in makers}}
+        return best
 
     def _candidates(self, region: dict[str, Node], refused: set[str]) -> Iterator[Node]:
         """Yield nodes whose result only the region reads, nearest first."""
@@ -166,6 +169,10 @@ class Cones:
     def _cone(self, region: dict[str, Node]) -> Cone:
         nodes = tuple(node for node in self._graph.nodes if node.outputs[0] in region)
         return Cone(nodes, lowered(self._graph, nodes, nodes[-1].outputs[0]))
+
+
+def _steps(cone: Cone) -> int:
+    return len(cone.lowered.program.steps)
 
 
 #: What the chain of a root mean square is made of.

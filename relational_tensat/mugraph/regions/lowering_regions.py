@@ -101,8 +101,8 @@ class _Lowering:
     # --- operands ---
 
     def _value(self, name: str) -> _Value:
-        if name in self._roots:
-            raise ShapeError(f"{name} is a part of a root mean square that something else reads")
+        if name in self._roots and name not in self._values:
+            self._values[name] = self._stage(self._roots[name])
         if name not in self._values:
             self._values[name] = self._input(name)
         return self._values[name]
@@ -140,7 +140,9 @@ class _Lowering:
     def _node(self, node: Node) -> None:
         if not node.inputs:
             raise ShapeError(f"{node.op} is no operator of μGraphs")
-        if self._root_mean_square(node):
+        root = self._next_root(node)
+        if root is not None:
+            self._roots[node.outputs[0]] = root
             return
         lower = _OPERATORS.get(node.op)
         if lower is None and node.op in FUNCTIONS:
@@ -151,50 +153,66 @@ class _Lowering:
         else:
             self._values[node.outputs[0]] = lower(self, node)
 
-    def _root_mean_square(self, node: Node) -> bool:
-        """Note a part of 1 / sqrt(mean(x²) + epsilon); return whether the node is one."""
-        output, first = node.outputs[0], node.inputs[0]
-        root = self._roots.get(first)
-        if node.op == "pow" and self._value(node.inputs[1]).number == 2.0:
-            self._roots[output] = _Root(self._value(first), (), "square")
-        elif root is None and not (node.op == "div" and node.inputs[1] in self._roots):
-            return False
-        elif node.op == "reduce_mean" and root is not None and root.stage == "square":
-            axes = cast(tuple[int, ...], node.attrs["axes"])
-            over = tuple(atom for axis in axes for atom in root.x.dims[axis])
-            self._roots[output] = _Root(root.x, over, "mean")
-        elif node.op == "add" and root is not None and root.stage == "mean":
-            epsilon = self._value(node.inputs[1]).number
-            if epsilon is None:
-                raise ShapeError("a mean square plus what is no number")
-            self._roots[output] = _Root(root.x, root.over, "mean", epsilon)
-        elif node.op == "sqrt" and root is not None and root.stage == "mean":
-            self._roots[output] = _Root(root.x, root.over, "root", root.epsilon)
-        elif node.op in ("reciprocal", "div"):
-            self._inverse(node, output)
-        else:
-            raise ShapeError(f"{node.op} of a mean square")
-        return True
+    def _next_root(self, node: Node) -> _Root | None:
+        """Return the part of 1 / sqrt(mean(x²) + epsilon) that a node is; None for no part."""
+        root = self._roots.get(node.inputs[0])
+        match node.op, root.stage if root else "":
+            case "pow", _ if self._value(node.inputs[1]).number == 2.0:
+                return _Root(self._value(node.inputs[0]), (), "square")
+            case "reduce_mean", "square" if root and node.attrs["keepdims"]:
+                axes = cast(tuple[int, ...], node.attrs["axes"])
+                over = tuple(atom for axis in axes for atom in root.x.dims[axis])
+                return _Root(root.x, over, "mean")
+            case "add", "mean" if root and not root.epsilon:
+                epsilon = self._value(node.inputs[1]).number
+                return _Root(root.x, root.over, "mean", epsilon) if epsilon else None
+            case "sqrt", "mean" if root:
+                return _Root(root.x, root.over, "root", root.epsilon)
+            case "reciprocal", "root" if root:
+                return _Root(root.x, root.over, "inverse", root.epsilon)
+            case "div", "" if self._is_root(node.inputs[1], "root"):
+                root = self._roots[node.inputs[1]]
+                is_one = self._value(node.inputs[0]).number == 1.0
+                return _Root(root.x, root.over, "inverse", root.epsilon) if is_one else None
+        return None
 
-    def _inverse(self, node: Node, output: str) -> None:
-        root = self._roots[node.inputs[-1]]
-        is_one = node.op == "reciprocal" or self._value(node.inputs[0]).number == 1.0
-        if root.stage != "root":
-            raise ShapeError(f"{node.op} of a mean square")
-        if is_one:
-            self._roots[output] = _Root(root.x, root.over, "inverse", root.epsilon)
-        else:
-            self._values[output] = self._normalized(self._value(node.inputs[0]), root)
+    def _is_root(self, name: str, stage: str) -> bool:
+        return name in self._roots and self._roots[name].stage == stage
+
+    def _stage(self, root: _Root) -> _Value:
+        """Return a part of a root mean square that is read as what it is."""
+        if root.stage in ("square", "mean"):
+            square = self._emit("square", [root.x], root.x.dims)
+            if root.stage == "square":
+                return square
+            mean = self._scaled_sum(square, root)
+            return self._shifted(mean, root.epsilon) if root.epsilon else mean
+        size = self._size(root)
+        return size if root.stage == "root" else self._emit("reciprocal", [size], size.dims)
+
+    def _scaled_sum(self, x: _Value, root: _Root) -> _Value:
+        total = self._emit("sum", [x], _without(x.dims, root.over), root.over)
+        return self._emit("scale", [total], total.dims, value=1.0 / self._atoms.size(root.over))
+
+    def _size(self, root: _Root) -> _Value:
+        dims = _without(root.x.dims, root.over)
+        return self._emit("rms", [root.x], dims, root.over, epsilon=root.epsilon)
+
+    def _shifted(self, x: _Value, addend: float) -> _Value:
+        return self._emit("shift", [x], x.dims, value=addend)
 
     def _normalized(self, x: _Value, root: _Root) -> _Value:
-        dims = [() if set(d) & set(root.over) else d for d in root.x.dims]
-        size = self._emit("rms", [root.x], dims, root.over, epsilon=root.epsilon)
-        return self._binary("div", x, size)
+        return self._binary("div", x, self._size(root))
 
     def _mul(self, node: Node) -> _Value:
         for own, other in (node.inputs, node.inputs[::-1]):
-            if other in self._roots and self._roots[other].stage == "inverse":
+            if self._is_root(other, "inverse"):
                 return self._normalized(self._value(own), self._roots[other])
+        return self._elementwise(node)
+
+    def _div(self, node: Node) -> _Value:
+        if self._is_root(node.inputs[1], "root"):
+            return self._normalized(self._value(node.inputs[0]), self._roots[node.inputs[1]])
         return self._elementwise(node)
 
     def _elementwise(self, node: Node) -> _Value:
@@ -202,9 +220,29 @@ class _Lowering:
         if node.op in ("mul", "div") and b.number is not None:
             factor = b.number if node.op == "mul" else 1.0 / b.number
             return self._emit("scale", [a], self._broadcast(a, b), value=factor)
-        if node.op == "mul" and a.number is not None:
-            return self._emit("scale", [b], self._broadcast(a, b), value=a.number)
+        if a.number is not None and b.number is None:
+            return self._of_number(node.op, a, b)
+        if b.number is not None and a.number is None and node.op in ("add", "sub"):
+            addend = b.number if node.op == "add" else -b.number
+            return self._emit("shift", [a], self._broadcast(a, b), value=addend)
         return self._binary(node.op, a, b)
+
+    def _of_number(self, op: str, number: _Value, x: _Value) -> _Value:
+        """Return a function of a number and a tensor."""
+        assert number.number is not None
+        dims = self._broadcast(number, x)
+        match op:
+            case "mul":
+                return self._emit("scale", [x], dims, value=number.number)
+            case "div":
+                inverse = self._emit("reciprocal", [x], dims)
+                is_one = number.number == 1.0
+                return (
+                    inverse if is_one else self._emit("scale", [inverse], dims, value=number.number)
+                )
+            case "sub":
+                x = self._emit("neg", [x], dims)
+        return self._emit("shift", [x], dims, value=number.number)
 
     def _smul(self, node: Node) -> _Value:
         x = self._value(node.inputs[0])
@@ -256,6 +294,22 @@ class _Lowering:
         kept = [(place, () if place in axes else dim) for place, dim in enumerate(x.dims)]
         keeps = bool(node.attrs["keepdims"])
         return self._emit("sum", [x], [d for place, d in kept if keeps or place not in axes], over)
+
+    def _reduce_mean(self, node: Node) -> _Value:
+        x = self._value(node.inputs[0])
+        axes = cast(tuple[int, ...], node.attrs["axes"])
+        size = self._atoms.size(tuple(atom for axis in axes for atom in x.dims[axis]))
+        total = self._reduce_sum(node)
+        return self._emit("scale", [total], total.dims, value=1.0 / size)
+
+    def _layer_norm(self, node: Node) -> _Value:
+        x, gain, bias = map(self._value, node.inputs)
+        over = tuple(atom for dim in x.dims[cast(int, node.attrs["axis"]) :] for atom in dim)
+        mean = self._scaled_sum(x, _Root(x, over, "mean"))
+        centred = self._binary("sub", x, mean)
+        root = _Root(centred, over, "root", cast(float, node.attrs["epsilon"]))
+        unit = self._normalized(centred, root)
+        return self._binary("add", self._binary("mul", unit, gain), bias)
 
     def _transpose(self, node: Node) -> _Value:
         x = self._value(node.inputs[0])
@@ -310,6 +364,11 @@ class _Lowering:
         return LoweredRegion(program, tuple(self._inputs), order)
 
 
+def _without(dims: Sequence[Atoms], over: Atoms) -> list[Atoms]:
+    """Return the dims of a reduction that keeps those that it reduces, with one element."""
+    return [() if set(dim) & set(over) else dim for dim in dims]
+
+
 def _variable(number: int) -> str:
     turn, letter = divmod(number, len(_LETTERS))
     return _LETTERS[letter] + (str(turn) if turn else "")
@@ -317,12 +376,15 @@ def _variable(number: int) -> str:
 
 _OPERATORS: Mapping[str, Callable[[_Lowering, Node], _Value]] = {
     "add": _Lowering._elementwise,
+    "sub": _Lowering._elementwise,
     "mul": _Lowering._mul,
-    "div": _Lowering._elementwise,
+    "div": _Lowering._div,
     "smul": _Lowering._smul,
     "matmul": _Lowering._matmul,
     "softmax": _Lowering._softmax,
     "reduce_sum": _Lowering._reduce_sum,
+    "reduce_mean": _Lowering._reduce_mean,
+    "layer_norm": _Lowering._layer_norm,
     "transpose": _Lowering._transpose,
     "reshape": _Lowering._reshape,
     "opaque": _Lowering._opaque,

@@ -387,8 +387,8 @@ def step_of(derivation: Derivation, names: Mapping[int, str], output: str) -> Bl
             return Operation("sum", (a,), output, {"over": over})
         case "matmul":
             return Operation("matmul", (names[derivation.b], a), output, {"over": over})
-        case "scale":
-            return Operation("scale", (a,), output, {"value": float(parameters[0])})
+        case "scale" | "shift":
+            return Operation(derivation.op, (a,), output, {"value": float(parameters[0])})
     operands = (a, names[derivation.b]) if derivation.b else (a,)
     if derivation.op in ("add", "mul"):  # of terms, the later one is first
         operands = operands[::-1]

@@ -59,6 +59,8 @@ class Formulas(ABC):
         match formula.op:
             case "scale":
                 return f"({self.element(operands[0], at)} * {number(formula.attrs['value'])})"
+            case "shift":
+                return f"({self.element(operands[0], at)} + {number(formula.attrs['value'])})"
             case "root":
                 mean = f"{self.element(operands[0], at)} * {number(formula.attrs['value'])}"
                 return f"sqrtf({mean} + {number(formula.attrs['epsilon'])})"

@@ -241,6 +241,9 @@ class _Emission:
                 return Value(
                     f"{values[0].wide} * {_number(step.attrs['value'])}", values[0].axes, True
                 )
+            case "shift":
+                text = f"{values[0].wide} + {_number(step.attrs['value'])}"
+                return Value(text, values[0].axes, True)
             case "rename":
                 return renamed(values[0], str(step.attrs["variable"]), str(step.attrs["into"]))
             case "repeat":
