@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench.__main__ import main
+from bench.emulation.fewer_blocks import single_kernels, with_fewer_blocks, with_outputs
 from bench.mirage.cases import TABLE_5, cases
 from bench.mirage.figures import FIGURES, drawn
 from bench.mirage.machine_code import is_fit
 from bench.mirage.measure import MirageRun, SearchRun
+from bench.mirage.values import is_right, value_rows
 from bench.mirage.writing import write_figures, write_runs, write_searches
 from relational_tensat.mugraph.graph.mugraph_json import encoded
+from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
 from tests.gpu.test_nvrtc import needs_nvrtc
-from tests.mugraph.kernels.mugraphs import rmsnorm_linear
+from tests.mugraph.kernels.mugraphs import ntrans, rmsnorm_linear, split_attention
 
 
 def search_run(case: str = "LoRA 1", disabled: tuple[str, ...] = ()) -> SearchRun:
@@ -80,6 +85,45 @@ def test_figure_10_is_drawn(tmp_path: Path) -> None:
     path = write_figures({10: (text, dot)}, tmp_path)
     assert "## Figure 10" in path.read_text("utf-8")
     assert (tmp_path / "figure10.dot").read_text("utf-8") == dot
+
+
+def test_fewer_blocks_have_the_same_tiles() -> None:
+    """Keys are split among blocks and iterations; what the second kernel adds up is an input of its own."""
+    whole = split_attention(k=96 * 4, loop=12)
+    first, second = map(with_fewer_blocks, single_kernels(whole))
+    (kernel,) = first.kernels
+    assert (kernel.block.grid, kernel.block.loop) == ((2,), 2)
+    tiles = block_tensors(whole.kernels[0], kernel_tensors(whole)).dims
+    assert block_tensors(kernel, kernel_tensors(first)).dims == tiles
+    assert list(second.inputs) == ["A", "L", "M"] and not second.outputs
+    assert with_outputs(first).outputs == kernel.outputs
+
+
+def test_kept_kernels_run_on_the_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if shutil.which("g++") is None or shutil.which("cc") is None:
+        pytest.skip("there is no compiler")
+    right = replace(rmsnorm_linear(2, 64, 64, 16, 16), name="RMSNorm + Linear")
+    chain = ntrans(8, 4096, 8)
+    kept = [
+        {"search": {"case": name, "max_kernels": 1}, "mugraph": encoded(graph)}
+        for name, graph in (("RMSNorm + Linear", right), ("nTrans", chain))
+    ]
+    path = tmp_path / "benchmarks.json"
+    path.write_text(json.dumps({"runs": kept}), encoding="utf-8")
+    assert (
+        main(["mirage", "--code", str(path), "--values", "--target", "c"]) == 4
+    )  # epsilon is not 0
+    path.write_text(json.dumps({"runs": kept}).replace("1e-06", "0.0"), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["mirage", "--code", str(path), "--values", "--target", "c"]) == 0
+    _, product, norm, together = capsys.readouterr().out.splitlines()
+    assert "left out: rmsnorm_linear: " in product
+    assert "n=4096" in norm and "beside the program" in together
+    (row,) = value_rows(kept[0], "cuda")
+    assert row[:4] == ("RMSNorm + Linear", "rmsnorm_linear", "m=2 k=8 n=8", "2 loop 2")
+    assert is_right(row) and 0 < float(row[4]) < 1e-3
+    assert not is_right((*row[:4], "2.0e-03", "1e-03", ""))
+    assert not is_right((*row[:4], "-", "-", "k1: 3 races in shared memory"))
 
 
 @needs_nvrtc

@@ -222,6 +222,65 @@ def logsumexp(m: int = 4, n: int = 48, grid: int = 2, loop: int = 3) -> MuGraph:
     return MuGraph("logsumexp", inputs, (Kernel("logsumexp", block),), ("Y",))
 
 
+def layer_norm_gelu(m: int = 16, k: int = 24, n: int = 32, grid: int = 2) -> MuGraph:
+    """x (1 + erf(x / sqrt 2)) / 2 of a normalized layer's product: numbers added, differences."""
+    block = BlockGraph(
+        grid=(grid,),
+        loop=1,
+        iterators=(Iterator("X", "x", ("",)), Iterator("W", "w", ("n",))),
+        steps=(
+            Operation("sum", ("x",), "total", _OVER_K),
+            Operation("scale", ("total",), "mean", {"value": 1 / k}),
+            Operation("sub", ("x", "mean"), "centred"),
+            Operation("rms", ("centred",), "size", {"over": ("k",), "epsilon": 1e-3}),
+            Operation("div", ("centred", "size"), "unit"),
+            Operation("matmul", ("unit", "w"), "o", _OVER_K),
+            ThreadGraph(
+                (
+                    Operation("scale", ("o",), "small", {"value": 0.5**0.5}),
+                    Operation("erf", ("small",), "odd"),
+                    Operation("shift", ("odd",), "weight", {"value": 1.0}),
+                    Operation("mul", ("o", "weight"), "twice"),
+                    Operation("scale", ("twice",), "y", {"value": 0.5}),
+                ),
+                ("y",),
+            ),
+        ),
+        savers=(Saver("y", "Y", dims_of(f"m={m} n={n}"), ("n",)),),
+    )
+    inputs = {"X": dims_of(f"m={m} k={k}"), "W": dims_of(f"k={k} n={n}")}
+    return MuGraph("layer_norm_gelu", inputs, (Kernel("layer_norm_gelu", block),), ("Y",))
+
+
+def concat_lora(m: int = 16, k: int = 32, r: int = 16, n: int = 32, grid: int = 2) -> MuGraph:
+    """[X ‖ U]·[W ‖ B] + a bias that is repeated: the operator that the paper adds for LoRA."""
+    block = BlockGraph(
+        grid=(grid,),
+        loop=1,
+        iterators=(
+            Iterator("X", "x", ("",)),
+            Iterator("U", "u", ("",)),
+            Iterator("W", "w", ("n",)),
+            Iterator("B", "b", ("n",)),
+            Iterator("C", "c", ("n",)),
+        ),
+        steps=(
+            Operation("concat_matmul", ("x", "u", "w", "b"), "o", {"over": ("k", "r")}),
+            Operation("repeat", ("c",), "rows", {"variable": "m", "size": m}),
+            Operation("add", ("o", "rows"), "y"),
+        ),
+        savers=(Saver("y", "Y", dims_of(f"m={m} n={n}"), ("n",)),),
+    )
+    inputs = {
+        "X": dims_of(f"m={m} k={k}"),
+        "U": dims_of(f"m={m} r={r}"),
+        "W": dims_of(f"k={k} n={n}"),
+        "B": dims_of(f"r={r} n={n}"),
+        "C": dims_of(f"n={n}"),
+    }
+    return MuGraph("concat_lora", inputs, (Kernel("concat_lora", block),), ("Y",))
+
+
 def split_attention(q: int = 16, d: int = 16, k: int = 96, e: int = 8, loop: int = 3) -> MuGraph:
     """FlashDecoding: each of two blocks has half of the keys and stores its maximum beside its sums."""
     block = BlockGraph(
@@ -282,5 +341,5 @@ CHAINS = (ntrans(), pooled(), ntrans(6, 100, 3), logsumexp())
 #: Those of which CUDA and Triton are made.
 SMALL = (
     attention(), rmsnorm_linear(), rmsnorm_linear(3, 28, 6), gated_mlp(), lora(), ntrans(), pooled(),
-    grouped_attention(), attention(grid=(1, 2)), logsumexp(),
+    grouped_attention(), attention(grid=(1, 2)), logsumexp(), layer_norm_gelu(), concat_lora(),
 )  # fmt: skip
