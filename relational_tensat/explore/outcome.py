@@ -14,6 +14,7 @@ _STOP_TEXTS: Mapping[str, str] = {
     "schedule": "the schedule has been carried out",
     "iterations": "iteration limit reached",
     "nodes": "e-node limit reached",
+    "applications": "more applications of rules were found than are recorded",
     "time": "time limit reached",
     "memory": "memory limit reached",
     "interrupted": "interrupted; extracted from what was there",
@@ -135,7 +136,8 @@ class Exploration:
     Attributes:
         stop_reason: saturated, schedule (it has been carried out), goal, iterations, nodes, time, memory,
             interrupted, or what ``after`` returned; of ``focus`` also focus (no world had a cheaper graph)
-            and universe (its limit is reached); of ``mcts`` also threshold (a graph costs less than it).
+            and universe (its limit is reached); of ``best-first`` also applications (more were found than
+            are recorded); of ``mcts`` also threshold (a graph costs less than it).
         iterations: iterations begun and not undone.
         rules: by name, all the rules.
         statements: SQL statements run in the iterations.

@@ -105,7 +105,7 @@ WHOLE: dict[str, Any] = {
 RULE: dict[str, Any] = {"matches": int, "applied": int, "seconds": NUMBER}
 STOP_REASONS = {
     *("saturated", "iterations", "nodes", "time", "memory", "interrupted", "patience"),
-    *("focus", "universe", "threshold"),
+    *("focus", "universe", "applications", "threshold"),
 }
 
 

@@ -87,6 +87,11 @@ class Universe:
         """The tables."""
         return self.world.egraph
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether no more pairs are recorded, as there are so many applications."""
+        return self.applications.count > MOST_PAIRS
+
     def original(self) -> Ints:
         """Return the e-nodes of the original graph, operands first."""
         rows = self.egraph.database.run("worlds/original")
@@ -100,7 +105,7 @@ class Universe:
     def pair(self, masks: Masks) -> None:
         """Find the applications of multi-pattern rules that some worlds have all sources of."""
         for found in self._pairs.find(self.arrays, masks):
-            if self.applications.count > MOST_PAIRS:
+            if self.is_crowded:
                 self.is_full = True
                 return
             self._add_pairs(found)

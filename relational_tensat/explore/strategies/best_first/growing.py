@@ -141,14 +141,19 @@ class _Growth:
         while reason is None:
             waiting = self._waiting()
             if not len(waiting):
-                return "nodes" if self._universe.is_full else "saturated"
+                return self._limit if self._universe.is_full else "saturated"
             if self._universe.is_full or self._egraph.e_nodes >= self._options.node_limit:
-                return "nodes"
+                return self._limit
             self._iterate(waiting)
             if self._observer.progress is not None:
                 self._observer.progress(self._journal.log[-1])
             reason = self._follow(guard)
         return reason
+
+    @property
+    def _limit(self) -> str:
+        """Which limit it is that leaves something out."""
+        return "applications" if self._universe.is_crowded else "nodes"
 
     def _follow(self, guard: Guard) -> str | None:
         """Do what follows an iteration; return a reason to stop."""

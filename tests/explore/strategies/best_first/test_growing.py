@@ -11,6 +11,7 @@ from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import IterationReport
 from relational_tensat.explore.strategies.best_first import explore_best_first
+from relational_tensat.explore.worlds import universe
 from relational_tensat.extract import Extraction, ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
 from relational_tensat.models import MODELS
@@ -84,3 +85,12 @@ def test_the_same_seed_gives_the_same_e_graph() -> None:
     )
     assert first == again
     assert first != other
+
+
+def test_where_there_are_too_many_applications_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(universe, "MOST_PAIRS", 100)
+    limits = ExplorationOptions(node_limit=300, time_limit_s=None)
+    egraph, exploration, extraction = grown(layers(3, 5), limits)
+    assert exploration.stop_reason == "applications"
+    assert egraph.e_nodes < 300
+    assert extraction.optimal
