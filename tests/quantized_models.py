@@ -39,9 +39,9 @@ class Quantized:
             self.constant(f"{name}_zero", np.full(np.shape(scale), zero), dtype),
         ]
 
-    def pair(self, value: str, scale: float = 0.05) -> str:
+    def pair(self, value: str, scale: float = 0.05, dtype: Any = np.uint8) -> str:
         """Quantize a value and dequantize it again."""
-        parameters = self.parameters(value, scale, 128, np.uint8)
+        parameters = self.parameters(value, scale, 128 if dtype is np.uint8 else 0, dtype)
         self.node("QuantizeLinear", [value, *parameters], f"{value}_q")
         return self.node("DequantizeLinear", [f"{value}_q", *parameters], f"{value}_dq")
 
@@ -65,6 +65,22 @@ class Quantized:
             self.constants,
             opset,
         )
+
+
+def residual_block(dtype: Any) -> onnx.ModelProto:
+    """Return two convolutions, a sum with what lies between them, and the mean of each channel."""
+    build = Quantized()
+    value = build.pair("x", dtype=dtype)
+    for name in "ab":
+        between, weight = value, build.weight(f"w{name}", 16, 16, 3, 3)
+        bias = build.constant(f"b{name}_q", np.arange(16), np.int32)
+        scales = build.parameters(f"b{name}", 0.05 * 0.01, 0, np.int32)
+        bias = build.node("DequantizeLinear", [bias, *scales], f"b{name}")
+        conv = build.node("Conv", [value, weight, bias], f"c{name}", pads=[1, 1, 1, 1])
+        value = build.pair(conv, dtype=dtype)
+    value = build.pair(build.node("Add", [value, between], "s"), dtype=dtype)
+    build.pair(build.node("GlobalAveragePool", [value], "g"), dtype=dtype)
+    return build.model({"x": [1, 16, 8, 8]}, {"g_dq": [1, 16, 1, 1]})
 
 
 def two_products(second_scale: float, axis: int | None = None) -> onnx.ModelProto:

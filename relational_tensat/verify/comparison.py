@@ -107,7 +107,8 @@ class Comparison:
         self._varies = varies
         self._worst = [0.0] * len(types)
         self._not_finite = [0.0] * len(types)
-        self._excused: dict[int, float] = {}
+        #: Errors that were explained, and how many times as large they may be.
+        self._excused: dict[int, tuple[float, float]] = {}
         self._is_whole = [False] * len(types)
         self._first: list[Array] = []
         self._changed = [False] * len(types)
@@ -148,17 +149,17 @@ class Comparison:
             for index, (name, kind) in enumerate(zip(self._names, self._types, strict=True))
         )
 
-    def excuse(self, explained: Sequence[float]) -> None:
+    def excuse(self, explained: Sequence[float], times: float = EXCUSED) -> None:
         """Accept errors that something other than a mistake explains, output by output.
 
         Args:
-            explained: a relative error per output; one not more than ``EXCUSED`` times as large
-                passes, but proves nothing.
+            explained: a relative error per output; one not more than ``times`` as large passes, but
+                proves nothing.
         """
         for index, error in enumerate(explained):
             may_round = not self._is_whole[index]
-            if may_round and self._tolerance < self._worst[index] <= EXCUSED * error:
-                self._excused[index] = error
+            if may_round and self._limit(index) < self._worst[index] <= times * error:
+                self._excused[index] = error, times
 
     def sentence(self, is_random: bool, smaller: str) -> str:
         """Return what was compared, in words; ``smaller`` says how inputs were made smaller."""
@@ -177,7 +178,8 @@ class Comparison:
         """Return the largest error of an output that passes: none where it has whole numbers."""
         if self._is_whole[index]:
             return 0.0
-        return max(self._tolerance, EXCUSED * self._excused.get(index, 0.0))
+        error, times = self._excused.get(index, (0.0, 1.0))
+        return max(self._tolerance, times * error)
 
     def _verdict(self, index: int) -> tuple[bool, str]:
         """Return whether an output's figure proves something, and a remark about it."""
@@ -190,7 +192,7 @@ class Comparison:
             scope = "for all inputs drawn" if self.runs > 1 and self._varies else "at all elements"
             return False, f"the same {scope}: proves nothing"
         if index in self._excused:
-            cause = f"moved by {self._excused[index]:.1e} by rounding alone"
+            cause = f"moved by {self._excused[index][0]:.1e} by rounding alone"
             return False, f"{cause}: proves nothing"
         if share:
             return True, f"NaN or infinite at {share:.2%} of the original's elements already"

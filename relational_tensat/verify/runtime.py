@@ -24,6 +24,7 @@ from relational_tensat.verify.shrinking import (
     draw_inputs,
     own_weights,
 )
+from relational_tensat.verify.steps import relative_steps
 from relational_tensat.verify.undefined import DefinedElements, Runs
 from relational_tensat.verify.verification import Verification, not_compared
 
@@ -31,6 +32,10 @@ _QUIET = 4  # onnxruntime's log level "fatal": its warnings on old models are no
 
 #: Where onnxruntime puts the weights of a graph that it writes: in the file itself, they end at 2 GiB.
 _BESIDE = "session.optimized_model_external_initializers_file_name"
+
+#: So many steps apart quantized outputs may be in this session: a rounding that falls the other way in an
+#: inner layer moved those of a ResNet-18 by three. As written, without such kernels, nothing is allowed.
+_STEPS = 8.0
 
 
 class Session(Enum):
@@ -112,6 +117,8 @@ def verify_files(
         warnings = defined.warnings
         comparison = compared(defined.only(expected), defined.only(results))
         excuse_rounding(comparison, original, draws[0], stored, seed)
+        if run_as is Session.AS_BY_DEFAULT:  # kernels on integers; as written there are none
+            comparison.excuse(relative_steps(original, stored, expected[0]), _STEPS)
     return Verification(
         runs=comparison.runs,
         outputs=comparison.results(),

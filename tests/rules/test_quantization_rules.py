@@ -12,7 +12,7 @@ import pytest
 from relational_tensat import Options, Result, optimize
 from relational_tensat.base.resources import resource_dir
 from relational_tensat.verify.quantized import runtime_kernels
-from tests.quantized_models import Quantized, two_products
+from tests.quantized_models import Quantized, residual_block, two_products
 
 
 def optimized(
@@ -202,3 +202,20 @@ def test_a_rule_at_fault_is_found_where_a_value_is_made_of_its_own_integers(tmp_
     kernels = runtime_kernels(path, 1)
     assert kernels is not None
     assert kernels.quantized == 1
+
+
+def test_what_two_operators_read_is_brought_to_uint8(tmp_path: Path) -> None:
+    """Where one reads it onnxruntime does so itself; else its kernels are those of floats."""
+    source, target = tmp_path / "m.onnx", tmp_path / "out.onnx"
+    onnx.save(residual_block(np.int8), source)
+    costs = {"cost": "analytic:cpu", "target": "onnxruntime", "end_to_end": False}
+    result = optimize(source, Options.of(**costs), output=target)
+    assert result.verification is not None
+    assert not result.verification.failure()
+    assert result.cost_after_us < result.cost_before_us
+    before, after = runtime_kernels(source, 1), runtime_kernels(target, 1)
+    assert before is not None
+    assert after is not None
+    assert (before.quantized, after.quantized) == (1, 4)
+    assert after.conversions == 2
+    assert dtypes(onnx.load(target))[onnx.TensorProto.INT8] >= 2 * 16 * 16 * 9

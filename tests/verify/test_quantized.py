@@ -73,7 +73,7 @@ def test_the_kernels_and_the_size_of_a_file(tmp_path: Path) -> None:
     original = two_products(0.3)
     onnx.save(original, path)
     assert runtime_kernels(path, 1) == Kernels(quantized=2, computing=2, conversions=3)
-    original.doc_string = "longer"
+    original.doc_string = "longer " * 1000
     onnx.save(original, larger)
     check = compare_quantized(path, larger, 1)
     assert check is not None

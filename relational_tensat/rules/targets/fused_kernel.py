@@ -99,7 +99,8 @@ class FusedKernel(Operator):
         """Those of its largest part: what it does to elements on their way is none, as an activation's."""
         parts, kinds = self.typed_parts(inputs, attrs)
         flops = []
-        for number, part in enumerate(parts, len(inputs)):
+        first = sum(len(tensors_of(kind)) for kind in inputs)
+        for number, part in enumerate(parts, first):
             own = tuple(kinds[operand] for operand in part.operands)
             flops.append(get_operator(part.op).flops(own, kinds[number], part.attrs))
         return max(flops)

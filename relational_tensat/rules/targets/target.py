@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from relational_tensat.cost import Configuration
 from relational_tensat.rules.library import read_rule_file
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.targets.fused_kernel import FusedKernel
+from relational_tensat.tensor import Graph
 from relational_tensat.tensor.operators import operators, register
 
 #: Rulesets of what is only done to files whose dimensions all are known, and to others.
@@ -36,11 +37,14 @@ class Target:
         kernels: the operators that only it has. They are known from now on, to rules and graphs.
         kernels_of: which kernels an application of an operator is there; with ``tells_computed``, costs
             know which operands are computed, else that is kernels, too.
+        as_read: what it makes of a graph before it makes kernels, where how often a value is read decides
+            about that: no rule can see it.
     """
 
     name: str
     kernels: Sequence[type[FusedKernel]]
     kernels_of: KernelsOf
+    as_read: Callable[[Graph], Graph] = field(default=lambda graph: graph)
 
     def __post_init__(self) -> None:
         known = operators()

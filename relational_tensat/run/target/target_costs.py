@@ -58,7 +58,7 @@ class TargetCosts(CostSource):
     def as_run(self, graph: Graph) -> Graph:
         """Return the kernels that the target runs a graph by."""
         if graph not in self._as_run:
-            self._as_run[graph] = as_run(graph, self._rules, self)
+            self._as_run[graph] = as_run(self._target.as_read(graph), self._rules, self)
         return self._as_run[graph]
 
     def is_free(self, configuration: Configuration) -> bool:

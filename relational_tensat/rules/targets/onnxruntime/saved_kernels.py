@@ -32,6 +32,11 @@ _NAMES = {
     "ort_skip_layer_norm": "SkipLayerNormalization",
     "rms_norm": "SimplifiedLayerNormalization",
     "smul": "Mul",
+    "ort_quantized_conv": "QLinearConv",
+    "ort_quantized_product": "QGemm",
+    "ort_quantized_mean": "QLinearGlobalAveragePool",
+    "ort_quantized_add": "QLinearAdd",
+    "ort_quantized_mul": "QLinearMul",
     "ort_to_blocks": "ReorderInput",
     "ort_from_blocks": "ReorderOutput",
     "ort_blocked_conv": "Conv",
@@ -46,6 +51,7 @@ _SAME = {
     "GlobalAveragePool": "ReduceMean",
     "Split": "Slice",
     "Upsample": "Resize",
+    "NhwcMaxPool": "MaxPool",
 }
 _NO_LOG = 4
 

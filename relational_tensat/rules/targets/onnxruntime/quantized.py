@@ -1,0 +1,211 @@
+"""Kernels on integers: onnxruntime makes one of what is between DequantizeLinear and QuantizeLinear.
+
+Integers are followed by a tuple of their scale and zero point; weights are a tuple of all three; the last
+tuple is the scale and zero point of the result. On processors of the x86 family only values of uint8 are
+computed so (``as_unsigned`` brings others there), weights may be of int8.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from relational_tensat.base.errors import ShapeError
+from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
+from relational_tensat.tensor import (
+    Attrs,
+    AttrValue,
+    Graph,
+    Node,
+    TensorType,
+    Weight,
+    build_graph,
+    tensors_of,
+)
+from relational_tensat.tensor.operators import Attr, Family, get_operator
+from relational_tensat.tensor.operators.attributes import bool_of
+from relational_tensat.tensor.operators.base import Types
+
+#: Integers, scale, zero point.
+_TRIPLE = 3
+_STORED = {"axis": 0, "stored": True}
+_COMPUTED = {"axis": 0, "stored": False}
+#: How much higher integers of uint8 are than those of int8 that stand for the same.
+_BETWEEN = 128
+
+
+class _OnIntegers(FusedKernel):
+    """The quantized result of an operator on dequantized operands; the tuples are for e-nodes only."""
+
+    takes_tuples = True
+    arity = (1, None)
+
+    def unpacks(self, attrs: Attrs) -> bool:
+        """As what dequantizes its operands."""
+        return True
+
+    def _around(
+        self, inputs: Types, middle: list[Part], operands: list[Mapping[str, AttrValue]]
+    ) -> list[Part]:
+        """Return the dequantizations, the parts in between, and the quantization.
+
+        Args:
+            middle: their operands count from the first dequantized one on.
+            operands: the attributes of each dequantization.
+
+        Raises:
+            ShapeError: there are more or fewer operands.
+        """
+        kinds = [part for kind in inputs for part in tensors_of(kind)]
+        count = len(kinds)
+        if count != _TRIPLE * len(operands) + 2:
+            raise ShapeError(f"{self.name}: {count} tensors do not fit {len(operands)} operands")
+        parts = [
+            Part("dequantize", tuple(range(_TRIPLE * n, _TRIPLE * (n + 1))), attrs)
+            for n, attrs in enumerate(operands)
+        ]
+        parts += [Part(p.op, tuple(count + n for n in p.operands), p.attrs) for p in middle]
+        last = (count + len(parts) - 1, count - 2, count - 1)
+        return [*parts, Part("quantize", last, {"axis": 0, "dtype": kinds[-1].dtype})]
+
+
+def _operands(inputs: Types) -> int:
+    """Return how many operands are dequantized."""
+    return sum(len(tensors_of(kind)) for kind in inputs) // _TRIPLE
+
+
+class QuantizedConv(_OnIntegers):
+    """Q(DQ(x) * DQ(w) + DQ(bias)). Operands x, (scale, zero), (w, …), perhaps (bias, …), (scale, zero).
+
+    onnxruntime's QLinearConv.
+    """
+
+    name = "ort_quantized_conv"
+    computes = Family.CONVOLUTION
+    attrs = (Attr("stride", "ints"), Attr("pad", "padding"), Attr("dilation", "ints", ()))
+
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """Dequantizations, convolution, quantization."""
+        count = _operands(inputs)
+        conv = Part("conv", tuple(range(count)), attrs)
+        return self._around(inputs, [conv], [_COMPUTED, *[_STORED] * (count - 1)])
+
+    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
+        """All but the image."""
+        return tuple(range(1, len(inputs)))
+
+
+class QuantizedProduct(_OnIntegers):
+    """Q(DQ(a) · DQ(b) + DQ(bias)), b a stored matrix, transposed on demand. Operands as a convolution's.
+
+    onnxruntime's QGemm, and its QLinearMatMul. The scales of b are along ``axis``.
+    """
+
+    name = "ort_quantized_product"
+    computes = Family.MATRIX_PRODUCT
+    attrs = (Attr("trans_b", "bool", False), Attr("axis", "int", 0))
+
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """Dequantizations, perhaps a transposition, product, quantization."""
+        count = _operands(inputs)
+        bias = tuple(range(2, count))
+        middle = [Part("matmul", (0, 1, *bias))]
+        if bool_of(attrs, "trans_b"):
+            transposed = Part("transpose", (1,), {"perm": (1, 0)})
+            middle = [transposed, Part("matmul", (0, count, *bias))]
+        matrix_attrs = {"axis": attrs["axis"], "stored": True}
+        return self._around(inputs, middle, [_COMPUTED, matrix_attrs, *[_STORED] * (count - 2)])
+
+    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
+        """All but the left matrix."""
+        return tuple(range(1, len(inputs)))
+
+
+def _of_elements(op: str, kernel: str) -> type[FusedKernel]:
+    """Return the kernel of two operands' integers that computes what an operator does with their values."""
+    operator = get_operator(op)
+
+    class OfElements(_OnIntegers):
+        """An operator of two operands, on integers. Operands x, (scale, zero), y, (…), (…)."""
+
+        name = kernel
+        computes = operator.computes
+
+        def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+            """Dequantizations, the operator, quantization."""
+            return self._around(inputs, [Part(op, (0, 1))], [_COMPUTED, _COMPUTED])
+
+        def weight_operands(self, inputs: Types) -> tuple[int, ...]:
+            """Scales and zero points."""
+            return (1, 3, 4) if len(inputs) == 5 else (1, 2, 4, 5, 6, 7)
+
+    return OfElements
+
+
+class QuantizedMean(_OnIntegers):
+    """The quantized mean of each channel of an image: onnxruntime's QLinearGlobalAveragePool."""
+
+    name = "ort_quantized_mean"
+    computes = Family.REDUCTION
+
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """Dequantization, mean, quantization."""
+        mean = Part("reduce_mean", (0,), {"axes": (2, 3), "keepdims": True})
+        return self._around(inputs, [mean], [_COMPUTED])
+
+    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
+        """Scales and zero points."""
+        return tuple(range(1, len(inputs)))
+
+
+QUANTIZED_KERNELS: tuple[type[FusedKernel], ...] = (
+    QuantizedConv,
+    QuantizedProduct,
+    QuantizedMean,
+    *(_of_elements(op, f"ort_quantized_{op}") for op in ("add", "mul")),
+)
+
+
+def as_unsigned(graph: Graph) -> Graph:
+    """Return a graph with the integers that onnxruntime brings from int8 to uint8 before it makes kernels.
+
+    It does so where one operator alone reads what is dequantized, as it dequantizes for each operator anew.
+    """
+    readers = Counter([*graph.outputs, *(name for node in graph.nodes for name in node.inputs)])
+    quantized = {node.outputs[0]: node for node in graph.nodes if node.op == "quantize"}
+    pairs = {
+        node.inputs[0]: node
+        for node in graph.nodes
+        if node.op == "dequantize"
+        and node.inputs[0] in quantized
+        and readers[node.inputs[0]] == readers[node.outputs[0]] == 1
+        and _has_one_of_int8(graph, quantized[node.inputs[0]])
+    }
+    if not pairs:
+        return graph
+    weights, nodes = dict(graph.weights), []
+    for node in graph.nodes:
+        value = node.outputs[0] if node.op == "quantize" else (*node.inputs, "")[0]
+        if value not in pairs or node not in (quantized[value], pairs[value]):
+            nodes.append(node)
+            continue
+        zero = node.inputs[2]
+        name = f"{zero}/unsigned"
+        data = np.asarray(weights[zero].data).astype(np.int16) + _BETWEEN
+        weights[name] = Weight(TensorType("uint8", weights[zero].type.shape), data.astype(np.uint8))
+        attrs = {**node.attrs, "dtype": "uint8"} if node.op == "quantize" else node.attrs
+        nodes.append(replace(node, inputs=(*node.inputs[:2], name), attrs=attrs))
+    return build_graph(graph.name, graph.inputs, weights, nodes, graph.outputs)
+
+
+def _has_one_of_int8(graph: Graph, node: Node) -> bool:
+    zero = graph.weights.get(node.inputs[2]) if len(node.inputs) == _TRIPLE else None
+    return (
+        zero is not None
+        and zero.type.dtype == "int8"
+        and zero.type.size == 1
+        and zero.data is not None
+    )
