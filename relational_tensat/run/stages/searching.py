@@ -77,7 +77,8 @@ def extract(state: RunState) -> RunState:
     rules_used = rules_of_chosen(egraph)
     time_spent = stopwatch.spent()
     if egraph.database.is_file:
-        keep_needed(egraph.database)
+        with egraph.transaction():  # a process that is killed meanwhile leaves none of its tables
+            keep_needed(egraph.database)
     write_course(egraph.database, state.recording, time_spent)
     state.attention.close()
     ask_for_graph(state.cost, extracted)
