@@ -7,7 +7,7 @@ import itertools
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -19,25 +19,9 @@ from relational_tensat.base.errors import InputError, NoSolutionError, UsageErro
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database_errors import file_trouble
+from relational_tensat.egraph.optimizers import limit_planning
 from relational_tensat.egraph.replacing import note_closed, note_open, remove_database
 from relational_tensat.egraph.stopwatch import StatementTime, Stopwatch
-
-#: What DuckDB's planner may do. Our statements are many, small, and already in a good shape: planning
-#: them is most of their cost, and the other passes take a sixth of it without ever paying.
-OPTIMIZERS = frozenset(
-    {
-        "build_side_probe_side",
-        "column_lifetime",
-        "deliminator",
-        "expression_rewriter",
-        "filter_pullup",
-        "filter_pushdown",
-        "in_clause",
-        "join_order",
-        "unnest_rewriter",
-        "unused_columns",
-    }
-)
 
 #: Up to so many rows, a statement with lists as parameters takes half as long as DuckDB's appender.
 FEW_ROWS = 32
@@ -125,7 +109,7 @@ class Database:
             verb = "open" if keep else "create"
             raise InputError(f"{path}: cannot {verb} the database: {reason}") from error
         with _own_errors(path):
-            self._limit_planning()
+            limit_planning(self.connection)
         self._path = path
         if path is not None:
             note_open(path)
@@ -228,9 +212,22 @@ class Database:
         import pyarrow as pa  # only large e-graphs, and blocks that are copied, need it
 
         batch = pa.table({key: pa.array(values) for key, values in columns.items()})
-        self.connection.register("incoming", batch)
-        self.execute(f"INSERT INTO {table} SELECT * FROM incoming", name=name)
-        self.connection.unregister("incoming")
+        self.execute_with(batch, f"INSERT INTO {table} SELECT * FROM incoming", name)
+
+    def execute_with(
+        self, columns: Any, text: str, name: str, params: Mapping[str, Any] | None = None
+    ) -> None:
+        """Run a statement that reads the table ``incoming``: arrays of NumPy by name, or Arrow's table."""
+        with _own_errors(self._path):
+            self.connection.register("incoming", columns)
+        try:
+            self.execute(text, params, name)
+        except BaseException:
+            with suppress(duckdb.Error):  # its transaction has failed, and takes the table with it
+                self.connection.unregister("incoming")
+            raise
+        with _own_errors(self._path):
+            self.connection.unregister("incoming")
 
     def append(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Append rows. Counted as a statement; up to some thousands, it is faster than Arrow."""
@@ -300,11 +297,6 @@ class Database:
         self.connection.close()
         if self._path is not None:
             note_closed(self._path)
-
-    def _limit_planning(self) -> None:
-        optimizers = self.connection.execute("SELECT * FROM duckdb_optimizers()").fetchall()
-        disabled = ",".join(sorted(name for (name,) in optimizers if name not in OPTIMIZERS))
-        self.connection.execute(f"SET disabled_optimizers = '{disabled}'")
 
     @contextmanager
     def _running(self, name: str) -> Iterator[StatementTime]:

@@ -1,12 +1,16 @@
-"""E-nodes in arrays, found by what they are: signature and child classes mixed into one number."""
+"""Rows in arrays, found by what they are: their columns mixed into one number."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int32]
 Hashes = NDArray[np.uint64]
+Places = NDArray[np.intp]
 
 #: Odd factors that mix the columns of an e-node into one number; any will do.
 _FACTORS = np.array(
@@ -17,51 +21,94 @@ _FACTORS = np.array(
 
 def hashed(signatures: Ints, children: Ints) -> Hashes:
     """Return a number for each e-node: its signature, and its child classes, a row each."""
-    total = signatures.astype(np.uint64) * _FACTORS[0]
-    for column in range(children.shape[1]):
+    return hash_columns([signatures, *children.T])
+
+
+def hash_columns(columns: Sequence[Ints]) -> Hashes:
+    """Return a number for each row: an e-node's signature and child classes, a column each."""
+    total = columns[0].astype(np.uint64)
+    total *= _FACTORS[0]
+    for column, factor in zip(columns[1:], _FACTORS[1:], strict=False):
         total ^= total >> np.uint64(29)
-        total += children[:, column].astype(np.uint64)
-        total *= _FACTORS[1 + column]
-    hashes: Hashes = total ^ (total >> np.uint64(32))
-    return hashes
+        total += column.astype(np.uint64)
+        total *= factor
+    total ^= total >> np.uint64(32)
+    return total
 
 
 class HashesCollideError(Exception):
     """Two different e-nodes have one number: whoever meets it must tell them apart otherwise."""
 
 
-class HashedNodes:
-    """E-nodes, each with a class, found by signature and child classes.
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Rows that are equal.
+
+    Attributes:
+        hashes: of each group, in order.
+        first: of each group, the place of its first row.
+        of_row: the group of each row.
+    """
+
+    hashes: Hashes
+    first: Places
+    of_row: Ints
+
+
+def equal_rows(hashes: Hashes, columns: Sequence[Ints]) -> Groups:
+    """Return which rows, at least one, are equal.
+
+    Raises:
+        HashesCollideError: two different ones have one number.
+    """
+    order = np.argsort(hashes)
+    in_order = hashes[order]
+    starts_group = np.ones(len(order), np.bool_)
+    np.not_equal(in_order[1:], in_order[:-1], out=starts_group[1:])
+    continues = ~starts_group[1:]
+    for column in columns:
+        values = column[order]
+        if ((values[1:] != values[:-1]) & continues).any():
+            raise HashesCollideError
+    starts = np.flatnonzero(starts_group)
+    of_row = np.empty(len(order), np.int32)
+    of_row[order] = np.cumsum(starts_group, dtype=np.int32) - 1
+    return Groups(in_order[starts], np.minimum.reduceat(order, starts), of_row)
+
+
+class HashedRows:
+    """Rows that are all different, found by what they are.
 
     Raises:
         HashesCollideError: two of them have one number.
     """
 
-    def __init__(self, signatures: Ints, children: Ints, classes: Ints) -> None:
-        hashes = hashed(signatures, children)
-        order = np.argsort(hashes)
-        self._hashes = hashes[order]
-        self._signatures, self._children = signatures[order], children[order]
-        self._classes = classes[order]
+    def __init__(self, columns: Sequence[Ints]) -> None:
+        hashes = hash_columns(columns)
+        self._columns = columns
+        self._order = np.argsort(hashes)
+        self._hashes = hashes[self._order]
         if (self._hashes[1:] == self._hashes[:-1]).any():
             raise HashesCollideError
 
-    def classes(self, hashes: Hashes, signatures: Ints, children: Ints) -> Ints:
-        """Return the classes of e-nodes that are looked for; 0 where there is none.
+    def find(self, hashes: Hashes, columns: Sequence[Ints]) -> Places:
+        """Return the places of rows that are looked for; -1 where there is none.
+
+        Args:
+            hashes: the numbers of these rows, soonest found in their order.
 
         Raises:
-            HashesCollideError: another e-node has the number of one that is looked for.
+            HashesCollideError: another row has the number of one that is looked for.
         """
         if not len(self._hashes):
-            return np.zeros(len(hashes), np.int32)
-        places = np.searchsorted(self._hashes, hashes)
-        places[places == len(self._hashes)] = 0
-        found = np.flatnonzero(self._hashes[places] == hashes)
-        at = places[found]
-        if (self._signatures[at] != signatures[found]).any() or (
-            self._children[at] != children[found]
-        ).any():
-            raise HashesCollideError
-        classes = np.zeros(len(hashes), np.int32)
-        classes[found] = self._classes[at]
-        return classes
+            return np.full(len(hashes), -1, np.intp)
+        at = np.searchsorted(self._hashes, hashes)
+        at[at == len(self._hashes)] = 0
+        found = np.flatnonzero(self._hashes[at] == hashes)
+        places = self._order[at[found]]
+        for own, wanted in zip(self._columns, columns, strict=True):
+            if (own[places] != wanted[found]).any():
+                raise HashesCollideError
+        result = np.full(len(hashes), -1, np.intp)
+        result[found] = places
+        return result

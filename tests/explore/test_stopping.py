@@ -272,7 +272,7 @@ def test_exploration_resumed_after_an_interrupt_ends_the_same() -> None:
     limits = ExplorationOptions(30, node_limit=5000)
     assert explore(whole, rules, limits).stop_reason == "saturated"
     egraph = EGraph.create(mixed())
-    stop_at(egraph, egraph.database.statements + 40, egraph.database.interrupt)
+    stop_at(egraph, egraph.database.statements + 25, egraph.database.interrupt)
     assert explore(egraph, rules, limits).stop_reason == "interrupted"
     assert explore(egraph, rules, limits).stop_reason == "saturated"
     assert_invariants(egraph)

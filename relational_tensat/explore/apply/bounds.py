@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.explore.match.found import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,10 @@ class Candidates:
     Attributes:
         applications: the highest id among them.
         has_rest: whether others of the same search may follow.
+        found: they, as arrays; then the table has not been made of them yet.
     """
 
     applications: int
     bounds: Bounds
     has_rest: bool = False
+    found: Found | None = None

@@ -44,6 +44,7 @@ class Instances:
 
     Attributes:
         targets: what they build, once more as arrays.
+        ids: by configuration of a rule of one source, its instance; 0 where the rule does not apply.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Instances:
         self._database = database
         self._count = first - 1
         self.targets = TargetArrays()
+        self.ids: dict[tuple[int, ...], int] = {}
         self._sites = [_variable_sites(rule, compiled) for rule in compiled.rules]
         #: By rule id: the most nodes that a valid instance builds.
         self._sizes: dict[int, int] = {}
@@ -82,9 +84,14 @@ class Instances:
         nodes: dict[int, list[tuple[int, ...]]] = {}
         for row in self._database.execute("FROM template ORDER BY instance, step", name="template"):
             nodes.setdefault(row[0], []).append(row)
-        valid = "SELECT id, root0, root1 FROM instance WHERE root0 > 0"
-        for instance, *roots in self._database.execute(valid, name="instance"):
-            self.targets.add(instance, nodes.get(instance, []), (roots[0], roots[1]))
+        signatures = ", ".join(f"g{i}" for i in range(self._compiled.node_columns))
+        text = f"SELECT id, root0, root1, pattern, rule, {signatures} FROM instance"
+        rows = self._database.execute(text, name="instance")
+        for instance, root0, root1, pattern, *configuration in rows:
+            if pattern:
+                self.ids[tuple(configuration)] = instance if root0 else 0
+            if root0:
+                self.targets.add(instance, nodes.get(instance, []), (root0, root1))
 
     def drop_tables(self) -> None:
         """Drop what only an exploration needs."""
@@ -116,6 +123,8 @@ class Instances:
                 self._operands = max([self._operands, *operands])
             padding = [0] * (columns - len(signatures))
             pattern = 0 if rule.rule.is_multi else rule.patterns[0]
+            if pattern:
+                self.ids[rule_id, *signatures] = self._count if instance is not None else 0
             instances.append((self._count, rule_id, pattern, *signatures, *padding, *roots))
         self._database.append("instance", instances)
         self._database.append("template", template)

@@ -13,7 +13,12 @@ then has some.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
@@ -23,6 +28,7 @@ from relational_tensat.explore.compile.compiled import (
     CompiledRules,
     is_one_of,
     join_query,
+    match_columns,
     named_rules,
     phase_rules,
     union_all,
@@ -30,8 +36,12 @@ from relational_tensat.explore.compile.compiled import (
 from relational_tensat.explore.compile.live import Edges, LiveSkeleton, live_skeletons
 from relational_tensat.explore.compile.search_query import search_query
 from relational_tensat.explore.match.extremes import Extremes
+from relational_tensat.explore.match.found import Found
 from relational_tensat.explore.match.instances import Instances
+from relational_tensat.explore.match.singles import Matches, applications_of
 from relational_tensat.rules.text import rule_text
+
+Result = TypeVar("Result")
 
 #: The condition on instances that are valid: they have a root.
 _IS_VALID = "i.root0 > 0"
@@ -112,6 +122,26 @@ class Matcher:
         only = f" AND {is_one_of('i.rule', sorted(rules or ()))}" if is_subset else ""
         return self._fill_applications(self._single_text.format(only=only), f"[{self._leaves}]")
 
+    def single_in_arrays(self, since: int, rules: frozenset[int] | None, most: int) -> Found | None:
+        """Return what ``single`` finds, as arrays; None where there are more than ``most`` matches."""
+        columns = [c for c in match_columns(self.compiled) if c != "stamp"]
+
+        def read(query: str) -> dict[str, NDArray[Any]]:
+            text = f"SELECT {', '.join(columns)} FROM (\n{query}\n) LIMIT {most + 1}"
+            text = f"-- match: {self._serves}\n{text}"
+            return self._database.arrays(text, "match", {"since": since})
+
+        rows = self._search("single", since, rules, read)
+        if rows is None:
+            none = np.zeros(0, np.int32)
+            rows = dict.fromkeys(columns, none)
+        pattern, root, *others = rows.values()
+        if len(root) > most:
+            return None
+        nodes = self.compiled.node_columns
+        matches = Matches(pattern, root, others[:nodes], others[nodes:])
+        return applications_of(matches, self._rules_of, rules, self.instances, self.extreme_classes)
+
     def multi(self, since: int, most: int, rules: frozenset[int] | None = None) -> int:
         """Fill ``application`` with new applications of multi-pattern rules; return how many.
 
@@ -170,24 +200,31 @@ class Matcher:
 
     def find(self, phase: str, since: int, rules: frozenset[int] | None = None) -> int:
         """Fill ``match`` with what is new to rules of a phase, ``single`` or ``multi``; return how many."""
+        fill = partial(self._fill, "match", since=since)
+        return self._search(phase, since, rules, fill) or 0
+
+    def _search(
+        self, phase: str, since: int, rules: frozenset[int] | None, run: Callable[[str], Result]
+    ) -> Result | None:
+        """Run the query of what is new; return what ``run`` does, None where nothing can match."""
         self.compiled.see_heads()
         patterns = None if rules is None else self.compiled.patterns_of(rules)
         edges = None
         if phase == "single":  # sources of multi-pattern rules are few and matched in full
             if not self.compiled.single_patterns:
-                return 0
+                return None
             if not self._edges.has_seen_all():
                 edges = self._edges
                 new = {"since": edges.unseen_since(since)}
                 edges.see(self._database.execute(edges.query, new, "head_edges"))
         live = live_skeletons(self.compiled, phase, edges, patterns)
         if not live:
-            return 0
+            return None
         started = time.perf_counter()
         self._serves = phase_rules(self.compiled, multi=phase == "multi")
-        count = self._fill("match", search_query(live, self.compiled, phase), since=since)
+        result = run(search_query(live, self.compiled, phase))
         self._share_time(live, rules, time.perf_counter() - started)
-        return count
+        return result
 
     def _fill(self, table: str, query: str, **params: int) -> int:
         """Make a temporary table of a query's rows; return how many."""

@@ -1,4 +1,4 @@
-"""What valid instances build, as arrays: for few applications, which arrays are enough for."""
+"""What valid instances build, as arrays."""
 
 from __future__ import annotations
 
@@ -8,43 +8,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.egraph.loading import CHILD_COLUMNS
+from relational_tensat.egraph.node_hashes import Ints
 
-Ints = NDArray[np.int32]
-
-#: Columns of a node of a target: signature, type, head, and the positions of its operands.
+#: Rows of a step: signature, type, head, and the positions of its operands among the bindings.
 SIGNATURE, TYPE, HEAD, OPERANDS = 0, 1, 2, 3
-_COLUMNS = OPERANDS + CHILD_COLUMNS
+_ROWS = OPERANDS + CHILD_COLUMNS
 
 
 class TargetArrays:
     """The targets of instances, by id."""
 
     def __init__(self) -> None:
-        self._nodes: Ints = np.zeros((0, 0, _COLUMNS), np.int32)
-        self._roots: Ints = np.zeros((0, 2), np.int32)
+        self._steps: NDArray[np.int32] = np.zeros((0, _ROWS, 0), np.int32)
+        self._roots: NDArray[np.int32] = np.zeros((2, 0), np.int32)
         self._new: dict[int, tuple[Sequence[tuple[int, ...]], tuple[int, int]]] = {}
 
     def add(self, instance: int, nodes: Sequence[tuple[int, ...]], roots: tuple[int, int]) -> None:
         """Add an instance: rows of ``template``, and where its roots are among the bindings."""
         self._new[instance] = nodes, roots
 
-    def of(self, instances: Ints) -> tuple[Ints, Ints]:
-        """Return, for each of some instances, its nodes by step, zeros where it has none, and its roots."""
+    def roots(self) -> Ints:
+        """Return a row of both sources' positions among the bindings, by instance; 0 for none."""
         self._take_new()
-        return self._nodes[instances], self._roots[instances]
+        return self._roots
+
+    def step(self, step: int) -> Ints | None:
+        """Return the rows of a step, from 0 on, by instance, zeros for no node; None after the last."""
+        self._take_new()
+        return self._steps[step] if step < len(self._steps) else None
 
     def _take_new(self) -> None:
         if not self._new:
             return
-        count = max(max(self._new) + 1, len(self._roots))
-        steps = max(self._nodes.shape[1], *(len(nodes) for nodes, _ in self._new.values()))
-        nodes = np.zeros((count, steps, _COLUMNS), np.int32)
-        nodes[: len(self._nodes), : self._nodes.shape[1]] = self._nodes
-        roots = np.zeros((count, 2), np.int32)
-        roots[: len(self._roots)] = self._roots
+        count = max(max(self._new) + 1, self._roots.shape[1])
+        before = len(self._steps)
+        most = max(before, *(len(nodes) for nodes, _ in self._new.values()))
+        steps = np.zeros((most, _ROWS, count), np.int32)
+        steps[:before, :, : self._steps.shape[2]] = self._steps
+        roots = np.zeros((2, count), np.int32)
+        roots[:, : self._roots.shape[1]] = self._roots
         for instance, (rows, positions) in self._new.items():
-            roots[instance] = positions
-            for _, step, *columns in rows:
-                nodes[instance, step - 1] = columns
-        self._nodes, self._roots = nodes, roots
+            roots[:, instance] = positions
+            for _, step, *values in rows:
+                steps[step - 1, :, instance] = values
+        self._steps, self._roots = steps, roots
         self._new.clear()

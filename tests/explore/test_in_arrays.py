@@ -1,4 +1,4 @@
-"""Few applications, built in arrays: the tables are those that statements make."""
+"""Applications found and carried out in arrays: the tables are those that statements make."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from bench.scale.families import FAMILIES
 from relational_tensat.egraph import EGraph, node_hashes
-from relational_tensat.egraph.node_hashes import HashedNodes, HashesCollideError, hashed
+from relational_tensat.egraph.node_hashes import HashedRows, HashesCollideError, hash_columns
 from relational_tensat.explore import ExplorationOptions, explore
-from relational_tensat.explore.apply import applying
+from relational_tensat.explore.apply.in_arrays import whole
 from relational_tensat.models.bert import bert
 from relational_tensat.models.squeezenet import squeezenet
 from relational_tensat.rules.library import load_rules, taso_rules
@@ -56,7 +56,7 @@ def test_the_tables_are_those_that_statements_make(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     in_arrays = tables(graph, rules, limit, cycle_filter)
-    monkeypatch.setattr(applying, "FEW_APPLICATIONS", 0)
+    monkeypatch.setattr(whole, "MOST_NODES", 0)
     by_statements = tables(graph, rules, limit, cycle_filter)
     assert in_arrays == by_statements
 
@@ -68,12 +68,13 @@ def test_where_numbers_of_e_nodes_collide_statements_build(monkeypatch: pytest.M
     assert tables(*case) == expected
 
 
-def test_an_e_node_is_told_from_another_of_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_is_told_from_another_of_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_hashes, "_FACTORS", np.zeros(6, np.uint64))
-    signatures, children = np.array([3], np.int32), np.array([[1, 2, 0, 0, 0]], np.int32)
-    nodes = HashedNodes(signatures, children, np.array([7], np.int32))
-    assert nodes.classes(hashed(signatures, children), signatures, children).tolist() == [7]
+    columns = [np.array([3], np.int32), np.array([1], np.int32)]
+    others = [columns[0], columns[1] + 1]
+    rows = HashedRows(columns)
+    assert rows.find(hash_columns(columns), columns).tolist() == [0]
     with pytest.raises(HashesCollideError):
-        nodes.classes(hashed(signatures, children + 1), signatures, children + 1)
+        rows.find(hash_columns(others), others)
     with pytest.raises(HashesCollideError):
-        HashedNodes(np.array([3, 4], np.int32), np.zeros((2, 5), np.int32), np.ones(2, np.int32))
+        HashedRows([np.array([3, 4], np.int32), np.zeros(2, np.int32)])

@@ -1,0 +1,2 @@
+-- The classes, as unions change them.
+SELECT id, parent, height FROM eclass
