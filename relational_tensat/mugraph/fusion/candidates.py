@@ -7,6 +7,7 @@ for extraction to choose.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -15,10 +16,12 @@ import numpy as np
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.fusion.chain_program import dims_of_value, program_of
 from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains
+from relational_tensat.mugraph.fusion.pairs import pairs
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.regions.finding_regions import Cone, Cones
+from relational_tensat.mugraph.regions.lowering_regions import LoweredRegion, lowered
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.types import numpy_dtype
 
@@ -69,23 +72,31 @@ def chain_candidates(graph: Graph) -> Iterator[Candidate]:
 
 
 def region_candidates(graph: Graph, most_steps: int) -> list[Candidate]:
-    """Return the regions of a model that are no chains of functions, equal ones once.
+    """Return the regions of a model that are no chains of functions, and pairs of these, equal ones once.
+
+    A pair is of regions as they begin, at their last nodes, or as large as they become.
 
     Args:
         graph: the model.
         most_steps: of a program.
     """
     cones = Cones(graph, without=_UNMATCHED)
-    found: dict[str, Candidate] = {}
+    found: list[Candidate | None] = []
+    parts: list[tuple[Node, ...]] = []
     for node in reversed(graph.nodes):
-        try:
-            for cone in cones.grown(node):
-                candidate = _of_cone(cone, graph)
-                if candidate is not None and 1 < len(candidate.program.steps) <= most_steps:
-                    found.setdefault(pattern_hash(candidate), candidate)
-        except RelationalTensatError:
-            continue  # no region ends in the node
-    return list(found.values())
+        grown: list[Cone] = []
+        with suppress(RelationalTensatError):  # no region ends in the node
+            grown += cones.grown(node)
+        found += [_of_region(c.nodes, c.nodes[-1].outputs, c.lowered, graph) for c in grown]
+        parts += [cone.nodes for cone in (*grown[:1], *grown[1:][-1:])]
+    for pair in pairs(graph, parts):
+        with suppress(RelationalTensatError):  # they are no program together
+            region = lowered(graph, pair.nodes, pair.outputs[-1], pair.outputs)
+            found.append(_of_region(pair.nodes, pair.outputs, region, graph))
+    fitting = [c for c in found if c is not None and 1 < len(c.program.steps) <= most_steps]
+    return list({pattern_hash(candidate): candidate for candidate in reversed(fitting)}.values())[
+        ::-1
+    ]
 
 
 def with_numbers(graph: Graph) -> Graph:
@@ -127,18 +138,16 @@ def named_by_order(program: MuGraph) -> MuGraph:
     return MuGraph("region", inputs, steps, tuple(short[name] for name in program.outputs))
 
 
-def _of_cone(cone: Cone, graph: Graph) -> Candidate | None:
+def _of_region(
+    nodes: tuple[Node, ...], outputs: tuple[str, ...], region: LoweredRegion, graph: Graph
+) -> Candidate | None:
     """Return a region as a candidate; None where no kernel or no rule is made of its like."""
-    lowered = cone.lowered
-    if not 0 < len(lowered.inputs) <= MOST_INPUTS:
+    if not 0 < len(region.inputs) <= MOST_INPUTS:
         return None
-    made = [node.outputs[0] for node in cone.nodes]
-    kinds = {graph.types[name] for name in (*lowered.inputs, *made)}
+    made = [node.outputs[0] for node in nodes]
+    kinds = {graph.types[name] for name in (*region.inputs, *made)}
     dtypes = {kind.dtype for kind in kinds if isinstance(kind, TensorType)}
     if len(dtypes) > 1 or not dtypes <= {*_DTYPES}:
         return None
-    program = named_by_order(lowered.program)
-    outputs = cone.nodes[-1].outputs
-    return Candidate(
-        cone.nodes, outputs, lowered.inputs, program, (lowered.order,), dtypes.pop(), graph
-    )
+    program = named_by_order(region.program)
+    return Candidate(nodes, outputs, region.inputs, program, region.orders, dtypes.pop(), graph)

@@ -132,14 +132,14 @@ class _Fusing:
 
     def _candidates(self, graphs: Sequence[Graph]) -> list[Candidate]:
         """Return parts of graphs, equal ones once: those without products, for which nothing is searched,
-        then those that may save most for the time that a search takes."""
+        those with one value, those with two; first each time what may save most for its time."""
         found = [candidate for graph in graphs for candidate in chain_candidates(graph)]
         if self._worth.profile is not None:
             most = self._options.max_operators
             found += [c for graph in graphs for c in region_candidates(graph, most)]
         distinct = list({pattern_hash(candidate): candidate for candidate in found}.values())
         worth = [
-            (candidate.has_products, -saving_us / _GROWTH ** len(candidate.program.steps), place)
+            (_order(candidate), -saving_us / _GROWTH ** len(candidate.program.steps), place)
             for place, candidate in enumerate(distinct)
             if (saving_us := self._saving_us(candidate)) > 0
         ]
@@ -199,6 +199,10 @@ class _Fusing:
             tuple(_shape(candidate, name) for name in candidate.inputs),
             tuple(_shape(candidate, name) for name in candidate.outputs), cost_us,
         )  # fmt: skip
+
+
+def _order(candidate: Candidate) -> tuple[bool, bool]:
+    return candidate.has_products, candidate.has_products and len(candidate.outputs) > 1
 
 
 def _shape(candidate: Candidate, name: str) -> Shape:

@@ -59,26 +59,35 @@ class LoweredRegion:
     Attributes:
         program: on index variables.
         inputs: the model's values that the program's inputs are, in order.
-        order: the variables of the result in the order of the model's dims, those of one dim together.
+        orders: of each result, the variables in the order of the model's dims, those of one dim together.
     """
 
     program: MuGraph
     inputs: tuple[str, ...]
-    order: tuple[str, ...]
+    orders: tuple[tuple[str, ...], ...]
 
 
-def lowered(graph: Graph, nodes: Sequence[Node], name: str) -> LoweredRegion:
+def lowered(
+    graph: Graph, nodes: Sequence[Node], name: str, outputs: Sequence[str] = ()
+) -> LoweredRegion:
     """Return nodes of a model as a program.
 
     Args:
         graph: the model.
-        nodes: in order; the last one's result is the program's.
+        nodes: in order.
         name: of the program.
+        outputs: the values that it shall give; by default the last node's result.
 
     Raises:
         ShapeError: an operator, or what is done with dims, has no such form; says which.
     """
-    return _Lowering(graph, name).lower(nodes)
+    outputs = outputs or nodes[-1].outputs
+    if len(outputs) == 1:
+        return _Lowering(graph, name).lower(nodes, outputs)
+    try:  # results of one shape have the same variables, so that a grid can split them together
+        return _Lowering(graph, name).lower(nodes, outputs, is_aligned=True)
+    except ShapeError:
+        return _Lowering(graph, name).lower(nodes, outputs)
 
 
 class _Lowering:
@@ -92,11 +101,22 @@ class _Lowering:
         self._steps: list[_Step] = []
         self._made: list[_Value] = []
 
-    def lower(self, nodes: Sequence[Node]) -> LoweredRegion:
+    def lower(
+        self, nodes: Sequence[Node], outputs: Sequence[str], *, is_aligned: bool = False
+    ) -> LoweredRegion:
         for node in nodes:
             self._node(node)
-        output = self._value(nodes[-1].outputs[0])
-        return self._program(output)
+        results = [self._value(name) for name in outputs]
+        if is_aligned:
+            self._align(results)
+        return self._program(results)
+
+    def _align(self, values: Sequence[_Value]) -> None:
+        first, *others = values
+        for other in others:
+            for mine, its in zip(first.dims, other.dims, strict=False):
+                if self._atoms.size(mine) == self._atoms.size(its):
+                    self._atoms.identify(mine, its)
 
     # --- operands ---
 
@@ -333,7 +353,7 @@ class _Lowering:
 
     # --- the program ---
 
-    def _program(self, output: _Value) -> LoweredRegion:
+    def _program(self, outputs: Sequence[_Value]) -> LoweredRegion:
         names: dict[int, str] = {}
 
         def named(dim: Atoms) -> tuple[str, ...]:
@@ -357,11 +377,17 @@ class _Lowering:
         for step in self._steps:
             attrs = dict(step.attrs) | ({"over": named(step.over)} if step.over else {})
             steps.append(Operation(step.op, step.operands, step.output, attrs))
-        program = MuGraph(self._name, inputs, tuple(steps), (output.name,))
-        order = tuple(name for dim in output.dims for name in named(dim))
-        if set(variables(kernel_tensors(program)[output.name])) != set(order):
-            raise ShapeError("a result is only repeated along a dim")
-        return LoweredRegion(program, tuple(self._inputs), order)
+        names_of = tuple(output.name for output in outputs)
+        if len(set(names_of)) < len(names_of) or not {s.output for s in steps}.issuperset(names_of):
+            raise ShapeError("a result is another one, or an operand, as it is")
+        program = MuGraph(self._name, inputs, tuple(steps), names_of)
+        made = kernel_tensors(program)
+        orders = []
+        for output in outputs:
+            orders.append(tuple(name for dim in output.dims for name in named(dim)))
+            if set(variables(made[output.name])) != set(orders[-1]):
+                raise ShapeError("a result is only repeated along a dim")
+        return LoweredRegion(program, tuple(self._inputs), tuple(orders))
 
 
 def _without(dims: Sequence[Atoms], over: Atoms) -> list[Atoms]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from relational_tensat.mugraph.graph.dims import Dim
@@ -42,13 +42,21 @@ class KernelOutputs:
         tensors: each value once, in the order in which they were found.
     """
 
-    def __init__(self, search: BlockSearch, level: int, own: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        search: BlockSearch,
+        level: int,
+        own: Collection[int] = (),
+        *,
+        has_several: bool = False,
+    ) -> None:
         """Collect them.
 
         Args:
             search: the terms.
             level: of the kernels, from 1 on; it becomes a part of the tensors' names.
             own: fingerprints of the program's tensors.
+            has_several: whether the program has several outputs, which need not all that is loaded each.
         """
         self._search = search
         self._level = level
@@ -56,7 +64,8 @@ class KernelOutputs:
         found: dict[tuple[int, int], KernelTensor] = {}
         for output in search.outputs():
             job, _ = search.configurations[output.config]
-            if output.loads != (1 << len(job.operands)) - 1 and level > 1:
+            is_all = output.loads == (1 << len(job.operands)) - 1
+            if level > 1 and not is_all and not has_several:
                 continue  # another job has what it needs, and no more
             value = stored(search, output.term, output.config)
             key = fingerprint(value), output.abstract_class
@@ -66,15 +75,21 @@ class KernelOutputs:
         self.tensors = tuple(found.values())
         search.note_tensors([(t.abstract_class, t.terms) for t in self.tensors])
 
-    def with_value(self, value: int) -> list[tuple[int, int]]:
-        """Return the configurations that store a value, each with its term."""
-        pairs = {
-            config: term
-            for tensor in self.tensors
-            if tensor.value == value
-            for config, term in tensor.terms.items()
-        }
-        return sorted(pairs.items())
+    def with_values(self, values: Sequence[int]) -> list[tuple[int, list[int]]]:
+        """Return the configurations that store some values, each with their terms."""
+        terms = [
+            {
+                config: term
+                for tensor in self.tensors
+                if tensor.value == value
+                for config, term in tensor.terms.items()
+            }
+            for value in values
+        ]
+        return [
+            (config, [of[config] for of in terms])
+            for config in sorted(set(terms[0]).intersection(*terms))
+        ]
 
     def pairs(self) -> Iterator[tuple[KernelTensor, KernelTensor]]:
         """Yield pairs of tensors that one kernel can store."""

@@ -128,8 +128,11 @@ class _Search:
     def __init__(
         self, program: MuGraph, options: SearchOptions, watch: Watch, progress: Progress
     ) -> None:
-        if len(program.outputs) != 1:
-            raise InputError(f"{program.name} has {len(program.outputs)} outputs, expected one")
+        made = {step.outputs[0] for step in program.steps}
+        if not program.outputs or not made.issuperset(program.outputs):
+            raise InputError(
+                f"{program.name} has outputs {program.outputs}, expected computed ones"
+            )
         self._program = program
         self._options = options
         self._watch = watch
@@ -150,9 +153,10 @@ class _Search:
         if "pruning" in self._options.disable:
             abstract = _without_classes(abstract)
         self._database = abstract.database
-        (self._root,) = abstract.outputs
+        self._roots = frozenset(abstract.outputs)
         operands, values = self._draw(abstract)
-        self._target, self._own = values[self._program.outputs[0]], frozenset(values.values())
+        self._targets = tuple(values[output] for output in self._program.outputs)
+        self._own = frozenset(values.values())
         self._given = operands
         works = [_Work(operands, lambda: ((),))]
         with Grower(self._structure, self._options, self._watch) as grower:
@@ -203,12 +207,12 @@ class _Search:
             lambda growth: self._progress(SearchProgress(level, growth, len(self._routes))),
         )
         self._is_complete &= is_complete
-        outputs = KernelOutputs(search, level, self._own)
-        hits = outputs.with_value(self._target)
+        outputs = KernelOutputs(search, level, self._own, has_several=len(self._targets) > 1)
+        hits = outputs.with_values(self._targets)
         for job in jobs:
-            mine = [(c, term) for c, term in hits if search.configurations[c][0] is job]
+            mine = [(c, terms) for c, terms in hits if search.configurations[c][0] is job]
             if mine:
-                last = tuple(self._kernel(search, c, [t], self._program.outputs) for c, t in mine)
+                last = tuple(self._kernel(search, c, t, self._program.outputs) for c, t in mine)
                 self._routes += [
                     Route(self._program, (*before, last), self._program.outputs)
                     for before in before_of[id(job)]()
@@ -243,13 +247,13 @@ class _Search:
         before_of: Mapping[int, Callable[[], _Ways]],
     ) -> Iterator[_Work]:
         """Yield what the next kernel can load: what one kernel stores, and inputs that it takes with it."""
-        useful = [tensor for tensor in outputs.tensors if tensor.value != self._target]
+        useful = [tensor for tensor in outputs.tensors if tensor.value not in self._targets]
         pairs = [pair for pair in outputs.pairs() if all(tensor in useful for tensor in pair)]
         for chosen, given in needed_sets(
             self._database,
             [*((t,) for t in useful), *pairs],
             self._given,
-            None if "reachability" in self._options.disable else self._root,
+            None if "reachability" in self._options.disable else self._roots,
         ):
             before = cache(partial(self._ways, search, chosen, before_of))
             yield _Work((*(tensor.operand for tensor in chosen), *given), before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.mugraph.search.block_search import Operand
@@ -17,7 +17,7 @@ def needed_sets(
     database: Database,
     made: Sequence[tuple[KernelTensor, ...]],
     given: Sequence[Operand],
-    root: int | None,
+    roots: Collection[int] | None,
 ) -> Iterator[tuple[tuple[KernelTensor, ...], tuple[Operand, ...]]]:
     """Yield sets of tensors of which the program can be computed, and of no part of them.
 
@@ -25,7 +25,7 @@ def needed_sets(
         database: of the abstract e-graph.
         made: what a kernel can store, alone or together.
         given: the program's inputs.
-        root: the class of the program's output; None for all sets that depend on every input.
+        roots: the classes of the program's outputs; None for all sets that depend on every input.
     """
     inputs = {operand.uses: operand for operand in given}
     every = sum(operand.uses for operand in given)
@@ -35,9 +35,9 @@ def needed_sets(
         for some in itertools.combinations(sorted(inputs), size)
     ]
     reach: set[frozenset[int]] | None = None
-    if root is not None:
+    if roots is not None:
         asked = {_classes(own, [inputs[bit] for bit in some]) for own in made for some in choices}
-        reach = reaching(database, asked, root)
+        reach = reaching(database, asked, roots)
     done: set[tuple[frozenset[str], frozenset[int]]] = set()
     for own in sorted(made, key=len):
         for some in choices:
@@ -54,13 +54,15 @@ def needed_sets(
             yield own, tuple(taken)
 
 
-def reaching(database: Database, sets: Iterable[frozenset[int]], root: int) -> set[frozenset[int]]:
-    """Return those sets of abstract classes from which a class can be derived.
+def reaching(
+    database: Database, sets: Iterable[frozenset[int]], roots: Collection[int]
+) -> set[frozenset[int]]:
+    """Return those sets of abstract classes from which other classes can be derived.
 
     Args:
         database: of the abstract e-graph.
         sets: of classes.
-        root: the class.
+        roots: these classes.
     """
     numbered = sorted(set(sets), key=sorted)
     database.execute("DELETE FROM reached", name="mugraph/reached")
@@ -69,7 +71,10 @@ def reaching(database: Database, sets: Iterable[frozenset[int]], root: int) -> s
     while database.change("mugraph/reach"):
         pass
     found = database.execute(
-        "SELECT tensors FROM reached WHERE class = $root", {"root": root}, "mugraph/reached_root"
+        "SELECT tensors FROM reached SEMI JOIN (SELECT unnest($roots) AS class) USING (class)"
+        " GROUP BY tensors HAVING count(*) = len($roots)",
+        {"roots": sorted(set(roots))},
+        "mugraph/reached_roots",
     )
     return {numbered[int(number)] for (number,) in found}
 

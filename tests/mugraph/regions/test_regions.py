@@ -77,7 +77,7 @@ def compare(model: Graph, nodes: list[Node]) -> None:
     }
     (computed,) = evaluate(program, given, Numbers()).values()
     names = variables(kernel_tensors(program)[program.outputs[0]])
-    ordered = computed.transpose([names.index(name) for name in region.order])
+    ordered = computed.transpose([names.index(name) for name in region.orders[0]])
     wanted = np.asarray(expected)
     # onnxruntime expands in float32
     np.testing.assert_allclose(ordered.reshape(wanted.shape), wanted, rtol=1e-6, atol=1e-7)
