@@ -1,5 +1,6 @@
 -- The saturated abstract e-graph as the search joins it: a row for each e-node, and what class it is of.
 -- A root mean square has the number of elements under the root as its size, a sum those that it adds.
+-- The tuple that several outputs are in the e-graph is no operator of the program.
 CREATE TABLE abstract AS
 SELECT
     CASE op WHEN 'abstract_sum' THEN 'sum' WHEN 'abstract_function' THEN split_part(name, ' ', 1) ELSE op END AS op,
@@ -14,5 +15,5 @@ FROM (
     FROM enode AS e
     JOIN signature AS s ON s.id = e.signature
     JOIN symbol AS y ON y.id = s.symbol
-    WHERE e.c0 > 0
+    WHERE e.c0 > 0 AND y.op <> 'noop'
 );

@@ -378,7 +378,8 @@ class _Lowering:
             attrs = dict(step.attrs) | ({"over": named(step.over)} if step.over else {})
             steps.append(Operation(step.op, step.operands, step.output, attrs))
         names_of = tuple(output.name for output in outputs)
-        if len(set(names_of)) < len(names_of) or not {s.output for s in steps}.issuperset(names_of):
+        computed = {step.output for step in steps}
+        if len(outputs) > 1 and len(computed.intersection(names_of)) < len(outputs):
             raise ShapeError("a result is another one, or an operand, as it is")
         program = MuGraph(self._name, inputs, tuple(steps), names_of)
         made = kernel_tensors(program)

@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,12 @@ from relational_tensat import Options, Result, kernels, optimize, resume
 from relational_tensat.cli.main import main
 from relational_tensat.formats import load_model, save_model
 from relational_tensat.models.builder import GraphBuilder
+from relational_tensat.mugraph.fusion.candidates import Candidate, region_candidates
 from relational_tensat.mugraph.fusion.chain_program import program_of, row_kernel
 from relational_tensat.mugraph.fusion.chains import Chain, chains
+from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
 from relational_tensat.mugraph.fusion.pairs import is_convex
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from relational_tensat.tensor import Graph, Node
 
@@ -202,3 +206,45 @@ def test_the_blocks_have_sums_that_are_used_again() -> None:
     assert any({"add", "layer_norm"} <= {node.op for node in chain.nodes} for chain in both)
     for chain in both:
         _check(graph, chain)
+
+
+def test_products_of_one_value_are_one_kernel(tmp_path: Path) -> None:
+    b = GraphBuilder("products")
+    x = b.input("x", ROWS, COLUMNS)
+    one, other = (b.op("matmul", x, b.weight(name, COLUMNS, COLUMNS)) for name in "vw")
+    graph = b.build(b.op("tanh", one), other)
+    plain = optimize(graph, Options.of(iterations=2, verify_runs=1))
+    more = {"fuse_time_limit_s": None, "fuse_operators": 3, "iterations": 2, "verify_runs": 1}
+    result = optimize(graph, Options.of(fuse=True, kernels=tmp_path, **more))
+    assert result.graph.count_ops() == {"fused": 1}
+    assert result.cost_after_us < plain.cost_after_us
+    ((_, kernel),) = kernels.load(tmp_path, "numpy").items()
+    (node,) = result.graph.nodes
+    draw = np.random.default_rng(0).standard_normal
+    arrays = {name: draw(graph.types[name].shape).astype(np.float32) for name in node.inputs}
+    expected = {"v": np.tanh(arrays["x"] @ arrays["v"]), "w": arrays["x"] @ arrays["w"]}
+    results = dict(zip(node.outputs, kernel(*arrays.values()), strict=True))
+    for value, wanted in zip(graph.outputs, expected.values(), strict=True):
+        np.testing.assert_allclose(results[value], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_pairs_of_regions_compute_what_their_nodes_do() -> None:
+    inputs = Path(__file__).resolve().parents[3] / "bench" / "inputs"
+    graph = load_model(inputs / "gated_mlp.onnx")
+    both = [c for c in region_candidates(graph, 8) if len(c.outputs) == 2]
+    assert any(c.has_products for c in both)
+    for candidate in both:
+        assert _slowly_convex(graph, candidate.nodes)
+        assert computes_nodes(candidate, 3)
+        _check_other_program(candidate)
+
+
+def _check_other_program(candidate: Candidate) -> None:
+    """Where the first output is another tensor of the same dims, the check finds that it is wrong."""
+    program, dims = candidate.program, kernel_tensors(candidate.program)
+    first, *rest = program.outputs
+    for step in program.steps:
+        (name,) = step.outputs
+        if name not in program.outputs and dims[name] == dims[first]:
+            wrong = replace(candidate, program=replace(program, outputs=(name, *rest)))
+            assert not computes_nodes(wrong, 3)
