@@ -127,3 +127,15 @@ def test_rules_of_another_set_are_rejected() -> None:
 def test_a_rule_that_is_not_there_is_named() -> None:
     with pytest.raises(UsageError, match="rule 'swop': no rule of that name"):
         CompiledRules(example_rules("swap")).named("swop")
+
+
+def test_what_was_judged_in_a_step_that_is_undone_is_judged_again() -> None:
+    """Else unions would name instances whose rows have been undone with it."""
+    world = begin_world(EGraph.create(mixed()), example_rules())
+    with pytest.raises(KeyError), world.transaction():
+        step(world, world.rules.single_rules, BUDGET)
+        raise KeyError
+    assert step(world, world.rules.single_rules, BUDGET).unions > 0
+    world.matcher.log_instances()
+    unknown = "SELECT count(*) FROM union_log ANTI JOIN instance_log ON instance_log.id = instance"
+    assert world.egraph.database.execute(unknown) == [(0,)]

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Set
+from functools import cached_property
 from typing import Any
 
 from relational_tensat.base.once import once_per_object
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import single_number
 from relational_tensat.explore.compile.compiled import CompiledRules
-from relational_tensat.explore.match.conditioning import ill_conditioned
 from relational_tensat.rules.model import Apply, Literal, Rule, Term, Var
 from relational_tensat.tensor import AttrValue, tensors_of
 from relational_tensat.tensor.floats import is_extreme
@@ -36,8 +36,8 @@ class Extremes:
 
     def __init__(self, egraph: EGraph, compiled: CompiledRules) -> None:
         self._egraph = egraph
-        self._guarded = [rule.id for rule in compiled.rules if rounds_otherwise(rule.rule)]
-        harmful = ill_conditioned(egraph.graph)
+        self._compiled = compiled
+        harmful = _harmful(egraph.graph)
         self._weights = harmful | frozenset(_extreme_weights(egraph.graph))
         self._numbers = frozenset(_numbers(egraph.graph, harmful))
         self._keeping = [name for name, operator in operators().items() if operator.keeps_size]
@@ -48,6 +48,10 @@ class Extremes:
     def is_active(self) -> bool:
         """Whether there is an extreme constant."""
         return bool(self._signatures) and bool(self._guarded)
+
+    @cached_property
+    def _guarded(self) -> list[int]:
+        return [rule.id for rule in self._compiled.rules if rounds_otherwise(rule.rule)]
 
     def refresh(self) -> None:
         """Find the extreme classes again."""
@@ -137,6 +141,16 @@ def _bare(term: Term) -> str:
 
 def _name(act: object) -> str:
     return str(act.value) if isinstance(act, Literal) else str(act)
+
+
+def _harmful(graph: Graph) -> frozenset[str]:
+    """Return what ``ill_conditioned`` does: nothing where no constant is known, which needs no analysis."""
+    has_known = any(weight.data is not None for weight in graph.weights.values())
+    if not has_known and all(node.op != "fill" for node in graph.nodes):
+        return frozenset()
+    from relational_tensat.explore.match.conditioning import ill_conditioned  # brings verification
+
+    return ill_conditioned(graph)
 
 
 def _extreme_weights(graph: Graph) -> Iterator[str]:

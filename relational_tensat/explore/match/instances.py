@@ -93,6 +93,10 @@ class Instances:
             if root0:
                 self.targets.add(instance, nodes.get(instance, []), (root0, root1))
 
+    def forget(self, last: int) -> None:
+        """Forget which configurations instances after one are of: their rows are undone."""
+        self.ids = {key: instance for key, instance in self.ids.items() if instance <= last}
+
     def drop_tables(self) -> None:
         """Drop what only an exploration needs."""
         for table in ("instance", "template"):
