@@ -48,14 +48,14 @@ def test_programs_compute_what_their_nodes_compute() -> None:
     for name in ("decoder_block", "gated_mlp", "encoder_block", "transformer_block"):
         model = load_model(INPUTS / f"{name}.onnx")
         for node in model.nodes:
-            for count in (2, 4, 8, 12):
+            for count in (2, 6, 12):
                 nodes = nodes_of(model, node.outputs[0], count)
                 try:
                     compare(model, nodes)
                 except ShapeError:
                     continue
                 compared += 1
-    assert compared > 200
+    assert compared > 180
 
 
 def compare(model: Graph, nodes: list[Node]) -> None:
