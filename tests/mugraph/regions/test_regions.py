@@ -104,6 +104,16 @@ def test_a_gated_mlp_with_its_norm_and_residual_is_one_kernel() -> None:
     assert len(route.alternatives) == 1
 
 
+def test_a_normalized_layer_with_its_product_is_one_kernel() -> None:
+    regions, left_out = find_regions(load_model(INPUTS / "transformer_block.onnx"))
+    (region,) = [r for r in regions if r.outputs == ("gelu",)]
+    steps = [step.op for step in region.program.steps if isinstance(step, Operation)]
+    assert steps == ["sum", "scale", "sub", "rms", "div", "mul", "add", "matmul", "add", "gelu"]
+    (route,) = search_kernels(region.program, SearchOptions(max_operators=10, max_kernels=1)).routes
+    assert len(route.alternatives) == 1
+    assert not left_out
+
+
 def test_the_commands_name_regions(capsys: pytest.CaptureFixture[str]) -> None:
     model = str(INPUTS / "gated_mlp.onnx")
     assert main(["kernels", "regions", model]) == 0

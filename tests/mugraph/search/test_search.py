@@ -108,6 +108,15 @@ def test_graphs_of_two_kernels_are_right() -> None:
             assert first_difference(*small(found), seed=11) is None
 
 
+def test_graphs_of_three_kernels_are_right() -> None:
+    """Of two operators each: there is no graph of one kernel then."""
+    few = SearchOptions(max_operators=2, max_kernels=3)
+    result = search_kernels(program("rmsnorm_linear"), few)
+    assert [len(route.alternatives) for route in result.routes] == [2] * 4 + [3] * 3
+    for route in result.routes[4:]:
+        assert first_difference(*small(next(route.graphs())), seed=11) is None
+
+
 def test_lora_needs_no_special_operator() -> None:
     """Its cheapest derivation is XW + (XA)B, although it has the value of X(W + AB)."""
     kernels = [found.kernels[0] for found in graphs(searched("lora"))]
