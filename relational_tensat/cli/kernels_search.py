@@ -47,6 +47,10 @@ def add_arguments(parser: Parser) -> None:
         "--no-cache", action="store_true",
         help="search, whatever a search of the same program found before, and do not keep it",
     )  # fmt: skip
+    parser.add_argument(
+        "--db", type=Path, metavar="FILE",
+        help="search, and keep the search's tables in a new database: kernels show KEY --db FILE --sql",
+    )  # fmt: skip
     add_json(parser)
 
 
@@ -57,15 +61,18 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.mugraph.candidate_cache import CandidateCache
     from relational_tensat.mugraph.finding import find_kernels
     from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
+    from relational_tensat.mugraph.graph.mugraph_json import content_hash
     from relational_tensat.mugraph.search.search_options import SearchOptions
+    from relational_tensat.mugraph.search.search_tables import SearchTables
 
     options = SearchOptions(**written_values(args, options_of(SearchOptions)))
     program = read_program(args)
     watch = Watch()
     progress = None if args.json else _Progress()
     cache = None if args.no_cache else CandidateCache.of_user()
+    tables = None if args.db is None else SearchTables(args.db)
     with watch.watching():
-        finding = find_kernels(program, options, watch, progress, cache=cache)
+        finding = find_kernels(program, options, watch, progress, cache=cache, tables=tables)
     report(
         lambda: _content(finding),
         lambda console: _show(finding, console),
@@ -77,6 +84,9 @@ def execute(args: argparse.Namespace) -> int:
         save_mugraph(finding.best.graph, args.output)
         if not args.json:
             sys.stdout.write(f"written to {args.output}\n")
+    if args.db is not None and not args.json:
+        key = f"k{content_hash(finding.best.graph)}"
+        sys.stdout.write(f"kept as {key} in {args.db}\n")
     return 0
 
 

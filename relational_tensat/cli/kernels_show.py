@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from relational_tensat.cli.kernels_frame import DTYPES, add_mugraph, read_mugraph
 from relational_tensat.cli.kernels_plan import show_plans
+from relational_tensat.cli.kernels_rows import mugraph_of, show_rows, show_sql
 from relational_tensat.cli.parser import Parser
 from relational_tensat.cli.rules_frame import add_json, report
 
@@ -23,6 +24,14 @@ HELP = "print a μGraph: kernels, blocks and threads, with the dims and maps of 
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels show``."""
     add_mugraph(parser)
+    parser.add_argument(
+        "--db", type=Path, metavar="DB",
+        help="FILE is the key of a kernel in a database: of run --fuse --db, or of kernels search --db",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sql", action="store_true",
+        help="with the rows of the search that it came from, and, with --db, the SQL that asks for them",
+    )  # fmt: skip
     parser.add_argument(
         "--dot", action="store_true", help="as a picture of the three levels, in Graphviz' language"
     )
@@ -49,7 +58,8 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
     from relational_tensat.mugraph.kernels.emission import emit
 
-    graph = read_mugraph(args)
+    key = str(args.file)
+    graph = read_mugraph(args) if args.db is None else mugraph_of(args.db, key)
     if args.html is not None:
         _draw(graph, args.dtype, args.html)
     if args.dot:
@@ -61,6 +71,10 @@ def execute(args: argparse.Namespace) -> int:
         console.print(mugraph_text(graph))
         if emitted:
             show_plans(emitted, console)
+        if args.sql and args.db is not None:
+            show_sql(args.db, key, console)
+        elif args.sql:
+            show_rows(graph, console)
 
     report(lambda: encoded(graph), show, as_json=args.json)
     return 0

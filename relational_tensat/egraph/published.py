@@ -22,7 +22,9 @@ _WORLD = ("egraph", "model", "reasons", "exploration", "extraction", "views")
 WORKING = "working"
 
 #: All other files, in the order in which they are carried out.
-PURPOSES = ("shared", *_WORLD, "course", "worlds", "universe", "search_tree", "learning")
+PURPOSES = (
+    "shared", "kernel_terms", *_WORLD, "course", "worlds", "universe", "search_tree", "learning",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Table:
 
 def create_tables(database: Database) -> None:
     """Make the tables of a new database and of its first e-graph."""
-    _create(database, ("shared", *_WORLD, "course"))
+    _create(database, ("shared", "kernel_terms", *_WORLD, "course"))
 
 
 def create_worlds(database: Database) -> None:

@@ -14,6 +14,7 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation, RunningM
 from relational_tensat.mugraph.graph.thread_graphs import with_thread_graphs
 from relational_tensat.mugraph.search.kernel_search import Progress, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.search.search_tables import SearchTables
 from relational_tensat.mugraph.sizing.choosing_sizes import Sized
 from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
@@ -67,6 +68,7 @@ def find_kernels(
     progress: Progress | None = None,
     device: Multiprocessors | None = None,
     cache: CandidateCache | None = None,
+    tables: SearchTables | None = None,
 ) -> Finding:
     """Search kernels that compute a program, and verify the cheapest.
 
@@ -78,21 +80,25 @@ def find_kernels(
         device: what it shall run on; an A100 by default.
         cache: of what searches found before, and of what was imported; without, none is used. What is
             from it is verified, too.
+        tables: keep those of the search, and what was found; that a search was kept does not count then.
 
     Raises:
         InputError: the program is malformed, or has operators that no search knows.
     """
     options = options or SearchOptions()
-    kept = cache.find(program, options, device) if cache else None
+    kept = cache.find(program, options, device) if cache and tables is None else None
     imported = cache.imported(program) if cache else []
     if kept is not None:
         finding = _chosen(program, with_more(kept, imported, device), options, device)
         if finding.best is not None or kept.fitting <= len(kept.graphs):
             return finding
-    found = candidates_of(search_kernels(program, options, watch, progress), device)
+    found = candidates_of(search_kernels(program, options, watch, progress, tables), device)
     if cache is not None:
         cache.keep(program, options, device, found)
-    return _chosen(program, with_more(found, imported, device), options, device)
+    finding = _chosen(program, with_more(found, imported, device), options, device)
+    if tables is not None and finding.best is not None:
+        tables.note(finding.best.graph, finding.best.cost_us)
+    return finding
 
 
 def _chosen(

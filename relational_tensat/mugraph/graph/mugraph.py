@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from relational_tensat.mugraph.graph.dims import Dims
+from relational_tensat.mugraph.graph.found_row import FoundRow
 from relational_tensat.tensor.types import Attrs
 
 #: The axes of a grid, in order.
@@ -202,12 +203,14 @@ class MuGraph:
         inputs: by name, in order.
         steps: operators of libraries and graph-defined kernels, in order.
         outputs: the names of the results.
+        rows: those of a search that its kernels came from; they do not count when graphs are compared.
     """
 
     name: str
     inputs: Mapping[str, Dims]
     steps: tuple[KernelStep, ...]
     outputs: tuple[str, ...]
+    rows: tuple[FoundRow, ...] = field(default=(), compare=False)
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.dims import dims_of, text_of
+from relational_tensat.mugraph.graph.found_row import found_row
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
@@ -36,12 +37,12 @@ def encoded(graph: MuGraph) -> dict[str, Any]:
         "inputs": {name: text_of(dims) for name, dims in graph.inputs.items()},
         "steps": [_encoded_step(step) for step in graph.steps],
         "outputs": list(graph.outputs),
-    }
+    } | ({"rows": [row.content() for row in graph.rows]} if graph.rows else {})
 
 
 def content_hash(graph: MuGraph) -> str:
     """Return a hash of what a μGraph computes and how, whatever it is called."""
-    content = {key: value for key, value in encoded(graph).items() if key != "name"}
+    content = {k: value for k, value in encoded(graph).items() if k not in ("name", "rows")}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -56,7 +57,8 @@ def decoded(document: Any, where: str) -> MuGraph:
     try:
         inputs = {str(name): dims_of(str(text)) for name, text in document["inputs"].items()}
         steps = tuple(_decoded_kernel_step(step) for step in document["steps"])
-        graph = MuGraph(str(document["name"]), inputs, steps, _texts(document["outputs"]))
+        rows = tuple(map(found_row, document.get("rows", ())))
+        graph = MuGraph(str(document["name"]), inputs, steps, _texts(document["outputs"]), rows)
         kernel_tensors(graph)
     except RelationalTensatError as error:
         raise InputError(f"{where}: {error}") from error

@@ -150,6 +150,7 @@ class BlockSearch:
         self._loaded: dict[int, Operand] = {}
         self._next = 1
         self._derivations: dict[int, dict[int, list[Derivation]]] | None = None
+        self._term_rows: dict[int, tuple[int, ...]] | None = None
         self._disable = frozenset(disable)
         for table in _TABLES:
             database.execute(f"DROP TABLE IF EXISTS {table}", name="mugraph/tables")
@@ -204,7 +205,7 @@ class BlockSearch:
             Interrupted: someone interrupted the database; nothing is done.
         """
         database, first, counts = self._database, self._next, dataclasses.replace(self.counts)
-        self._derivations = None
+        self._derivations = self._term_rows = None
         is_done = False
         database.begin()
         try:
@@ -275,7 +276,7 @@ class BlockSearch:
         self._values.update((term + offset, value) for term, value in grown.values.items())
         self._loaded.update((term + offset, operand) for term, operand in grown.loaded.items())
         self._next += len(grown.terms)
-        self._derivations = None
+        self._derivations = self._term_rows = None
         for name in ("candidates", "terms", "undefined"):
             more = getattr(grown.counts, name)
             setattr(self.counts, name, getattr(self.counts, name) + more)
@@ -294,9 +295,18 @@ class BlockSearch:
             self._derivations = self._all_derivations()
         return self._derivations.get(config, {})
 
+    def term_row(self, term: int) -> tuple[int, ...]:
+        """Return a term's operators, stage (0 in the loop, 1 after, 2 before), class and fingerprint."""
+        if self._term_rows is None:
+            rows = self._database.run("mugraph/term_rows")
+            self._term_rows = {int(row[0]): tuple(map(int, row[1:])) for row in rows}
+        return self._term_rows[term]
+
     def keep_derivations(self) -> None:
-        """Read the derivations, as the tables are the next search's."""
+        """Read terms and derivations, as the tables are the next search's."""
         self.derivations(0)
+        if self._loaded:
+            self.term_row(next(iter(self._loaded)))
 
     def _all_derivations(self) -> dict[int, dict[int, list[Derivation]]]:
         """Return all derivations, by configuration and term: one statement is faster than hundreds."""

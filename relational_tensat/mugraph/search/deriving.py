@@ -11,13 +11,18 @@ from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, topological_order
 from relational_tensat.mugraph.graph.evaluation import LOOP
+from relational_tensat.mugraph.graph.found_row import FoundRow
 from relational_tensat.mugraph.graph.mugraph import BlockStep
+from relational_tensat.mugraph.graph.well_formed import Stage
 from relational_tensat.mugraph.search.block_search import BlockSearch, Derivation, step_of
 from relational_tensat.mugraph.search.found import FoundKernel
 from relational_tensat.mugraph.search.structure import Configuration
 
 #: A choice among few e-nodes, made hundreds of times: a proof that it is best takes eight times as long.
 _OPTIONS = ExtractionOptions(extractor="greedy-dag", time_limit_s=5.0)
+
+#: By their numbers in the table of terms.
+_STAGES = (Stage.LOOP.value, Stage.AFTER.value, Stage.INVARIANT.value)
 
 #: Operations of an element. What is concatenated lies in shared memory whole, and seldom fits: it is for
 #: what cannot be computed iteration by iteration.
@@ -30,6 +35,7 @@ def cheapest_kernel(
     terms: Sequence[int],
     outputs: Sequence[str],
     sizes: Mapping[str, int],
+    level: int = 1,
 ) -> FoundKernel:
     """Return the kernel that computes terms of a configuration in the fewest operations.
 
@@ -39,6 +45,7 @@ def cheapest_kernel(
         terms: what it stores.
         outputs: the names of the results.
         sizes: real sizes of the index variables; the count of operations is for these.
+        level: of the kernel, for its rows.
     """
     _, configuration = search.configurations[config]
     derivations = search.derivations(config)
@@ -56,7 +63,33 @@ def cheapest_kernel(
     loop = configuration.loop.name if configuration.loop else ""
     grid = tuple(variable.name for variable in configuration.grid)
     stores = tuple((names[term], output) for term, output in zip(terms, outputs, strict=True))
-    return FoundKernel(tuple(sorted(loads)), grid, loop, tuple(made), stores)
+    rows = tuple(
+        _row(
+            search,
+            term,
+            names[term],
+            chosen.get(term),
+            (level, config, len(derivations.get(term, ()))),
+        )
+        for term in steps
+    )
+    return FoundKernel(tuple(sorted(loads)), grid, loop, tuple(made), stores, rows=rows)
+
+
+def _row(
+    search: BlockSearch,
+    term: int,
+    tensor: str,
+    chosen: Derivation | None,
+    where: tuple[int, int, int],
+) -> FoundRow:
+    """Return the row of a term; of where it is: level, configuration, number of derivations."""
+    (level, config, count), (operators, stage, klass, value) = where, search.term_row(term)
+    made = chosen or Derivation("load", "", "", 0, 0)
+    return FoundRow(
+        "", tensor, level, config, term, operators, _STAGES[stage], made.op, made.name,
+        made.variable, made.a, made.b, klass, value, count,
+    )  # fmt: skip
 
 
 class _Costs:

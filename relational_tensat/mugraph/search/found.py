@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
+from relational_tensat.mugraph.graph.found_row import FoundRow
 from relational_tensat.mugraph.graph.mugraph import (
     BlockGraph,
     BlockStep,
@@ -31,6 +32,7 @@ class FoundKernel:
         steps: what a block computes.
         stores: tiles, each with its result's name.
         wide: the results that are no tensors of the program, but sums of parts: float32.
+        rows: of the search that it came from.
     """
 
     loads: tuple[tuple[str, str], ...]
@@ -39,6 +41,7 @@ class FoundKernel:
     steps: tuple[BlockStep, ...]
     stores: tuple[tuple[str, str], ...]
     wide: tuple[str, ...] = ()
+    rows: tuple[FoundRow, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,12 @@ def build(found: FoundGraph, splits: Sequence[Splits]) -> MuGraph:
         made = _sized(f"k{number}", kernel, device, grid, loop, order)
         device.update({saver.output: saver.dims for saver in made.block.savers})
         steps.append(made)
-    return MuGraph(found.program.name, found.program.inputs, tuple(steps), found.outputs)
+    rows = tuple(
+        replace(row, kernel=f"k{number}")
+        for number, kernel in enumerate(found.kernels, 1)
+        for row in kernel.rows
+    )
+    return MuGraph(found.program.name, found.program.inputs, tuple(steps), found.outputs, rows)
 
 
 def _sized(

@@ -28,6 +28,7 @@ from relational_tensat.mugraph.search.growing_terms import Grower, Growth
 from relational_tensat.mugraph.search.kernel_outputs import KernelOutputs, KernelTensor
 from relational_tensat.mugraph.search.reachability import needed_sets
 from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.search.search_tables import SearchTables
 from relational_tensat.mugraph.search.structure import configurations, structure_of
 from relational_tensat.tensor.field import Undefined
 
@@ -88,6 +89,7 @@ def search_kernels(
     options: SearchOptions | None = None,
     watch: Watch | None = None,
     progress: Progress | None = None,
+    tables: SearchTables | None = None,
 ) -> SearchResult:
     """Search kernels that compute a program.
 
@@ -96,6 +98,7 @@ def search_kernels(
         options: how far to go.
         watch: ends the search with what was found so far.
         progress: called before each size of terms, or after each part that a process has done.
+        tables: keep those of the search.
 
     Raises:
         InputError: the program is malformed, or has operators that no search knows.
@@ -104,7 +107,7 @@ def search_kernels(
     watch = watch or Watch()
     if options.time_limit_s is not None:
         watch = watch.within(options.time_limit_s)
-    return _Search(program, options, watch, progress or _silent).run()
+    return _Search(program, options, watch, progress or _silent, tables).run()
 
 
 #: Ways to some tensors: each has, for each kernel before, what it can be.
@@ -126,7 +129,12 @@ class _Work:
 
 class _Search:
     def __init__(
-        self, program: MuGraph, options: SearchOptions, watch: Watch, progress: Progress
+        self,
+        program: MuGraph,
+        options: SearchOptions,
+        watch: Watch,
+        progress: Progress,
+        tables: SearchTables | None,
     ) -> None:
         made = {step.outputs[0] for step in program.steps}
         if not program.outputs or not made.issuperset(program.outputs):
@@ -137,6 +145,7 @@ class _Search:
         self._options = options
         self._watch = watch
         self._progress = progress
+        self._tables = tables
         self._structure = structure_of(program)
         self._sizes = {d.variable: d.size for dims in program.inputs.values() for d in dims}
         self._sizes |= {
@@ -163,6 +172,8 @@ class _Search:
             for level in range(1, self._options.max_kernels + 1):
                 if works:
                     works = self._level(works, level, grower)
+        if self._tables is not None:
+            self._tables.end(self._database)
         self._database.close()
         return SearchResult(
             tuple(self._routes), tuple(self._levels), abstract.e_nodes, abstract.e_classes,
@@ -207,12 +218,16 @@ class _Search:
             lambda growth: self._progress(SearchProgress(level, growth, len(self._routes))),
         )
         self._is_complete &= is_complete
+        if self._tables is not None:
+            self._tables.keep(self._database, level, self._structure.variables)
         outputs = KernelOutputs(search, level, self._own, has_several=len(self._targets) > 1)
         hits = outputs.with_values(self._targets)
         for job in jobs:
             mine = [(c, terms) for c, terms in hits if search.configurations[c][0] is job]
             if mine:
-                last = tuple(self._kernel(search, c, t, self._program.outputs) for c, t in mine)
+                last = tuple(
+                    self._kernel(search, level, c, t, self._program.outputs) for c, t in mine
+                )
                 self._routes += [
                     Route(self._program, (*before, last), self._program.outputs)
                     for before in before_of[id(job)]()
@@ -227,7 +242,7 @@ class _Search:
         if level == self._options.max_kernels or self._watch.is_over:
             return []
         search.keep_derivations()
-        return list(self._next_works(search, outputs, before_of))
+        return list(self._next_works(search, level, outputs, before_of))
 
     def _job(self, work: _Work) -> Job:
         dims = [operand.dims for operand in work.operands]
@@ -236,13 +251,19 @@ class _Search:
         return Job(work.operands, tuple(found))
 
     def _kernel(
-        self, search: BlockSearch, config: int, terms: Sequence[int], names: Sequence[str]
+        self,
+        search: BlockSearch,
+        level: int,
+        config: int,
+        terms: Sequence[int],
+        names: Sequence[str],
     ) -> FoundKernel:
-        return cheapest_kernel(search, config, terms, names, self._sizes)
+        return cheapest_kernel(search, config, terms, names, self._sizes, level)
 
     def _next_works(
         self,
         search: BlockSearch,
+        level: int,
         outputs: KernelOutputs,
         before_of: Mapping[int, Callable[[], _Ways]],
     ) -> Iterator[_Work]:
@@ -255,12 +276,13 @@ class _Search:
             self._given,
             None if "reachability" in self._options.disable else self._roots,
         ):
-            before = cache(partial(self._ways, search, chosen, before_of))
+            before = cache(partial(self._ways, search, level, chosen, before_of))
             yield _Work((*(tensor.operand for tensor in chosen), *given), before)
 
     def _ways(
         self,
         search: BlockSearch,
+        level: int,
         chosen: Sequence[KernelTensor],
         before_of: Mapping[int, Callable[[], _Ways]],
     ) -> _Ways:
@@ -271,7 +293,7 @@ class _Search:
         for config in sorted(set.intersection(*(set(tensor.terms) for tensor in chosen))):
             job, _ = search.configurations[config]
             terms = [tensor.terms[config] for tensor in chosen]
-            kernel = self._kernel(search, config, terms, names)
+            kernel = self._kernel(search, level, config, terms, names)
             made.setdefault(id(job), []).append(replace(kernel, wide=wide))
         return tuple(
             (*before, tuple(kernels))

@@ -87,6 +87,12 @@ def test_questions_are_answered_from_the_database(
     assert all(len(kernel["operators"]) > 1 for kernel in kernels)
     rule = f"fused-{kernels[0]['mugraph']}"
     assert main(["sql", db, "SELECT count(*) FROM fused_kernel WHERE cost_us > 5"]) == 0
+    found = "SELECT mugraph FROM kernel_term WHERE op = 'matmul' ORDER BY 1 LIMIT 1"
+    capsys.readouterr()
+    assert main(["sql", db, found, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert main(["kernels", "show", row["mugraph"], "--db", db, "--sql"]) == 0
+    assert f"WHERE mugraph = '{row['mugraph']}'" in capsys.readouterr().out
     assert main(["explain", db, "--check"]) == 0
     assert "checked: every step is what its rule says" in capsys.readouterr().out
     assert main(["explain", db, "--why-not", rule]) == 0
