@@ -220,10 +220,8 @@ class CheapGraph:
             gain_us -= self._count(children[enode], added)
         for before in old:
             gain_us += self._count_down(children[before], dropped)
-        is_better = gain_us > _LEAST_GAIN_US or (
-            gain_us > -_LEAST_GAIN_US and self._shares_less(added, dropped)
-        )
-        if is_better and not any(map(self._is_cyclic, places)):
+        may_be_better = gain_us > -_LEAST_GAIN_US and not any(map(self._is_cyclic, places))
+        if may_be_better and (gain_us > _LEAST_GAIN_US or self._shares_less(added, dropped)):
             self.cost_us -= gain_us
             self._follow(added, dropped)
             return True

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relational_tensat.cost import load_profile
-from relational_tensat.explore.worlds.moves import CheapGraph, GraphPrices, moved, moves_of
+from relational_tensat.explore.worlds.moves import CheapGraph, GraphPrices, Move, moved, moves_of
 from relational_tensat.explore.worlds.node_costs import NodeCosts
 from relational_tensat.extract import extract
 from relational_tensat.extract.costing import signature_costs
@@ -59,3 +59,19 @@ def test_it_costs_what_it_chooses_and_no_less_than_the_optimum(model: str) -> No
         assert graph.cost_us >= extract(table.problem).cost_us * (1 - 1e-9)
         ratios.append(graph.cost_us / dag_cost_us(table.problem, greedy_dag(table.problem)))
     assert np.median(ratios) <= 1.05
+
+
+def test_a_move_that_saves_nothing_and_closes_a_cycle_is_not_made() -> None:
+    """Class 1 is a view of class 3 or of class 2, and class 2 one of class 1: the root needs both."""
+    prices = GraphPrices.__new__(GraphPrices)
+    prices.root = 0
+    prices.owner = [0, 1, 1, 2, 3]
+    prices.children = [(1, 2), (3,), (2,), (1,), ()]
+    prices.cost_us = [1.0, 0.0, 0.0, 0.0, 0.0]
+    prices.weight_only = [False] * 4
+    prices.members = [[0], [1, 2], [3], [4]]
+    prices.users = [[], [0, 3], [0, 2], [1]]
+    graph = CheapGraph(prices, [0, 1, 3, 4], {0: 0, 1: 1, 2: 3, 3: 4})
+    graph.enter([Move((2,))])
+    assert graph.cost_us == 1.0
+    assert graph.chosen() == {3: 4, 1: 1, 2: 3, 0: 0}
