@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.checkpoint import read_checkpoint, write_checkpoint
+from relational_tensat.explore.ending import write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
 from relational_tensat.explore.outcome import IterationReport, RuleStats, read_log, rule_stats
@@ -51,8 +52,6 @@ def apply_further(
     journal = Journal(read_log(database))
     with world.transaction():
         delta = step(world, world.rules.all_rules, Budget(sys.maxsize))
-        egraph.catalogue.flush(database)
-        world.matcher.log_instances()
         report = IterationReport(
             iteration,
             egraph.e_nodes,
@@ -65,11 +64,8 @@ def apply_further(
         )
         journal.note_matches(iteration, delta.matches)
         journal.note_iteration(report)
-        journal.write(database)
-        seconds = world.matcher.rule_seconds
-        database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})
+        write_ending(egraph, world.matcher, journal)
         if database.is_file:
-            world.matcher.instances.drop_tables()
             checkpoint = read_checkpoint(egraph.connection)
             if checkpoint is not None:
                 write_checkpoint(egraph, checkpoint)

@@ -24,6 +24,7 @@ from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
 from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.ending import write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
 from relational_tensat.explore.learning import read_uses, weights_of, write_learned
@@ -37,8 +38,8 @@ from relational_tensat.explore.outcome import (
     rule_stats,
 )
 from relational_tensat.explore.schedule.plan import Schedule
-from relational_tensat.explore.step import Budget, Delta, Starved, step
-from relational_tensat.explore.strategies.node_budgets import multi_budget, scarce_budget
+from relational_tensat.explore.step import Delta, Starved, step
+from relational_tensat.explore.strategies.policy import Policy
 from relational_tensat.explore.strategies.schedule import begin_schedule, resume_schedule
 from relational_tensat.explore.variation import PLAIN, Variation
 from relational_tensat.explore.world import World, begin_world, restore_world
@@ -95,8 +96,7 @@ class Saturation:
     ) -> None:
         self._egraph = egraph
         self._database = egraph.database
-        self._options = self._given = options
-        self._variation = PLAIN
+        self._options = options
         self._observer = observer
         self._started = time.perf_counter()
         self._iteration_started, self._statements_before = self._started, 0
@@ -107,8 +107,8 @@ class Saturation:
             self._begin(rules)
         else:
             self._resume(rules, start)
-        self._schedule = self._schedule_at(start)
-        self._offset = 0  # iterations in worlds before this one
+        self._policy = Policy(self._world, options)
+        self._policy.schedule = self._schedule_at(start)
         self._has_all = (
             start is None
         )  # nothing was kept out because of cycles; unknown where resumed
@@ -151,7 +151,7 @@ class Saturation:
         with self._world.transaction():
             self._world.begin_members(members, enodes)
             self._write_down(state)
-        self._offset, self._state = self._state.iteration, state
+        self._policy.offset, self._state = self._state.iteration, state
         self._vary(node_limit, variation)
 
     def resume_world(
@@ -163,20 +163,13 @@ class Saturation:
             offset: the last iteration of the world before.
         """
         self._world.resume_members(members)
-        self._offset = offset
+        self._policy.offset = offset
         self._vary(node_limit, variation)
 
     def _vary(self, node_limit: int, variation: Variation) -> None:
         """Grow within a node limit from now on, and in another way."""
-        self._variation = variation
         self._world.matcher.order = variation.order
-        self._options = replace(self._given, node_limit=node_limit)
-        if variation.multi_iterations is not None:
-            self._options = replace(
-                self._options,
-                multi_iterations=variation.multi_iterations,
-                multi_schedule="saturated",
-            )
+        self._policy.vary(node_limit, variation)
 
     def _schedule_at(self, start: Checkpoint | None) -> Schedule | None:
         """Return the schedule, if there is one, before the next iteration."""
@@ -221,10 +214,11 @@ class Saturation:
         """Iterate until there is a reason to stop; return it."""
         progress = self._observer.progress
         iteration = self._state.iteration
-        reason = "schedule" if self._schedule and self._schedule.rules is None else None
-        if iteration > self._offset:
+        schedule = self._policy.schedule
+        reason = "schedule" if schedule and schedule.rules is None else None
+        if iteration > self._policy.offset:
             reason = self._follow(iteration, self._state.stopped or reason, guard)
-        while reason is None and iteration < self._last:
+        while reason is None and iteration < self._policy.last:
             iteration += 1
             reason = self._iterate(iteration, guard)
             if progress is not None:
@@ -232,16 +226,11 @@ class Saturation:
             reason = self._follow(iteration, reason, guard)
         return reason or "iterations"
 
-    @property
-    def _last(self) -> int:
-        """The last iteration that there may be."""
-        return self._offset + self._options.iterations
-
     def _follow(self, iteration: int, reason: str | None, guard: Guard) -> str | None:
         """Do what follows an iteration; return the reason to stop, or None to continue."""
         if reason in (None, "saturated", "closed", "schedule") and self._has_goal():
             return "goal"
-        if reason is not None or iteration >= self._last:
+        if reason is not None or iteration >= self._policy.last:
             return reason
         after = self._observer.after
         try:
@@ -299,76 +288,21 @@ class Saturation:
             Starved: the node limit kept single-pattern rules from what multi-pattern rules had made,
                 and these had a larger budget than they have where it is scarce.
         """
-        state, world = self._state, self._world
-        rules = self._rules(iteration)
+        state, world, policy = self._state, self._world, self._policy
+        rules = policy.rules(iteration, state)
         # Counted where there are no multi-pattern rules, too: else they would be waited for without end.
-        state.multi_done += self._schedule is None and self._wants_multi(iteration)
-        delta = step(world, rules, self._budget())
+        state.multi_done += policy.schedule is None and policy.wants_multi(iteration, state)
+        delta = step(world, rules, policy.budget(state))
         state.iteration = iteration
         state.since_single = world.last_matched(world.rules.single_rules)
         state.since_multi = world.last_matched(world.rules.multi_rules)
         state.quiet = delta.is_empty
         state.left_out |= not delta.multi_complete
         self._has_all &= not delta.rejected and not delta.filtered
-        state.stopped = self._reason_to_stop(delta, rules)
+        state.stopped = policy.reason_to_stop(delta, rules, state)
         self._journal.note_matches(iteration, delta.matches)
         self._journal.note_iteration(self._report(iteration, delta))
         self._write_down(state)
-
-    def _rules(self, iteration: int) -> frozenset[int]:
-        """Return the rules that take part in an iteration."""
-        if self._schedule is not None:
-            return self._schedule.rules or frozenset()
-        rules = self._world.rules
-        return rules.all_rules if self._wants_multi(iteration) else rules.single_rules
-
-    def _wants_multi(self, iteration: int) -> bool:
-        """Whether multi-pattern rules take part in an iteration."""
-        iteration -= self._offset
-        if self._state.scarce and self._multi_budget() <= self._world.e_nodes:
-            return False
-        if self._options.multi_schedule == "first":
-            return iteration <= self._options.multi_iterations
-        has_iterations = self._state.multi_done < self._options.multi_iterations
-        return has_iterations and (iteration == 1 or self._state.quiet)
-
-    def _budget(self) -> Budget:
-        """Return what the next iteration may build: multi-pattern rules leave some of it to the others."""
-        limit, state = self._options.node_limit, self._state
-        if self._variation.multi_share is not None:
-            return Budget(limit, self._multi_budget())
-        whole_above = max(scarce_budget(state.original, limit), self._world.e_nodes)
-        return Budget(
-            limit, self._multi_budget(), whole_above=None if state.scarce else whole_above
-        )
-
-    def _multi_budget(self) -> int:
-        """Return the most e-nodes that multi-pattern rules may leave."""
-        share = self._variation.multi_share
-        if share is not None:
-            room = self._options.node_limit - self._world.e_nodes
-            return self._world.e_nodes + int(share * room)
-        if self._state.scarce:
-            return scarce_budget(self._state.original, self._options.node_limit)
-        return multi_budget(self._world.e_nodes, self._options.node_limit)
-
-    def _reason_to_stop(self, delta: Delta, rules: frozenset[int]) -> str:
-        """Return why exploration ends after a complete iteration; nothing if it does not.
-
-        It is closed where all rules took part and none had anything to add, multi-pattern rules neither.
-        """
-        state = self._state
-        if not delta.single_complete:
-            return "nodes"
-        if self._schedule is not None:
-            self._schedule.note(not delta.is_empty)
-            reason = "nodes" if state.left_out else "schedule"
-            return "" if self._schedule.rules is not None else reason
-        if state.quiet and not state.left_out and rules == self._world.rules.all_rules:
-            return "closed"
-        if not state.quiet or self._wants_multi(state.iteration + 1):
-            return ""
-        return "nodes" if state.left_out else "saturated"
 
     def _report(self, iteration: int, delta: Delta | None) -> IterationReport:
         """Return what an iteration did; None if it was undone."""
@@ -398,23 +332,16 @@ class Saturation:
         """Write down what is not written yet, and why it ended; return how it went."""
         is_exhaustive = reason == "closed" and self._has_all
         reason = "saturated" if reason == "closed" else reason
-        database, journal = self._database, self._journal
-        matcher, seconds = self._world.matcher, self._world.matcher.rule_seconds
-        database.begin()
-        self._egraph.catalogue.flush(database)
-        matcher.log_instances()
-        journal.write(database)
-        database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})
-        self._egraph.set_stop_reason(reason)
-        if database.is_file:
-            matcher.instances.drop_tables()
-        database.commit()
+        with self._egraph.transaction():
+            write_ending(self._egraph, self._world.matcher, self._journal)
+            self._egraph.set_stop_reason(reason)
+        log = self._journal.log
         return Exploration(
             reason,
             self._state.iteration,
-            rule_stats(database, self._state.first_rule),
-            tuple(journal.log),
-            sum(entry.statements for entry in journal.log),
+            rule_stats(self._database, self._state.first_rule),
+            tuple(log),
+            sum(entry.statements for entry in log),
             time.perf_counter() - self._started,
             worlds,
             is_exhaustive,

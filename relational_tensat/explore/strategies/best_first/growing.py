@@ -24,6 +24,7 @@ from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.published import create_universe
 from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
+from relational_tensat.explore.ending import write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
 from relational_tensat.explore.learning import read_uses, weights_of
@@ -248,20 +249,13 @@ class _Growth:
 
     def _finish(self, reason: str) -> Exploration:
         """Write down what is not written yet, and why it ended; return how it went."""
-        database, matcher = self._database, self._universe.world.matcher
-        seconds = matcher.rule_seconds
+        database = self._database
         with self._egraph.transaction():
-            self._egraph.catalogue.flush(database)
-            matcher.log_instances()
-            self._journal.write(database)
-            database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})
+            if database.is_file and reason != "memory":
+                # else the tables have what they had before the last iteration
+                write_applications(database, self._universe.applications)
+            write_ending(self._egraph, self._universe.world.matcher, self._journal)
             self._egraph.set_stop_reason(reason)
-            if database.is_file:
-                if (
-                    reason != "memory"
-                ):  # then the tables have what they had before the last iteration
-                    write_applications(database, self._universe.applications)
-                matcher.instances.drop_tables()
         log = self._journal.log
         return Exploration(
             reason,

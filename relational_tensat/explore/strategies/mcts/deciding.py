@@ -21,6 +21,7 @@ from relational_tensat.egraph.published import (
     create_worlds,
 )
 from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
+from relational_tensat.explore.ending import write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
 from relational_tensat.explore.members import show_universe
@@ -407,19 +408,13 @@ class _TreeSearch:
 
     def _finish(self, reason: str, worlds: tuple[WorldReport, ...]) -> Exploration:
         """Write down what is not written yet, and why it ended; return how it went."""
-        database, matcher = self._database, self._universe.world.matcher
+        database = self._database
         with self._egraph.transaction():
-            self._egraph.catalogue.flush(database)
-            matcher.log_instances()
             if reason != "memory":  # then the tables have what they had before the last decision
                 write_applications(database, self._universe.applications)
             database.run("tree/forget_state")
-            self._journal.write(database)
-            seconds = matcher.rule_seconds
-            database.insert("rule_time", {"rule": list(seconds), "seconds": list(seconds.values())})
+            write_ending(self._egraph, self._universe.world.matcher, self._journal)
             self._egraph.set_stop_reason(reason)
-            if database.is_file:
-                matcher.instances.drop_tables()
         log = self._journal.log
         return Exploration(
             reason,

@@ -1,0 +1,106 @@
+"""What saturation decides: which rules take part in an iteration, what they may build, and when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from relational_tensat.explore.checkpoint import Checkpoint
+from relational_tensat.explore.exploration_options import ExplorationOptions
+from relational_tensat.explore.schedule.plan import Schedule
+from relational_tensat.explore.step import Budget, Delta
+from relational_tensat.explore.strategies.node_budgets import multi_budget, scarce_budget
+from relational_tensat.explore.variation import PLAIN, Variation
+from relational_tensat.explore.world import World
+
+
+class Policy:
+    """Decides by the world and by where its exploration is.
+
+    Attributes:
+        options: those that hold now: see ``vary``.
+        schedule: decides instead, where there is one.
+        offset: iterations in worlds before this one.
+    """
+
+    def __init__(self, world: World, options: ExplorationOptions) -> None:
+        self.options = self._given = options
+        self.schedule: Schedule | None = None
+        self.offset = 0
+        self._world = world
+        self._variation = PLAIN
+
+    def vary(self, node_limit: int, variation: Variation) -> None:
+        """Grow within a node limit from now on, and in another way."""
+        self._variation = variation
+        self.options = replace(self._given, node_limit=node_limit)
+        if variation.multi_iterations is not None:
+            self.options = replace(
+                self.options,
+                multi_iterations=variation.multi_iterations,
+                multi_schedule="saturated",
+            )
+
+    @property
+    def last(self) -> int:
+        """The last iteration that there may be."""
+        return self.offset + self.options.iterations
+
+    def rules(self, iteration: int, state: Checkpoint) -> frozenset[int]:
+        """Return the rules that take part in an iteration."""
+        if self.schedule is not None:
+            return self.schedule.rules or frozenset()
+        rules = self._world.rules
+        return rules.all_rules if self.wants_multi(iteration, state) else rules.single_rules
+
+    def wants_multi(self, iteration: int, state: Checkpoint) -> bool:
+        """Whether multi-pattern rules take part in an iteration, where there is no schedule."""
+        iteration -= self.offset
+        if state.scarce and self._multi_budget(state) <= self._world.e_nodes:
+            return False
+        if self.options.multi_schedule == "first":
+            return iteration <= self.options.multi_iterations
+        has_iterations = state.multi_done < self.options.multi_iterations
+        return has_iterations and (iteration == 1 or state.quiet)
+
+    def budget(self, state: Checkpoint) -> Budget:
+        """Return what the next iteration may build: multi-pattern rules leave some of it to the others."""
+        limit = self.options.node_limit
+        if self._variation.multi_share is not None:
+            return Budget(limit, self._multi_budget(state))
+        whole_above = max(scarce_budget(state.original, limit), self._world.e_nodes)
+        return Budget(
+            limit, self._multi_budget(state), whole_above=None if state.scarce else whole_above
+        )
+
+    def _multi_budget(self, state: Checkpoint) -> int:
+        """Return the most e-nodes that multi-pattern rules may leave."""
+        share, limit, e_nodes = (
+            self._variation.multi_share,
+            self.options.node_limit,
+            self._world.e_nodes,
+        )
+        if share is not None:
+            return e_nodes + int(share * (limit - e_nodes))
+        if state.scarce:
+            return scarce_budget(state.original, limit)
+        return multi_budget(e_nodes, limit)
+
+    def reason_to_stop(self, delta: Delta, rules: frozenset[int], state: Checkpoint) -> str:
+        """Return why exploration ends after a complete iteration; nothing if it does not.
+
+        It is closed where all rules took part and none had anything to add, multi-pattern rules neither.
+
+        Args:
+            rules: those that took part.
+        """
+        if not delta.single_complete:
+            return "nodes"
+        if self.schedule is not None:
+            self.schedule.note(not delta.is_empty)
+            reason = "nodes" if state.left_out else "schedule"
+            return "" if self.schedule.rules is not None else reason
+        if state.quiet and not state.left_out and rules == self._world.rules.all_rules:
+            return "closed"
+        if not state.quiet or self.wants_multi(state.iteration + 1, state):
+            return ""
+        return "nodes" if state.left_out else "saturated"
