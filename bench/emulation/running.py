@@ -12,14 +12,14 @@ from bench.emulation.comparing import RunKernel, run_each
 from bench.emulation.emulated import Emulated
 from bench.emulation.interpreted import run_interpreted
 from relational_tensat.base.errors import unknown
-from relational_tensat.mugraph.graph.dims import Dims
+from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.kernels.c.compile_c import compile_c
 from relational_tensat.mugraph.kernels.c.emit_c import emit_c
 from relational_tensat.mugraph.kernels.cuda.emit_cuda import emit_cuda
 from relational_tensat.mugraph.kernels.layouts.choosing_layouts import (
-    KernelLayouts,
+    GraphLayouts,
     chosen_layouts,
 )
 from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
@@ -53,13 +53,41 @@ def run_kernels(
         raise unknown("target", target, _RUNNERS)
     dtype = DTYPES[target]
     wide = graph.wide | {name for name, value in inputs.items() if value.dtype != dtype}
-    return run_each(graph, inputs, dtype, _RUNNERS[target](graph, wide, folder))
+    layouts = chosen_layouts(graph, dtype, wide)
+    lying = {k.name: own.device for k, own in zip(graph.kernels, layouts.kernels, strict=True)}
+    once = _RUNNERS[target](graph, wide, layouts, folder)
+
+    def run(
+        kernel: Kernel, device: Mapping[str, Dims], operands: list[Array], results: list[Array]
+    ) -> None:
+        """Give a kernel its operands as they lie in its memory, and take its results from there."""
+        order = lying[kernel.name]
+        dims = {**device, **{saver.output: saver.dims for saver in kernel.block.savers}}
+        given = [
+            np.ascontiguousarray(value.transpose(_places(order[name], dims[name])))
+            for name, value in zip(kernel.operands, operands, strict=True)
+        ]
+        own = [
+            np.full([dim.size for dim in order[name]], np.nan, result.dtype)
+            for name, result in zip(kernel.outputs, results, strict=True)
+        ]
+        once(kernel, device, given, own)
+        for name, made, result in zip(kernel.outputs, own, results, strict=True):
+            result[...] = made.transpose(_places(dims[name], order[name]))
+
+    return run_each(graph, inputs, dtype, run)
 
 
-def _cuda(graph: MuGraph, wide: frozenset[str], folder: Path) -> RunKernel:
-    dims, dtype = kernel_tensors(graph), DTYPES["cuda"]
-    chosen = _layouts(graph, "cuda", wide)
-    emitted = {k.name: emit_cuda(k, dims, dtype, wide, chosen[k.name]) for k in graph.kernels}
+def _places(wanted: Dims, dims: Dims) -> list[int]:
+    return [variables(dims).index(name) for name in variables(wanted)]
+
+
+def _cuda(graph: MuGraph, wide: frozenset[str], layouts: GraphLayouts, folder: Path) -> RunKernel:
+    dims = kernel_tensors(graph)
+    emitted = {
+        kernel.name: emit_cuda(kernel, dims, DTYPES["cuda"], wide, own)
+        for kernel, own in zip(graph.kernels, layouts.kernels, strict=True)
+    }
     library = Emulated(list(emitted.values()), folder)
 
     def run(
@@ -73,39 +101,32 @@ def _cuda(graph: MuGraph, wide: frozenset[str], folder: Path) -> RunKernel:
     return run
 
 
-def _triton(graph: MuGraph, wide: frozenset[str], folder: Path) -> RunKernel:
+def _triton(graph: MuGraph, wide: frozenset[str], layouts: GraphLayouts, folder: Path) -> RunKernel:
     os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
-    chosen = _layouts(graph, "triton", wide)
+    lying = {k.name: own.device for k, own in zip(graph.kernels, layouts.kernels, strict=True)}
 
     def run(
         kernel: Kernel, device: Mapping[str, Dims], operands: list[Array], results: list[Array]
     ) -> None:
-        emitted = emit_triton(kernel, device, DTYPES["triton"], wide, chosen[kernel.name].device)
+        emitted = emit_triton(kernel, device, DTYPES["triton"], wide, lying[kernel.name])
         with np.errstate(all="ignore"):  # what padding holds
             run_interpreted(emitted, operands, results)
 
     return run
 
 
-def _c(graph: MuGraph, wide: frozenset[str], folder: Path) -> RunKernel:
-    chosen = _layouts(graph, "c", wide)
+def _c(graph: MuGraph, wide: frozenset[str], layouts: GraphLayouts, folder: Path) -> RunKernel:
+    lying = {k.name: own.device for k, own in zip(graph.kernels, layouts.kernels, strict=True)}
 
     def run(
         kernel: Kernel, device: Mapping[str, Dims], operands: list[Array], results: list[Array]
     ) -> None:
-        emitted = emit_c(kernel, device, chosen[kernel.name].device)
-        compile_c(emitted, folder)(operands, results)
+        compile_c(emit_c(kernel, device, lying[kernel.name]), folder)(operands, results)
 
     return run
 
 
-def _layouts(graph: MuGraph, target: str, wide: frozenset[str]) -> dict[str, KernelLayouts]:
-    """Return the layouts of kernels by their names."""
-    chosen = chosen_layouts(graph, DTYPES[target], wide).kernels
-    return {kernel.name: own for kernel, own in zip(graph.kernels, chosen, strict=True)}
-
-
-_RUNNERS: Mapping[str, Callable[[MuGraph, frozenset[str], Path], RunKernel]] = {
+_RUNNERS: Mapping[str, Callable[[MuGraph, frozenset[str], GraphLayouts, Path], RunKernel]] = {
     "cuda": _cuda,
     "triton": _triton,
     "c": _c,
