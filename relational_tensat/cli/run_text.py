@@ -162,7 +162,10 @@ def _print_kernels(fusion: FusionReport, console: Console) -> None:
     if fusion.used:
         rows = table("kernel", "modelled µs", "operators", numbers=("modelled µs",))
         for kernel in fusion.used:
-            rows.add_row(kernel.mugraph, f"{kernel.cost_us:,.2f}", ", ".join(kernel.operators))
+            several = f" (as {kernel.launches} kernels)" if kernel.launches > 1 else ""
+            several += f" ({kernel.results} results)" if kernel.results > 1 else ""
+            operators = ", ".join(kernel.operators) + several
+            rows.add_row(kernel.mugraph, f"{kernel.cost_us:,.2f}", operators)
         console.print(rows)
         console.print()
     sought = f" for {fusion.parts:,} parts of the model" if fusion.parts else ""

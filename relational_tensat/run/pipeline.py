@@ -194,4 +194,4 @@ def _result(state: RunState) -> Result:
 def _fusion(state: RunState) -> FusionReport | None:
     if not state.options.fusion.fuse:
         return None
-    return fusion_report(state.fused_parts, len(state.kernels), state.chosen, state.cost)
+    return fusion_report(state.fused_parts, state.kernels, state.chosen, state.cost)

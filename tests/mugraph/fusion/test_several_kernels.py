@@ -13,6 +13,8 @@ from relational_tensat import Options, Result, kernels, optimize
 from relational_tensat.cli.main import main
 from relational_tensat.formats import save_model
 from relational_tensat.models.builder import GraphBuilder
+from relational_tensat.mugraph.fusion import fusing
+from relational_tensat.mugraph.fusion.candidates import Candidate, region_candidates
 from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
 from relational_tensat.tensor import Graph
 
@@ -37,7 +39,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
         fuse=True, fuse_operators=5, fuse_time_limit_s=None, cost="a100", iterations=2, verify_runs=1,
         kernels=folder / "kernels", db=folder / "run.duckdb",
     )  # fmt: skip
-    return folder, optimize(folder / "in.onnx", options, output=folder / "out.onnx")
+
+    def whole(graph: Graph, most: int) -> list[Candidate]:  # parts of it would be sought as well
+        return [c for c in region_candidates(graph, most) if len(c.program.steps) == 5]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fusing, "region_candidates", whole)
+        return folder, optimize(folder / "in.onnx", options, output=folder / "out.onnx")
 
 
 def test_two_kernels_are_used_where_they_cost_less(run: tuple[Path, Result]) -> None:
@@ -47,6 +55,8 @@ def test_two_kernels_are_used_where_they_cost_less(run: tuple[Path, Result]) -> 
     assert result.optimal
     assert 2 * launch_us < result.cost_after_us < plain.cost_after_us
     assert result.verification.runs
+    assert result.fusion is not None
+    assert [(used.launches, used.results) for used in result.fusion.used] == [(2, 1)]
     (fused,) = (node for node in result.graph.nodes if node.op == "fused")
     graph = load_mugraph(folder / "kernels" / f"{fused.attrs['mugraph']}.json")
     first, second = graph.kernels

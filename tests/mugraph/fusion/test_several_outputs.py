@@ -66,6 +66,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
 def test_a_value_that_is_used_again_is_the_kernels_other_result(run: tuple[Path, Result]) -> None:
     folder, result = run
     assert result.graph.count_ops() == {"fused": 1, "matmul": 1}
+    assert result.fusion is not None
+    assert [(used.launches, used.results) for used in result.fusion.used] == [(1, 2)]
     assert result.optimal
     assert result.verification.runs
     plain = optimize(folder / "in.onnx", Options.of(iterations=2, verify_runs=1))
