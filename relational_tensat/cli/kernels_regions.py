@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from relational_tensat.cli.parser import Parser, dimensions, merged
 from relational_tensat.cli.rules_frame import add_json, report
@@ -12,14 +14,18 @@ from relational_tensat.cli.rules_frame import add_json, report
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from relational_tensat.mugraph.regions.finding_regions import LeftOut, Region
+    from relational_tensat.mugraph.regions.finding_regions import Region
+    from relational_tensat.mugraph.regions.region_row import RegionRow
 
-HELP = "list the regions of a model that kernels can be sought for, and why other nodes end none"
+HELP = "list the regions of a model that kernels can be sought for, and why others cannot"
 
 
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels regions``."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a .json or .onnx model")
+    parser.add_argument(
+        "model", type=Path, metavar="MODEL",
+        help="a .json or .onnx model; or a database of run --fuse --db: what became of its parts",
+    )  # fmt: skip
     parser.add_argument(
         "--dim", type=dimensions, action="append", default=[], metavar="NAME=SIZE,…",
         help="sizes of the model's dynamic dimensions",
@@ -28,38 +34,77 @@ def add_arguments(parser: Parser) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Find and list."""
+    """Find, or read, and list."""
+    if args.model.suffix == ".duckdb":
+        rows = _stored(args.model)
+        report(lambda: _json((), rows), lambda console: _show((), rows, console), as_json=args.json)
+        return 0
     from relational_tensat.formats import load_model
-    from relational_tensat.mugraph.graph.mugraph_json import encoded
     from relational_tensat.mugraph.regions.finding_regions import find_regions
 
     regions, left_out = find_regions(load_model(args.model, merged(args.dim, "--dim")))
     report(
-        lambda: {
-            "regions": [
-                {"outputs": r.outputs, "nodes": r.nodes, "program": encoded(r.program)}
-                for r in regions
-            ],
-            "left_out": [{"output": left.output, "reason": left.reason} for left in left_out],
-        },
+        lambda: _json(regions, left_out),
         lambda console: _show(regions, left_out, console),
         as_json=args.json,
     )
     return 0
 
 
-def _show(regions: list[Region], left_out: list[LeftOut], console: Console) -> None:
+def _stored(path: Path) -> list[RegionRow]:
+    """Return the rows of a run's database.
+
+    Raises:
+        InputError: it is none of a run with ``--fuse``.
+    """
+    from relational_tensat.cli.database import RunDatabase
+    from relational_tensat.mugraph.regions.region_row import RegionRow
+
+    database = RunDatabase(path)
+    try:
+        rows = database.named("inspect/fused_regions").rows
+    finally:
+        database.close()
+    return [
+        RegionRow(
+            source, tuple(outputs), tuple(operators), fate, reason, us, kernel_us, mugraph or ""
+        )
+        for source, outputs, operators, fate, reason, us, kernel_us, mugraph in rows
+    ]
+
+
+def _json(regions: Sequence[Region], rows: Sequence[RegionRow]) -> dict[str, Any]:
+    from relational_tensat.mugraph.graph.mugraph_json import encoded
+
+    return {
+        "regions": [
+            {"outputs": r.outputs, "nodes": r.nodes, "program": encoded(r.program)} for r in regions
+        ],
+        "left_out": [asdict(row) for row in rows],
+    }
+
+
+def _show(regions: Sequence[Region], rows: Sequence[RegionRow], console: Console) -> None:
     from relational_tensat.cli.console import table
     from relational_tensat.mugraph.graph.mugraph import Operation
 
-    rows = table("region", "ends in", "nodes", "operators", numbers=("region", "nodes"))
-    for number, region in enumerate(regions):
-        steps = (step for step in region.program.steps if isinstance(step, Operation))
-        operators = ", ".join(step.op for step in steps)
-        rows.add_row(str(number), " ".join(region.outputs), str(region.nodes), operators)
-    console.print(rows)
-    if left_out:
-        reasons = table("no region ends in", "because")
-        for left in left_out:
-            reasons.add_row(left.output, left.reason)
-        console.print(reasons)
+    if regions:
+        found = table("region", "ends in", "nodes", "operators", numbers=("region", "nodes"))
+        for number, region in enumerate(regions):
+            steps = (step for step in region.program.steps if isinstance(step, Operation))
+            operators = ", ".join(step.op for step in steps)
+            found.add_row(str(number), " ".join(region.outputs), str(region.nodes), operators)
+        console.print(found)
+    if rows:
+        others = table("ends in", "operators", "what became of it", "µs", "kernel µs", "because",
+                       numbers=("µs", "kernel µs"))  # fmt: skip
+        for row in rows:
+            others.add_row(
+                " ".join(row.outputs), ", ".join(row.operators), row.fate, _us(row.operators_us),
+                _us(row.kernel_us), row.mugraph or row.reason,
+            )  # fmt: skip
+        console.print(others)
+
+
+def _us(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

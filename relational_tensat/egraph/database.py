@@ -30,7 +30,7 @@ FEW_ROWS = 32
 MANY_ROWS = 5_000
 
 #: Written into every database; raised when a table changes its meaning.
-FORMAT_VERSION = "10"
+FORMAT_VERSION = "11"
 
 
 #: Statements that return how many rows they changed.

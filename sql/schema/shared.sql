@@ -97,3 +97,17 @@ COMMENT ON COLUMN fused_kernel.operands IS 'The shapes of its operands.';
 COMMENT ON COLUMN fused_kernel.results IS 'The shapes of its results, in the order of the tuple''s parts.';
 COMMENT ON COLUMN fused_kernel.rules IS 'The rules that make its e-nodes; each joins rule.name.';
 COMMENT ON COLUMN fused_kernel.graph IS 'Its μGraph, as kernels show reads it.';
+
+CREATE TABLE fused_region (
+    source VARCHAR NOT NULL, outputs VARCHAR[] NOT NULL, operators VARCHAR[] NOT NULL, fate VARCHAR NOT NULL,
+    reason VARCHAR NOT NULL, operators_us DOUBLE, kernel_us DOUBLE, mugraph VARCHAR
+);
+COMMENT ON TABLE fused_region IS 'What became of the parts of a model with --fuse: which got kernels, which were left out, and why.';
+COMMENT ON COLUMN fused_region.source IS 'model, or cheapest: the cheapest graph so far.';
+COMMENT ON COLUMN fused_region.outputs IS 'The values that the part gives, by their names there.';
+COMMENT ON COLUMN fused_region.operators IS 'Of its program; of a border, of what is not within.';
+COMMENT ON COLUMN fused_region.fate IS 'kernel; none found; no gain: no kernel could save anything; no time; left out: no region, or none that a kernel is made of; border: what is before a region and not within.';
+COMMENT ON COLUMN fused_region.reason IS 'Why there is no kernel, or no larger region; empty where there is.';
+COMMENT ON COLUMN fused_region.operators_us IS 'Modelled microseconds of the model''s operators; null where that was not asked.';
+COMMENT ON COLUMN fused_region.kernel_us IS 'Modelled microseconds of the kernel; null where there is none, or it costs what its operators do in one.';
+COMMENT ON COLUMN fused_region.mugraph IS 'Joins fused_kernel.mugraph; null where there is none.';

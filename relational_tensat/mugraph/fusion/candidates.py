@@ -22,6 +22,7 @@ from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.regions.finding_regions import Cone, Cones
 from relational_tensat.mugraph.regions.lowering_regions import LoweredRegion, lowered
+from relational_tensat.mugraph.regions.region_row import Leave, RegionRow, no_matter
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.types import numpy_dtype
 
@@ -59,19 +60,25 @@ class Candidate:
         return any(isinstance(s, Operation) and s.op == "matmul" for s in self.program.steps)
 
 
-def chain_candidates(graph: Graph) -> Iterator[Candidate]:
-    """Yield the chains of a model."""
+def chain_candidates(
+    graph: Graph, leave: Leave = no_matter, source: str = "model"
+) -> Iterator[Candidate]:
+    """Yield the chains of a model; leave those that are no program."""
     for chain in chains(graph):
         try:
             program = program_of(chain, graph)
-        except InputError:
+        except InputError as error:
+            operators = tuple(node.op for node in chain.nodes)
+            leave(RegionRow(source, chain.outputs, operators, "left out", str(error)))
             continue
         orders = tuple(variables(dims_of_value(graph, output)) for output in chain.outputs)
         named = named_by_order(program)
         yield Candidate(chain.nodes, chain.outputs, chain.inputs, named, orders, "float32", graph)
 
 
-def region_candidates(graph: Graph, most_steps: int) -> list[Candidate]:
+def region_candidates(
+    graph: Graph, most_steps: int, leave: Leave = no_matter, source: str = "model"
+) -> list[Candidate]:
     """Return the regions of a model that are no chains of functions, and pairs of these, equal ones once.
 
     A pair is of regions as they begin, at their last nodes, or as large as they become.
@@ -79,14 +86,28 @@ def region_candidates(graph: Graph, most_steps: int) -> list[Candidate]:
     Args:
         graph: the model.
         most_steps: of a program.
+        leave: called for what is no region, or none that a kernel is made of, and for borders.
+        source: what the graph is, for these rows.
     """
     cones = Cones(graph, without=_UNMATCHED)
     found: list[Candidate | None] = []
     parts: list[tuple[Node, ...]] = []
     for node in reversed(graph.nodes):
         grown: list[Cone] = []
-        with suppress(RelationalTensatError):  # no region ends in the node
+        try:
             grown += cones.grown(node)
+        except RelationalTensatError as error:
+            leave(RegionRow(source, node.outputs, (node.op,), "left out", str(error)))
+        for cone in grown[-1:]:
+            for row in cones.borders(cone, source):
+                leave(row)
+        for cone in grown:
+            steps = cone.lowered.program.steps
+            why = _why_not(cone.nodes, cone.lowered, graph)
+            if not why and len(steps) > most_steps:
+                why = f"{len(steps)} operators, {most_steps} at most (--fuse-operators)"
+            if why:
+                leave(RegionRow(source, node.outputs, _operators(steps), "left out", why))
         found += [_of_region(c.nodes, c.nodes[-1].outputs, c.lowered, graph) for c in grown]
         parts += [cone.nodes for cone in (*grown[:1], *grown[1:][-1:])]
     for pair in pairs(graph, parts):
@@ -142,12 +163,28 @@ def _of_region(
     nodes: tuple[Node, ...], outputs: tuple[str, ...], region: LoweredRegion, graph: Graph
 ) -> Candidate | None:
     """Return a region as a candidate; None where no kernel or no rule is made of its like."""
-    if not 0 < len(region.inputs) <= MOST_INPUTS:
-        return None
-    made = [node.outputs[0] for node in nodes]
-    kinds = {graph.types[name] for name in (*region.inputs, *made)}
-    dtypes = {kind.dtype for kind in kinds if isinstance(kind, TensorType)}
-    if len(dtypes) > 1 or not dtypes <= {*_DTYPES}:
+    if _why_not(nodes, region, graph):
         return None
     program = named_by_order(region.program)
-    return Candidate(nodes, outputs, region.inputs, program, region.orders, dtypes.pop(), graph)
+    (dtype,) = _dtypes(nodes, region, graph)
+    return Candidate(nodes, outputs, region.inputs, program, region.orders, dtype, graph)
+
+
+def _why_not(nodes: tuple[Node, ...], region: LoweredRegion, graph: Graph) -> str:
+    """Return why no kernel or no rule is made of a region; empty where they are."""
+    if not 0 < len(region.inputs) <= MOST_INPUTS:
+        return f"{len(region.inputs)} operands, expected 1 to {MOST_INPUTS}"
+    dtypes = _dtypes(nodes, region, graph)
+    if len(dtypes) != 1 or not dtypes <= {*_DTYPES}:
+        return f"elements of {', '.join(sorted(dtypes))}, expected {' or '.join(_DTYPES)}"
+    return ""
+
+
+def _dtypes(nodes: tuple[Node, ...], region: LoweredRegion, graph: Graph) -> set[str]:
+    made = [node.outputs[0] for node in nodes]
+    kinds = {graph.types[name] for name in (*region.inputs, *made)}
+    return {kind.dtype for kind in kinds if isinstance(kind, TensorType)}
+
+
+def _operators(steps: Sequence[object]) -> tuple[str, ...]:
+    return tuple(step.op for step in steps if isinstance(step, Operation))

@@ -26,6 +26,7 @@ from relational_tensat.mugraph.fusion.seeking import Effort, Seeker, UnfitError
 from relational_tensat.mugraph.fusion.worth import Worth
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
+from relational_tensat.mugraph.regions.region_row import RegionRow
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.verify.stability import stabilized
@@ -36,6 +37,7 @@ from relational_tensat.tensor import Graph, TensorType
 _SEED = 2_000_000
 #: A search takes so many times as long with one more operator.
 _GROWTH = 1.25
+_NO_TIME = "the time was over, or someone ended the search, before its turn"
 
 
 Report: TypeAlias = Callable[[RegionReport], None]
@@ -49,11 +51,13 @@ class Sought:
         kernels: all that were made or found, each verified.
         parts: of the model, that it was done with; one for which several kernels were sought, too, is two.
         total: how many there are.
+        regions: what became of all parts, those that were left out, too.
     """
 
     kernels: tuple[OwnKernel, ...]
     parts: int
     total: int
+    regions: tuple[RegionRow, ...]
 
 
 def own_kernels(
@@ -93,15 +97,18 @@ class _Fusing:
         self._options = options
         self._watch = watch
         self._kernels: dict[str, OwnKernel] = {}
+        self._rows: list[RegionRow] = []
         self._done = self._total = 0
 
     def run(self, graphs: Sequence[Graph], report: Report) -> Sought:
+        self._model = graphs[0]
         first = Effort(kernels=1, more_operators=1)
         tried = self._all(self._candidates(graphs), first, report)
         if self._done == self._total:
             second = Effort(kernels=self._options.max_kernels, more_operators=2)
             self._all(self._slow(tried), second, report)
-        return Sought(tuple(self._kernels.values()), self._done, self._total)
+        kernels, rows = tuple(self._kernels.values()), tuple(dict.fromkeys(self._rows))
+        return Sought(kernels, self._done, self._total, rows)
 
     def _all(
         self, candidates: Sequence[Candidate], effort: Effort, report: Report
@@ -109,40 +116,60 @@ class _Fusing:
         """Seek kernels for candidates; return those that are kernels with what these cost, or infinity."""
         self._total += len(candidates)
         tried = []
-        for candidate in candidates:
+        for place, candidate in enumerate(candidates):
             if self._watch.is_over and candidate.has_products:
+                self._rows += [self._row(c, "no time", _NO_TIME) for c in candidates[place:]]
                 break
-            kernel_us, reason = None, ""
+            kernel_us, reason, key = None, "", ""
             try:
-                kernel_us = self._kernel(candidate, effort).cost_us
+                kernel = self._kernel(candidate, effort)
+                kernel_us, key = kernel.cost_us, kernel.key
                 tried.append((candidate, kernel_us or 0.0))
             except RelationalTensatError as error:
                 reason = str(error)
                 if isinstance(error, UnfitError):
                     tried.append((candidate, math.inf))
             self._done += 1
-            operators = tuple(s.op for s in candidate.program.steps if isinstance(s, Operation))
+            row = replace(
+                self._row(candidate, "kernel" if key else "none found", reason),
+                kernel_us=kernel_us, mugraph=key,
+            )  # fmt: skip
+            self._rows.append(row)
             report(
                 RegionReport(
-                    self._done, self._total, candidate.outputs, operators,
+                    self._done, self._total, candidate.outputs, row.operators,
                     self._worth.operators_us(candidate), kernel_us, reason,
                 )
             )  # fmt: skip
         return tried
 
+    def _row(self, candidate: Candidate, fate: str, reason: str) -> RegionRow:
+        operators = tuple(s.op for s in candidate.program.steps if isinstance(s, Operation))
+        cost_us = self._worth.operators_us(candidate)
+        source = "model" if candidate.graph is self._model else "cheapest"
+        return RegionRow(source, candidate.outputs, operators, fate, reason, cost_us)
+
     def _candidates(self, graphs: Sequence[Graph]) -> list[Candidate]:
         """Return parts of graphs, equal ones once: those without products, for which nothing is searched,
         those with one value, those with two; first each time what may save most for its time."""
-        found = [candidate for graph in graphs for candidate in chain_candidates(graph)]
-        if self._worth.profile is not None:
-            most = self._options.max_operators
-            found += [c for graph in graphs for c in region_candidates(graph, most)]
+        leave, most = self._rows.append, self._options.max_operators
+        found: list[Candidate] = []
+        sources = [("cheapest" if place else "model", graph) for place, graph in enumerate(graphs)]
+        for source, graph in sources:
+            found += chain_candidates(graph, leave, source)
+        for source, graph in sources if self._worth.profile is not None else ():
+            found += region_candidates(graph, most, leave, source)
         distinct = list({pattern_hash(candidate): candidate for candidate in found}.values())
-        worth = [
-            (_order(candidate), -saving_us / _GROWTH ** len(candidate.program.steps), place)
-            for place, candidate in enumerate(distinct)
-            if (saving_us := self._saving_us(candidate)) > 0
-        ]
+        worth = []
+        for place, candidate in enumerate(distinct):
+            saving_us = self._saving_us(candidate)
+            if saving_us <= 0:
+                least = self._worth.least_us(candidate)
+                reason = f"a kernel takes {least:.2f} µs at least, modelled"
+                self._rows.append(self._row(candidate, "no gain", reason))
+                continue
+            rank = -saving_us / _GROWTH ** len(candidate.program.steps)
+            worth.append((_order(candidate), rank, place))
         return [distinct[place] for _, _, place in sorted(worth)]
 
     def _slow(self, tried: Sequence[tuple[Candidate, float]]) -> list[Candidate]:

@@ -13,6 +13,7 @@ from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.regions.lowering_regions import LoweredRegion, lowered
+from relational_tensat.mugraph.regions.region_row import RegionRow
 from relational_tensat.tensor import Graph, Node
 
 #: A program of more operators is beyond a search of seconds.
@@ -37,40 +38,30 @@ class Region:
     program: MuGraph
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A node that is the last of no region, or a region that went no further.
-
-    Attributes:
-        output: the value that it gives.
-        reason: why.
-    """
-
-    output: str
-    reason: str
-
-
-def find_regions(graph: Graph) -> tuple[list[Region], list[LeftOut]]:
-    """Return the regions of a model, recurring ones once, and what was left out.
+def find_regions(graph: Graph) -> tuple[list[Region], list[RegionRow]]:
+    """Return the regions of a model, recurring ones once, and what was left out, with their borders.
 
     Args:
         graph: the model.
     """
     cones = Cones(graph)
     regions: dict[str, Region] = {}
-    left_out: list[LeftOut] = []
+    left_out: list[RegionRow] = []
     within: list[frozenset[str]] = []
     for node in reversed(graph.nodes):
         try:
             *_, cone = cones.grown(node)
         except RelationalTensatError as error:
-            left_out.append(LeftOut(node.outputs[0], str(error)))
+            left_out.append(
+                RegionRow("model", node.outputs[:1], (node.op,), "left out", str(error))
+            )
             continue
         program = cone.lowered.program
         names = frozenset(n.outputs[0] for n in cone.nodes)
         if len(program.steps) < _FEWEST_STEPS or any(names <= other for other in within):
             continue  # what it computes, a larger region does, too
         within.append(names)
+        left_out += cones.borders(cone, "model")
         key = content_hash(replace(program, name=""))
         known = regions.get(key)
         outputs = (*(known.outputs if known else ()), node.outputs[0])
@@ -134,6 +125,32 @@ class Cones:
             if grown is None:
                 return
             region, cone = grown
+
+    def borders(self, cone: Cone, source: str) -> Iterator[RegionRow]:
+        """Yield what comes before a region that cannot grow, and why it is not within."""
+        region = {node.outputs[0]: node for node in cone.nodes}
+        read = dict.fromkeys(name for node in cone.nodes for name in node.inputs)
+        for name in read:
+            maker = self._makers.get(name)
+            if maker is not None and name not in region:
+                reason = f"{name} ({maker.op}) is not within: {self._why_not(region, maker)}"
+                yield RegionRow(source, cone.nodes[-1].outputs, (maker.op,), "border", reason)
+
+    def _why_not(self, region: dict[str, Node], maker: Node) -> str:
+        (name, *others) = maker.outputs
+        if others:
+            return f"{maker.op} gives several values"
+        if maker.op in self._without:
+            return f"{maker.op} is left to itself"
+        if name in self._graph.outputs:
+            return "it is a result of the model"
+        if not self._readers[name] <= region.keys():
+            return "others read it, too: with it, the region would not be convex"
+        try:
+            steps = _steps(self._cone({**region, name: maker}))
+        except RelationalTensatError as error:
+            return str(error)
+        return f"with it, there are {steps} operators, {_MOST_STEPS} at most"
 
     def _with_chain(self, region: dict[str, Node]) -> tuple[dict[str, Node], Cone] | None:
         """Return a region with up to five more nodes, if it is a program only then, or a shorter one.

@@ -101,6 +101,9 @@ def _with_kernels(state: RunState) -> RunState:
     why = "Ctrl-C" if watch.happened else "--fuse-time-limit"
     note = f"{why} ended the search of kernels after {sought.parts} of {sought.total} parts of the model"
     state = replace(state, kernels=sought.kernels, fused_parts=sought.parts)
+    database = state.egraph.database
+    database.execute("DELETE FROM fused_region", name="fuse/regions")  # of a run that was killed
+    database.append("fused_region", [row.values() for row in sought.regions])
     return state.noting(note if sought.parts < sought.total else "")
 
 

@@ -159,3 +159,6 @@ def test_when_the_time_is_over_the_chains_are_left() -> None:
     assert len(reports) == sought.parts < sought.total
     assert all("matmul" not in report.operators for report in reports)
     assert all(report.kernel_us is not None or report.reason for report in reports)
+    late = [row for row in sought.regions if row.fate == "no time"]
+    assert len(late) == sought.total - sought.parts
+    assert all("matmul" in row.operators and row.operators_us for row in late)

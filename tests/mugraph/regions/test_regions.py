@@ -15,7 +15,7 @@ from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import Operation
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.regions.finding_regions import find_regions
+from relational_tensat.mugraph.regions.finding_regions import Cones, find_regions
 from relational_tensat.mugraph.regions.lowering_regions import lowered
 from relational_tensat.mugraph.regions.relabelling import IndexAtoms
 from relational_tensat.mugraph.search.kernel_search import search_kernels
@@ -111,7 +111,22 @@ def test_a_normalized_layer_with_its_product_is_one_kernel() -> None:
     assert steps == ["sum", "scale", "sub", "rms", "div", "mul", "add", "matmul", "add", "gelu"]
     (route,) = search_kernels(region.program, SearchOptions(max_operators=10, max_kernels=1)).routes
     assert len(route.alternatives) == 1
-    assert not left_out
+    assert {row.fate for row in left_out} == {"border"}
+
+
+def test_why_a_region_goes_no_further_is_a_row() -> None:
+    """The norm's result is read by two products: with it, the region of one would not be convex."""
+    graph = load_model(INPUTS / "gated_mlp.onnx")
+    cones = Cones(graph)
+    (gate,) = (node for node in graph.nodes if node.outputs == ("/gate/MatMul_output_0",))
+    *_, cone = cones.grown(gate)
+    (row,) = cones.borders(cone, "model")
+    assert (row.fate, row.outputs, row.operators) == ("border", gate.outputs, ("mul",))
+    assert row.reason == (
+        "/norm/Mul_1_output_0 (mul) is not within: others read it, too: with it, the region would not "
+        "be convex"
+    )
+    assert row.values()[-3:] == (None, None, None)
 
 
 def test_the_commands_name_regions(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,6 +135,9 @@ def test_the_commands_name_regions(capsys: pytest.CaptureFixture[str]) -> None:
     assert "rms, div, mul, matmul, sigmoid, mul, matmul" in capsys.readouterr().out
     assert main(["kernels", "search", model]) == 2
     assert "--region N names one of its 1 regions" in capsys.readouterr().err
+    assert main(["kernels", "regions", str(INPUTS / "decoder_block.onnx")]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "slice is no operator" in printed and "is not within" in printed
 
 
 def test_dims_split_and_merge_everywhere_at_once() -> None:

@@ -87,6 +87,15 @@ def test_questions_are_answered_from_the_database(
     assert all(len(kernel["operators"]) > 1 for kernel in kernels)
     rule = f"fused-{kernels[0]['mugraph']}"
     assert main(["sql", db, "SELECT count(*) FROM fused_kernel WHERE cost_us > 5"]) == 0
+    capsys.readouterr()
+    assert main(["kernels", "regions", db, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["left_out"]
+    assert all(bool(row["mugraph"]) == (row["fate"] == "kernel") for row in rows)
+    assert {"kernel", "left out", "border"} <= {row["fate"] for row in rows}
+    assert any("3 at most (--fuse-operators)" in row["reason"] for row in rows)
+    assert all(row["reason"] for row in rows if row["fate"] != "kernel")
+    assert main(["kernels", "regions", db]) == 0
+    assert rows[0]["mugraph"] in capsys.readouterr().out
     found = "SELECT mugraph FROM kernel_term WHERE op = 'matmul' ORDER BY 1 LIMIT 1"
     capsys.readouterr()
     assert main(["sql", db, found, "--json"]) == 0
