@@ -58,7 +58,8 @@ def roofline_us(
 ) -> tuple[float, float]:
     """Return ``flops / peak`` and ``bytes / bandwidth`` of one kernel, in microseconds.
 
-    Activations that all fit into a cache move at its bandwidth; weights come from main memory.
+    Of activations, what fits into a cache moves at its bandwidth, and only the rest at that of main memory,
+    so that a byte more never costs more than a byte; weights come from main memory.
 
     Raises:
         UsageError: there is no operator of that name.
@@ -71,9 +72,8 @@ def roofline_us(
     moved = operator.bytes_moved(inputs, output, complete)
     weights = [part for n in operator.weight_operands(inputs) for part in tensors_of(inputs[n])]
     weight_bytes = min(moved, sum(part.nbytes for part in weights))
-    if 0 < moved - weight_bytes <= device.cache_bytes:
-        memory_s = weight_bytes / device.bandwidth_bytes_per_s
-        memory_s += (moved - weight_bytes) / device.cache_bandwidth_bytes_per_s
-    else:
-        memory_s = moved / device.bandwidth_bytes_per_s
+    cached_bytes = min(moved - weight_bytes, device.cache_bytes)
+    memory_s = (moved - cached_bytes) / device.bandwidth_bytes_per_s
+    if cached_bytes:
+        memory_s += cached_bytes / device.cache_bandwidth_bytes_per_s
     return compute_s * 1e6, memory_s * 1e6

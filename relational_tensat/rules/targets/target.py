@@ -17,6 +17,8 @@ from relational_tensat.tensor.operators import operators, register
 
 #: Rulesets of what is only done to files whose dimensions all are known, and to others.
 FIXED_SHAPES, OPEN_SHAPES = "fixed-shapes", "open-shapes"
+#: The ruleset of what it does not do by itself: other spellings, that it has faster kernels for.
+OFFERED = "offered"
 
 
 class KernelsOf(Protocol):
@@ -52,14 +54,16 @@ class Target:
             if kernel.name not in known:
                 register(kernel)
 
-    def rules(self, *, has_fixed_shapes: bool) -> list[Rule]:
+    def rules(self, *, has_fixed_shapes: bool, offered: bool = False) -> list[Rule]:
         """Return what it makes of operators.
 
         Args:
             has_fixed_shapes: whether the file that it reads says how large all dimensions are.
+            offered: instead, what it does not do by itself, but runs faster.
         """
         left_out = OPEN_SHAPES if has_fixed_shapes else FIXED_SHAPES
-        return [rule for rule in read_rule_file(self.rule_file) if left_out not in rule.rulesets]
+        rules = [rule for rule in read_rule_file(self.rule_file) if left_out not in rule.rulesets]
+        return [rule for rule in rules if (OFFERED in rule.rulesets) == offered]
 
     @property
     def rule_file(self) -> Path:

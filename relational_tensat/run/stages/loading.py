@@ -97,7 +97,9 @@ def read_rules(state: RunState) -> list[Rule]:
         rules = load_rules(options.files or None, options.only, options.skip)
         if name := state.options.rules.target:
             # first, so that what the target does itself is not called another rule's doing
-            rules = [*load_target(name).rules(has_fixed_shapes=state.dynamic is None), *rules]
+            target, is_fixed = load_target(name), state.dynamic is None
+            own = target.rules(has_fixed_shapes=is_fixed)
+            rules = [*own, *rules, *target.rules(has_fixed_shapes=is_fixed, offered=True)]
         if schedule := state.options.exploration.schedule:
             check_rulesets(parse_schedule(schedule), rules)
         return rules

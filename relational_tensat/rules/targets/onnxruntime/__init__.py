@@ -6,10 +6,11 @@ from relational_tensat.rules.targets.onnxruntime.blocks import BLOCKED_KERNELS
 from relational_tensat.rules.targets.onnxruntime.kernels import KERNELS
 from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS, as_unsigned
 from relational_tensat.rules.targets.onnxruntime.running import kernels_of
+from relational_tensat.rules.targets.onnxruntime.spreading import SPREADING_KERNELS
 from relational_tensat.rules.targets.target import Target
 
 
 def describe() -> Target:
     """Return the target."""
-    kernels = (*KERNELS, *QUANTIZED_KERNELS, *BLOCKED_KERNELS)
+    kernels = (*KERNELS, *QUANTIZED_KERNELS, *SPREADING_KERNELS, *BLOCKED_KERNELS)
     return Target("onnxruntime", kernels, kernels_of, as_unsigned)

@@ -287,7 +287,7 @@ def _blocked(op: str, kernel: str) -> type[FusedKernel]:
 #: What is in blocks if its operands are, by what it computes.
 OF_OPERATORS = {
     op: _blocked(op, f"ort_blocked_{op}")
-    for op in ("add", "concat", "max_pool", "avg_pool", "reduce_mean")
+    for op in ("add", "mul", "concat", "max_pool", "avg_pool", "reduce_mean")
 }
 BLOCKED_KERNELS: tuple[type[FusedKernel], ...] = (
     ToBlocks,

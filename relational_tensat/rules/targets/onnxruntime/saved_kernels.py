@@ -39,6 +39,8 @@ _NAMES = {
     "ort_quantized_mul": "QLinearMul",
     "ort_to_blocks": "ReorderInput",
     "ort_from_blocks": "ReorderOutput",
+    "ort_spread": "Resize",
+    "ort_blocked_spread": "Resize",
     "ort_blocked_conv": "Conv",
     "ort_blocked_conv_add": "Conv+Add",
 }

@@ -1,0 +1,90 @@
+"""Spellings that onnxruntime has faster kernels for: what it makes of them, and that a run finds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+
+from relational_tensat import Graph, Options, optimize, save_model
+from relational_tensat.base.resources import resource_dir
+from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.onnxruntime.saved_kernels import saved_kernels
+from relational_tensat.tensor import Attrs, Node, build_graph
+from tests.graphs import f32, weight
+
+_WINDOW: Attrs = {"stride": (1, 1), "pad": "same"}
+
+
+def gated() -> Graph:
+    """A gate of one number per channel between two convolutions."""
+    return build_graph(
+        "gated",
+        {"x": f32(1, 32, 14, 14)},
+        {name: weight(32, 32, 1, 1, seed=n) for n, name in enumerate("abcd")},
+        [
+            Node("conv", ("x", "a"), ("y",), _WINDOW),
+            Node("reduce_mean", ("y",), ("m",), {"axes": (2, 3), "keepdims": True}),
+            Node("conv", ("m", "b"), ("g",), _WINDOW),
+            Node("sigmoid", ("g",), ("s",)),
+            Node("mul", ("s", "y"), ("z",)),
+            Node("conv", ("z", "c"), ("u",), _WINDOW),
+        ],
+        ["u"],
+    )
+
+
+def grouped() -> Graph:
+    """Four groups of eight channels between two convolutions."""
+    return build_graph(
+        "grouped",
+        {"x": f32(1, 32, 14, 14)},
+        {
+            "a": weight(32, 32, 1, 1),
+            "b": weight(32, 8, 3, 3, seed=1),
+            "c": weight(32, 32, 1, 1, seed=2),
+        },
+        [
+            Node("conv", ("x", "a"), ("y",), _WINDOW),
+            Node("conv", ("y", "b"), ("z",), _WINDOW),
+            Node("conv", ("z", "c"), ("u",), _WINDOW),
+        ],
+        ["u"],
+    )
+
+
+def written(graph: Graph, folder: Path) -> tuple[Path, Path]:
+    """Return the file of a graph, and that of what a run for the target makes of it."""
+    source, target = folder / "m.onnx", folder / "out.onnx"
+    save_model(graph, source)
+    rules = (resource_dir("rules") / "identity.rules",)  # those of the target come with it
+    options = Options.of(rules=rules, cost="analytic:cpu", target="onnxruntime", end_to_end=False)
+    result = optimize(source, options, output=target)
+    assert result.verification is not None
+    assert not result.verification.failure()
+    assert result.cost_after_us < result.cost_before_us
+    return source, target
+
+
+def test_an_image_is_gated_in_blocks(tmp_path: Path) -> None:
+    before, after = map(saved_kernels, written(gated(), tmp_path))
+    assert (before["ReorderInput"], before["ReorderOutput"]) == (2, 3)
+    assert (after["ReorderInput"], after["ReorderOutput"], after["Resize"]) == (1, 1, 1)
+
+
+def test_groups_of_eight_become_groups_of_sixteen(tmp_path: Path) -> None:
+    before, after = written(grouped(), tmp_path)
+    shapes = sorted(tuple(tensor.dims) for tensor in onnx.load(after).graph.initializer)
+    assert shapes == [(32, 16, 3, 3), (32, 32, 1, 1), (32, 32, 1, 1)]
+    assert saved_kernels(before)["ReorderInput"] == 2
+    assert saved_kernels(after)["ReorderInput"] == 1
+
+
+def test_what_is_offered_the_target_does_not_do_itself() -> None:
+    target = load_target("onnxruntime")
+    own = {rule.name for rule in target.rules(has_fixed_shapes=True)}
+    offered = {rule.name for rule in target.rules(has_fixed_shapes=True, offered=True)}
+    assert not own & offered
+    assert "ort-gate-in-blocks" in offered
+    open_shapes = target.rules(has_fixed_shapes=False, offered=True)
+    assert {rule.name.partition("[")[0] for rule in open_shapes} == {"ort-groups-of-eight"}
