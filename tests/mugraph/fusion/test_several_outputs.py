@@ -31,7 +31,7 @@ from relational_tensat.mugraph.fusion.chain_program import program_of, row_kerne
 from relational_tensat.mugraph.fusion.chains import Chain, chains
 from relational_tensat.mugraph.fusion.kernel_rule import kernel_rule
 from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
-from relational_tensat.mugraph.fusion.pairs import is_convex
+from relational_tensat.mugraph.fusion.pairs import Surroundings
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from relational_tensat.rules.targets.known import know_kernels
@@ -204,7 +204,9 @@ def test_pairs_are_convex_and_their_kernels_right() -> None:
         graph = _random_graph(choices)
         for size in (2, 3):
             nodes = tuple(sorted(choices.sample(graph.nodes, size), key=graph.nodes.index))
-            assert is_convex(graph, nodes) == _slowly_convex(graph, nodes)
+            around = Surroundings(graph)
+            places = around.places(nodes)
+            assert around.is_convex(places) == _slowly_convex(graph, nodes)
         for chain in chains(graph):
             if len(chain.outputs) == 2:
                 found += 1
