@@ -7,7 +7,7 @@ import pytest
 from relational_tensat.mugraph.abstract.axioms import axioms, chain
 from relational_tensat.mugraph.abstract.saturated import saturated
 from relational_tensat.mugraph.abstract.vocabulary import abstract_operators
-from relational_tensat.mugraph.programs import program
+from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.tensor.operators import operators
 
 #: Of a saturation of the reference's rules by another implementation.
@@ -26,6 +26,16 @@ def test_sizes_are_those_of_the_reference(name: str) -> None:
     abstract = saturated(program(name))
     assert (abstract.e_nodes, abstract.e_classes) == SIZES[name]
     assert abstract.is_saturated
+
+
+def test_numbers_of_any_size_are_functions_names() -> None:
+    """A mask times -3.4e38 is no size of a sum."""
+    builder = ProgramBuilder("masked", x="m=4 n=4", mask="m=4 n=4")
+    far = builder.apply("shift", builder.apply("scale", "mask", value=-3.4e38), value=0.5)
+    abstract = saturated(builder.build(builder.apply("sub", "x", far)))
+    rows = abstract.database.execute("SELECT op, name, size FROM abstract ORDER BY op")
+    expected = [("scale", "scale -3.4e+38", 0), ("shift", "shift 0.5", 0), ("sub", "", 0)]
+    assert [tuple(row) for row in rows] == expected
 
 
 def test_axioms_have_names_and_laws_and_are_known_only_while_they_are_used() -> None:
