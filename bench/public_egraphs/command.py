@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import date
 from pathlib import Path
 
@@ -35,6 +37,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add("--kept", type=Path, default=_FOLDER / "answers.jsonl", metavar="FILE",
         help="where each answer is kept at once; what is there is not done again")  # fmt: skip
     add("--fresh", action="store_true", help="do it again all the same")
+    add("--jobs", type=int, default=1, metavar="N",
+        help="processes at a time, one on each core (1)")  # fmt: skip
     add("--limit", type=int, metavar="N", help="only the first N files")
     add_save(parser, "the table")
     parser.set_defaults(run=run)
@@ -48,21 +52,21 @@ def run(options: argparse.Namespace) -> int:
         InputError: a folder or file that cannot be used.
     """
     check_positive(options.time_limit, "--time-limit")
-    folder = options.folder
+    check_positive(options.jobs, "--jobs")
+    folder, what = options.folder, "public-egraphs"
     if folder is None:
-        folder = _FOLDER / "generated"
+        folder, what = _FOLDER / "generated", "generated-egraphs"
         write_generated(folder)
-    kept = Kept(options.kept)
-    rows: dict[str, dict[str, Solved]] = {}
-    for file in egraph_files(folder)[: options.limit]:
-        name = str(file.relative_to(folder)).removesuffix(".gz").removesuffix(".json")
-        rows[name] = {
-            method: _solved(file, name, method, kept, options) for method in options.methods
-        }
+    files = egraph_files(folder)[: options.limit]
+    answers = _answers(files, Kept(options.kept), folder, options)
+    rows = {
+        name: {method: answers[name, method] for method in options.methods}
+        for name in (_name(file, folder) for file in files)
+    }
     text = markdown(rows, options.methods)
     print(text)
     if options.save:
-        path = RESULTS / f"public-egraphs-{date.today().isoformat()}.md"
+        path = RESULTS / f"{what}-{date.today().isoformat()}.md"
         path.write_text(f"{_heading(options)}\n\n{text}", encoding="utf-8")
         report_saved(path)
     return 4 if contradictions(rows) else 0
@@ -80,14 +84,42 @@ def egraph_files(folder: Path) -> list[Path]:
     return files
 
 
-def _solved(file: Path, name: str, method: str, kept: Kept, options: argparse.Namespace) -> Solved:
-    task = Task(name, digest(file), method, options.time_limit)
-    solved = None if options.fresh else kept.get(task)
-    if solved is None:
-        solved = solve_apart(file, method, options.time_limit)
+def _answers(
+    files: list[Path], kept: Kept, folder: Path, options: argparse.Namespace
+) -> dict[tuple[str, str], Solved]:
+    """Return the answer of every method to every file by their names; what is new is kept at once."""
+    tasks = {
+        Task(_name(file, folder), digest(file), method, options.time_limit): file
+        for file in files
+        for method in options.methods
+    }
+    known = {} if options.fresh else {task: kept.get(task) for task in tasks}
+    answers = {task: solved for task, solved in known.items() if solved is not None}
+    missing = {task: file for task, file in tasks.items() if task not in answers}
+    for task, solved in _solved(missing, options.jobs):
         kept.add(task, solved)
-    print(f"{name}: {method} {solved.status} {solved.cost} {solved.cpu_s:.1f} s", file=sys.stderr)
-    return solved
+        answers[task] = solved
+        result = f"{task.method} {solved.status} {solved.cost} {solved.cpu_s:.1f} s"
+        print(f"{task.file}: {result}", file=sys.stderr)
+    return {(task.file, task.method): answers[task] for task in tasks}
+
+
+def _solved(files: Mapping[Task, Path], jobs: int) -> Iterator[tuple[Task, Solved]]:
+    """Yield what tasks come to, as soon as it is there; a thread each waits for its process."""
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = {
+            pool.submit(solve_apart, file, task.method, task.limit_s): task
+            for task, file in files.items()
+        }
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _name(file: Path, folder: Path) -> str:
+    return str(file.relative_to(folder)).removesuffix(".gz").removesuffix(".json")
 
 
 def _heading(options: argparse.Namespace) -> str:

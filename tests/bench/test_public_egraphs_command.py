@@ -62,11 +62,22 @@ def test_a_folder(
     assert main([*argv, "--time-limit", "21", "--limit", "1"]) == 0
     assert len(started) == 9
 
+    monkeypatch.setattr(command, "solve_apart", lambda *task: Solved("done", note=str(task)))
+    assert main([*argv, "--time-limit", "22", "--jobs", "2"]) == 0
+    added = [json.loads(line) for line in kept.read_text().splitlines()[-6:]]
+    assert {(line["file"], line["method"]) for line in added} == {
+        (file, method)
+        for file in ("sums", "below/loop", "below/missing")
+        for method in ("ours", "highs")
+    }
+    assert all(repr(line["method"]) in line["note"] for line in added)
+
 
 def test_bad_input_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["public-egraphs", str(tmp_path)]) == 3
     assert "expected a folder with e-graph files" in capsys.readouterr().err
     assert main(["public-egraphs", str(tmp_path), "--time-limit", "0"]) == 2
+    assert main(["public-egraphs", str(tmp_path), "--jobs", "0"]) == 2
     kept = tmp_path / "kept.jsonl"
     kept.write_text("{}\n")
     assert main(["public-egraphs", str(folder_with(tmp_path)), "--kept", str(kept)]) == 3
