@@ -10,6 +10,7 @@ e-nodes (LM-cut, from planning, follows the dearest child likewise).
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Iterator
 
@@ -123,41 +124,46 @@ class LandmarkCuts:
     def _enlarged(self, zone: set[int], point: _Point) -> list[int]:
         """Pull classes into the zone while that does not make it easier to enter.
 
-        Returns the e-nodes that enter it. The further the zone reaches, the dearer they are.
+        Returns the e-nodes that enter it. The further the zone reaches, the dearer they are. A class
+        is looked at again only where more e-nodes enter over it.
         """
-        amount = point.amount
+        children = self._children
         entering = {
-            node
-            for klass in zone
-            for node in self._nodes[klass]
-            if zone.isdisjoint(self._children[node])
+            node for klass in zone for node in self._nodes[klass] if zone.isdisjoint(children[node])
         }
-        has_changed = True
-        while has_changed:
-            has_changed = False
-            by_child: dict[int, list[int]] = {}
-            for node in sorted(entering):
-                for child in self._children[node]:
-                    by_child.setdefault(child, []).append(node)
-            for child, users in sorted(by_child.items()):
-                excluded = [node for node in users if node in entering]
-                if not excluded:
-                    continue
-                zone.add(child)
-                new_inflow = sum(
-                    amount[node]
-                    for node in point.support[child]
-                    if zone.isdisjoint(self._children[node])
-                )
-                if new_inflow <= sum([amount[node] for node in excluded]) + _TINY:
-                    entering.difference_update(excluded)
-                    entering.update(
-                        node for node in self._nodes[child] if zone.isdisjoint(self._children[node])
-                    )
-                    has_changed = True
-                else:
-                    zone.remove(child)
+        by_child: dict[int, list[int]] = {}
+        for node in sorted(entering):
+            for child in children[node]:
+                by_child.setdefault(child, []).append(node)
+        queue = sorted(by_child)
+        queued = set(queue)
+        while queue:
+            child = heapq.heappop(queue)
+            queued.remove(child)
+            over = [node for node in by_child[child] if node in entering]
+            if not over or not self._is_no_easier(zone, child, over, point):
+                continue
+            zone.add(child)
+            entering.difference_update(over)
+            for node in self._nodes[child]:
+                if zone.isdisjoint(children[node]):
+                    entering.add(node)
+                    for below in children[node]:
+                        by_child.setdefault(below, []).append(node)
+                        if below not in queued:
+                            queued.add(below)
+                            heapq.heappush(queue, below)
         return sorted(entering)
+
+    def _is_no_easier(self, zone: set[int], klass: int, over: list[int], point: _Point) -> bool:
+        """Whether no more enters a zone with a class than without, where these enter over that class."""
+        left = sum([point.amount[node] for node in over]) + _TINY
+        zone.add(klass)
+        for node in point.support[klass]:
+            if zone.isdisjoint(self._children[node]):
+                left -= point.amount[node]
+        zone.remove(klass)
+        return left >= 0.0
 
 
 class _Point:
