@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -30,6 +30,13 @@ class KernelsOf(Protocol):
         """Return them, in order."""
 
 
+class AsRead(Protocol):
+    """Carries out what a target does to a graph in any case."""
+
+    def __call__(self, graph: Graph, *, has_fixed_shapes: bool) -> Graph:
+        """Return that graph."""
+
+
 @dataclass(frozen=True, eq=False)
 class Target:
     """A runtime on a kind of device.
@@ -40,13 +47,13 @@ class Target:
         kernels_of: which kernels an application of an operator is there; with ``tells_computed``, costs
             know which operands are computed, else that is kernels, too.
         as_read: what it makes of a graph before it makes kernels, where how often a value is read decides
-            about that: no rule can see it.
+            about that, or it does so whatever it costs: rules do neither.
     """
 
     name: str
     kernels: Sequence[type[FusedKernel]]
     kernels_of: KernelsOf
-    as_read: Callable[[Graph], Graph] = field(default=lambda graph: graph)
+    as_read: AsRead
 
     def __post_init__(self) -> None:
         known = operators()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
 from relational_tensat.cost.source import Answer
 from relational_tensat.rules.model import Rule
-from relational_tensat.rules.targets.target import Target
+from relational_tensat.rules.targets.target import FIXED_SHAPES, Target
 from relational_tensat.run.target.as_run import as_run
 from relational_tensat.tensor import Graph
 
@@ -58,7 +58,9 @@ class TargetCosts(CostSource):
     def as_run(self, graph: Graph) -> Graph:
         """Return the kernels that the target runs a graph by."""
         if graph not in self._as_run:
-            self._as_run[graph] = as_run(self._target.as_read(graph), self._rules, self)
+            has_fixed_shapes = any(FIXED_SHAPES in rule.rulesets for rule in self._rules)
+            read = self._target.as_read(graph, has_fixed_shapes=has_fixed_shapes)
+            self._as_run[graph] = as_run(read, self._rules, self)
         return self._as_run[graph]
 
     def is_free(self, configuration: Configuration) -> bool:

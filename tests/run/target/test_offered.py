@@ -53,6 +53,20 @@ def grouped() -> Graph:
     )
 
 
+def norm_of_a_sum() -> Graph:
+    """A sum that a layer norm alone reads."""
+    return build_graph(
+        "norm",
+        {"x": f32(1, 32, 256), "y": f32(1, 32, 256)},
+        {"s": weight(256), "b": weight(256, seed=1)},
+        [
+            Node("add", ("x", "y"), ("z",)),
+            Node("layer_norm", ("z", "s", "b"), ("u",), {"axis": 2, "epsilon": 1e-5}),
+        ],
+        ["u"],
+    )
+
+
 def written(graph: Graph, folder: Path) -> tuple[Path, Path]:
     """Return the file of a graph, and that of what a run for the target makes of it."""
     source, target = folder / "m.onnx", folder / "out.onnx"
@@ -78,6 +92,12 @@ def test_groups_of_eight_become_groups_of_sixteen(tmp_path: Path) -> None:
     assert shapes == [(32, 16, 3, 3), (32, 32, 1, 1), (32, 32, 1, 1)]
     assert saved_kernels(before)["ReorderInput"] == 2
     assert saved_kernels(after)["ReorderInput"] == 1
+
+
+def test_a_norm_of_a_sum_stays_two_kernels(tmp_path: Path) -> None:
+    before, after = written(norm_of_a_sum(), tmp_path)
+    assert saved_kernels(before) == {"SkipLayerNormalization": 1}
+    assert saved_kernels(after) == {"Sum": 1, "LayerNormalization": 1}
 
 
 def test_what_is_offered_the_target_does_not_do_itself() -> None:

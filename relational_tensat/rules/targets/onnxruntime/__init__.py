@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from relational_tensat.rules.targets.onnxruntime.blocks import BLOCKED_KERNELS
 from relational_tensat.rules.targets.onnxruntime.kernels import KERNELS
+from relational_tensat.rules.targets.onnxruntime.norms import NORM_KERNELS, with_skip_norms
 from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS, as_unsigned
 from relational_tensat.rules.targets.onnxruntime.running import kernels_of
 from relational_tensat.rules.targets.onnxruntime.spreading import SPREADING_KERNELS
 from relational_tensat.rules.targets.target import Target
+from relational_tensat.tensor import Graph
 
 
 def describe() -> Target:
     """Return the target."""
-    kernels = (*KERNELS, *QUANTIZED_KERNELS, *SPREADING_KERNELS, *BLOCKED_KERNELS)
-    return Target("onnxruntime", kernels, kernels_of, as_unsigned)
+    kernels = (*KERNELS, *NORM_KERNELS, *QUANTIZED_KERNELS, *SPREADING_KERNELS, *BLOCKED_KERNELS)
+    return Target("onnxruntime", kernels, kernels_of, _as_read)
+
+
+def _as_read(graph: Graph, *, has_fixed_shapes: bool) -> Graph:
+    graph = as_unsigned(graph)
+    return with_skip_norms(graph) if has_fixed_shapes else graph

@@ -6,7 +6,7 @@ from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, last_swapped
 from relational_tensat.tensor import Attrs
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
-from relational_tensat.tensor.operators.attributes import bool_of, float_of, int_of
+from relational_tensat.tensor.operators.attributes import bool_of, float_of
 from relational_tensat.tensor.operators.base import Types, tensor
 from relational_tensat.tensor.operators.sampling import NUMBERS
 
@@ -83,23 +83,4 @@ class QuickGelu(FusedKernel):
         return [scale, Part("sigmoid", (1,)), Part("mul", (0, 2))]
 
 
-class SkipLayerNorm(FusedKernel):
-    """The layer norm, over the last axis, of x + skip. Operands x, skip, scale, bias."""
-
-    name = "ort_skip_layer_norm"
-    computes = Family.NORMALIZATION
-    uses = (Use.VALUE, Use.ADDED, Use.MULTIPLIED, Use.ADDED)
-    arity = (4, 4)
-    attrs = (Attr("axis", "int"), Attr("epsilon", "float", samples=(1e-5,), timed_as=1e-5))
-
-    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
-        """Sum, layer norm."""
-        norm = {"axis": int_of(attrs, "axis"), "epsilon": float_of(attrs, "epsilon")}
-        return [Part("add", (0, 1)), Part("layer_norm", (4, 2, 3), norm)]
-
-    def weight_operands(self, inputs: Types) -> tuple[int, ...]:
-        """Scale and bias."""
-        return (2, 3)
-
-
-KERNELS: tuple[type[FusedKernel], ...] = (ScaledProduct, BiasGelu, QuickGelu, SkipLayerNorm)
+KERNELS: tuple[type[FusedKernel], ...] = (ScaledProduct, BiasGelu, QuickGelu)

@@ -20,6 +20,7 @@ from relational_tensat.rules.targets.onnxruntime.blocks import (
     takes_filters,
     takes_unblocked,
 )
+from relational_tensat.rules.targets.onnxruntime.norms import SkipLayerNorm
 from relational_tensat.tensor import TensorType, tensors_of
 from relational_tensat.tensor.operators import Family, get_operator
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION
@@ -29,7 +30,7 @@ from relational_tensat.tensor.operators.base import tensor
 _POOLS = ("max_pool", "avg_pool")
 _OF_BLOCKS = frozenset(kernel.name for kernel in BLOCKED_KERNELS)
 #: So many times more.
-_SLOWER_BY_GROUPS = 2
+_SLOWER_BY_GROUPS, _SLOWER_WITH_SKIP = 2, 3
 _CONVOLUTIONS = (BlockedConv.name, BlockedConvAdd.name)
 
 
@@ -136,14 +137,11 @@ def _slow(kernels: list[Configuration]) -> list[Configuration]:
     """Return kernels once more for each time that they take longer than their arithmetic says.
 
     A convolution of several groups that is none of blocks is a product for each: 27 Gflop/s where one of
-    blocks had 90 (groups of 8 channels, 3x3, AMD EPYC, 2026-11-23).
+    blocks had 90 (groups of 8 channels, 3x3, AMD EPYC, 2026-11-23). The layer norm of a sum: see ``norms``.
     """
-    return [
-        kernel
-        for kernel in kernels
-        if kernel.op == "conv" and _groups(kernel) > 1
-        for _ in range(_SLOWER_BY_GROUPS)
-    ]
+    slow = [kernel for kernel in kernels if kernel.op == "conv" and _groups(kernel) > 1]
+    norms = [kernel for kernel in kernels if kernel.op == SkipLayerNorm.name]
+    return [*slow * _SLOWER_BY_GROUPS, *norms * _SLOWER_WITH_SKIP]
 
 
 def _groups(kernel: Configuration) -> int:

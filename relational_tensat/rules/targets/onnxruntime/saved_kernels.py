@@ -30,6 +30,7 @@ _NAMES = {
     "ort_bias_gelu": "BiasGelu",
     "ort_quick_gelu": "QuickGelu",
     "ort_skip_layer_norm": "SkipLayerNormalization",
+    "ort_sum": "Sum",
     "rms_norm": "SimplifiedLayerNormalization",
     "smul": "Mul",
     "ort_quantized_conv": "QLinearConv",
