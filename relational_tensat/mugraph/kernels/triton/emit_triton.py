@@ -32,12 +32,15 @@ from relational_tensat.mugraph.kernels.triton.tensors import (
     LEAST_PRODUCT,
     Axes,
     Value,
+    count_of,
     real,
     renamed,
     union,
 )
 
 _TYPES = {"float32": "tl.float32", "float16": "tl.float16", "bfloat16": "tl.bfloat16"}
+#: Of shared memory that a block may have on an A100; later devices have more.
+_SHARED_BYTES = 163 << 10
 _BLOCKS = ("tl.program_id(0)", "tl.program_id(1)", "tl.program_id(2)")
 _PRODUCTS = ("matmul", "concat_matmul")
 _SPELLED: Mapping[str, str] = {
@@ -175,10 +178,26 @@ class _Emission:
         with text.block(f"def {name}({', '.join(parameters)}):", ""):
             text.line(*self._axes.declarations(), *self._lines[Stage.INVARIANT], *self._initial)
             if self._lines[Stage.LOOP]:
-                with text.block(f"for {ITERATION} in range({block.loop}):", ""):
+                with text.block(f"for {ITERATION} in {self._iterations()}:", ""):
                     text.line(*self._lines[Stage.LOOP])
             text.line(*self._lines[Stage.AFTER])
         return str(text)
+
+    def _iterations(self) -> str:
+        """Return the loop's range, with fewer stages than Triton's 3 where their tiles would not fit.
+
+        Triton has all but one stage's tiles of a loop in shared memory.
+        """
+        loop, loaded_bytes = self._kernel.block.loop, 0
+        for iterator in self._kernel.block.iterators:
+            if self._stages[iterator.output] is Stage.LOOP:
+                lengths = self._axes.shape(real(self._dims[iterator.output]))
+                is_wide = iterator.tensor in self._wide or self._dtype == "float32"
+                loaded_bytes += count_of(lengths) * (4 if is_wide else 2)
+        if 2 * loaded_bytes <= _SHARED_BYTES:
+            return f"range({loop})"
+        stages = 2 if loaded_bytes <= _SHARED_BYTES else 1
+        return f"tl.range(0, {loop}, num_stages={stages})"
 
     def _flat(self) -> Iterator[Operation | Accumulate | RunningMax]:
         for step in self._kernel.block.steps:

@@ -17,7 +17,7 @@ from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockGraph, Iter
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.kernels.triton import machine_code
 from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
-from tests.mugraph.kernels.mugraphs import SMALL, attention, split_attention
+from tests.mugraph.kernels.mugraphs import SMALL, attention, gated_mlp, split_attention
 
 ATTENTION = '''\
 """flash_attention: grid 2 x 2, loop 4."""
@@ -61,6 +61,17 @@ def test_a_kernel_as_people_read_it() -> None:
     assert emitted.source.rstrip() == ATTENTION.rstrip()
     assert emitted.parameters == ("in_Q", "in_K", "in_V", "out_Y")
     assert emitted.grid == (2, 2, 1)
+
+
+def test_tiles_of_several_stages_fit_shared_memory() -> None:
+    """Of A and B, 64 KiB each, not two stages' tiles fit; of 256 KiB each, not one's."""
+    for loop, head in (
+        (8, "for iteration in tl.range(0, 8, num_stages=2):"),
+        (2, "for iteration in tl.range(0, 2, num_stages=1):"),
+        (32, "for iteration in range(32):"),
+    ):
+        graph = gated_mlp(8, 4096, 4096, 64, loop)
+        assert head in emit_triton(graph.kernels[0], graph.inputs).source
 
 
 def test_names_of_variables_need_be_no_identifiers() -> None:
