@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -40,8 +41,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
         kernels=folder / "kernels", db=folder / "run.duckdb",
     )  # fmt: skip
 
-    def whole(graph: Graph, most: int) -> list[Candidate]:  # parts of it would be sought as well
-        return [c for c in region_candidates(graph, most) if len(c.program.steps) == 5]
+    def whole(*given: Any) -> list[Candidate]:  # parts of it would be sought as well
+        return [c for c in region_candidates(*given) if len(c.program.steps) == 5]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fusing, "region_candidates", whole)
