@@ -25,7 +25,7 @@ from tests.mugraph.kernels.inputs import with_level_keys
 from tests.mugraph.kernels.mugraphs import split_attention
 from tests.mugraph.searches import searched
 
-SIZES = {"h": 1, "q": 16, "d": 16, "k": 4096, "e": 8}
+SIZES = {"h": 1, "q": 8, "d": 8, "k": 512, "e": 4}
 
 
 def narrow(graph: MuGraph) -> MuGraph:
