@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -30,8 +30,8 @@ class KernelsOf(Protocol):
         """Return them, in order."""
 
 
-class AsRead(Protocol):
-    """Carries out what a target does to a graph in any case."""
+class AsFused(Protocol):
+    """Carries out what a target does in any case."""
 
     def __call__(self, graph: Graph, *, has_fixed_shapes: bool) -> Graph:
         """Return that graph."""
@@ -47,13 +47,15 @@ class Target:
         kernels_of: which kernels an application of an operator is there; with ``tells_computed``, costs
             know which operands are computed, else that is kernels, too.
         as_read: what it makes of a graph before it makes kernels, where how often a value is read decides
-            about that, or it does so whatever it costs: rules do neither.
+            about that: rules cannot.
+        as_fused: what it makes of the kernels in the end, whatever that costs: extraction would not.
     """
 
     name: str
     kernels: Sequence[type[FusedKernel]]
     kernels_of: KernelsOf
-    as_read: AsRead
+    as_read: Callable[[Graph], Graph]
+    as_fused: AsFused
 
     def __post_init__(self) -> None:
         known = operators()

@@ -59,8 +59,9 @@ class TargetCosts(CostSource):
         """Return the kernels that the target runs a graph by."""
         if graph not in self._as_run:
             has_fixed_shapes = any(FIXED_SHAPES in rule.rulesets for rule in self._rules)
-            read = self._target.as_read(graph, has_fixed_shapes=has_fixed_shapes)
-            self._as_run[graph] = as_run(read, self._rules, self)
+            kernels = as_run(self._target.as_read(graph), self._rules, self)
+            fused = self._target.as_fused(kernels, has_fixed_shapes=has_fixed_shapes)
+            self._as_run[graph] = fused
         return self._as_run[graph]
 
     def is_free(self, configuration: Configuration) -> bool:

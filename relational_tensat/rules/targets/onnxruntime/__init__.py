@@ -15,9 +15,8 @@ from relational_tensat.tensor import Graph
 def describe() -> Target:
     """Return the target."""
     kernels = (*KERNELS, *NORM_KERNELS, *QUANTIZED_KERNELS, *SPREADING_KERNELS, *BLOCKED_KERNELS)
-    return Target("onnxruntime", kernels, kernels_of, _as_read)
+    return Target("onnxruntime", kernels, kernels_of, as_unsigned, _as_fused)
 
 
-def _as_read(graph: Graph, *, has_fixed_shapes: bool) -> Graph:
-    graph = as_unsigned(graph)
+def _as_fused(graph: Graph, *, has_fixed_shapes: bool) -> Graph:
     return with_skip_norms(graph) if has_fixed_shapes else graph
