@@ -52,7 +52,9 @@ class Budget:
 
     def share(self, fraction: float) -> Budget:
         """Return a budget of a fraction of what is left of this one."""
-        return Budget(self, fraction * max(0.0, self._deadline - now_s()))
+        return Budget(
+            self._check, fraction * max(0.0, self._deadline - now_s())
+        )  # ends before this one
 
 
 def unlimited() -> None:

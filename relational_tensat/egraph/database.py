@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from relational_tensat.base.errors import InputError, NoSolutionError, UsageError, first_line
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.resources import sql
+from relational_tensat.egraph.arrow_columns import arrow_column
 from relational_tensat.egraph.database_errors import file_trouble
 from relational_tensat.egraph.optimizers import limit_planning
 from relational_tensat.egraph.replacing import note_closed, note_open, remove_database
@@ -211,7 +212,7 @@ class Database:
         """
         import pyarrow as pa  # only large e-graphs, and blocks that are copied, need it
 
-        batch = pa.table({key: pa.array(values) for key, values in columns.items()})
+        batch = pa.table({key: arrow_column(values) for key, values in columns.items()})
         self.execute_with(batch, f"INSERT INTO {table} SELECT * FROM incoming", name)
 
     def execute_with(

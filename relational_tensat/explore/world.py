@@ -53,6 +53,7 @@ class World:
     def begin_members(self, members: Members, enodes: Sequence[int]) -> None:
         """Let the world have some e-nodes of its universe from now on; no rule has been matched on them."""
         members.begin(enodes)
+        self.matcher.forget_edges()
         self.members = members
         self._matched.clear()
 

@@ -137,9 +137,29 @@ def rules_of_chosen(egraph: EGraph) -> dict[str, int]:
 
 
 def _mark_weight_only(egraph: EGraph) -> None:
-    egraph.database.run("extract/clear_weight_only")
-    while egraph.database.change("extract/spread_weight_only"):
-        pass
+    rows = egraph.database.columns("extract/foldable_nodes")
+    children = np.stack([rows[f"c{i}"] for i in range(CHILD_COLUMNS)], axis=1)
+    classes = weight_only_classes(rows["class"], children)
+    egraph.database.run("extract/mark_weight_only", classes=classes.tolist())
+
+
+def weight_only_classes(owner: NDArray[np.int32], children: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Return the classes that can be had from weights only.
+
+    Args:
+        owner: of each foldable e-node, its class.
+        children: of each, its child classes, 0 for none.
+    """
+    size = 1 + int(max(owner.max(initial=0), children.max(initial=0)))
+    is_known = np.zeros(size, np.bool_)
+    is_known[0] = True  # no operand
+    while True:
+        is_ready = is_known[children].all(axis=1)
+        if not is_ready.any():
+            break
+        is_known[owner[is_ready]] = True
+        owner, children = owner[~is_ready], children[~is_ready]
+    return np.flatnonzero(is_known)[1:]
 
 
 def _child_lists(children: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from relational_tensat.cost import load_profile
 from relational_tensat.egraph import EGraph
 from relational_tensat.egraph.database import Interrupted
+from relational_tensat.explore.compile.live import LiveSkeleton, live_skeletons
+from relational_tensat.explore.match import matching
 from relational_tensat.explore.members import show_universe
 from relational_tensat.explore.step import Budget, step
 from relational_tensat.explore.world import World, begin_world
@@ -140,6 +144,35 @@ def test_worlds_of_a_model_do_what_e_graphs_of_their_own_do() -> None:
         assert world.e_nodes == own.e_nodes
     keys, _ = keys_of(own.egraph, egraph)
     assert keys == set(member_keys(egraph, 3))
+
+
+def test_a_world_is_matched_by_the_patterns_that_it_can_have_not_by_those_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As many branches of a search's query as in an e-graph of its own."""
+    graph = MODELS["nasrnn"]()
+    world = universe_of(graph, taso_rules())
+    egraph = world.egraph
+    begin(world, 1, original(egraph))
+    grow(world, 1, 3)
+    seed, chosen = chosen_in(world)
+    begin(world, 2, seed)
+    own = begin_world(egraph.beside(chosen, "own"), world.rules)
+    searched: list[int] = []
+
+    def counted(*args: Any) -> list[LiveSkeleton]:
+        live = live_skeletons(*args)
+        searched.append(sum(len(skeleton.rows) for skeleton in live))
+        return live
+
+    monkeypatch.setattr(matching, "live_skeletons", counted)
+    for rules in turns(own, 3):
+        step(world, rules, BUDGET)
+        in_world = searched.copy()
+        searched.clear()
+        step(own, rules, BUDGET)
+        assert in_world == searched
+        searched.clear()
 
 
 def member_keys(egraph: EGraph, number: int) -> list[Key]:

@@ -87,6 +87,10 @@ class Matcher:
                 self._rules_of.setdefault(rule.patterns[0], []).append(rule.id)
         self._write_texts([f"g{i}" for i in range(2 * compiled.node_columns)])
 
+    def forget_edges(self) -> None:
+        """Ask for all that stands below each other when next matched: what is shown is another world."""
+        self._edges = Edges(self.compiled)
+
     def create_tables(self, *, with_rules: bool = True) -> None:
         """Make the tables of instances and joins; ``with_rules``: write the rules into theirs, too."""
         self.instances.create_tables()

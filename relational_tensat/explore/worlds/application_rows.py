@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.egraph.arrow_columns import fixed_list_column, list_column
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.worlds.applications import STATES, Applications
 from relational_tensat.explore.worlds.node_arrays import Ints
@@ -28,7 +29,7 @@ def write_applications(database: Database, applications: Applications) -> None:
             "state": np.array(STATES)[applications.states],
             "sources": _lists(applications.sources),
             "targets": _lists(applications.targets),
-            "bindings": _whole_lists(applications.bindings),
+            "bindings": fixed_list_column(applications.bindings),
         }
         database.insert_arrays("universe_application", columns, "insert universe_application")
 
@@ -49,17 +50,7 @@ def read_applications(database: Database, applications: Applications) -> None:
 
 def _lists(rows: Ints) -> pa.Array:
     """Return rows of ids as lists, without what fills them up."""
-    import pyarrow as pa  # here: a run without a tree search does not need it
-
-    ends = np.cumsum((rows > 0).sum(axis=1), dtype=np.int32)
-    return pa.ListArray.from_arrays(np.concatenate([[0], ends]).astype(np.int32), rows[rows > 0])
-
-
-def _whole_lists(rows: Ints) -> pa.Array:
-    """Return rows of ids as lists."""
-    import pyarrow as pa  # as above
-
-    return pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
+    return list_column(np.cumsum((rows > 0).sum(axis=1), dtype=np.int32), rows[rows > 0])
 
 
 def _filled(lists: Sequence[Sequence[int]]) -> Ints:

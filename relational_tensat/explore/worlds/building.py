@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relational_tensat.egraph.arrow_columns import fixed_list_column
 from relational_tensat.egraph.working_tables import create_working
 from relational_tensat.explore.apply.applying import apply_all
 from relational_tensat.explore.apply.bounds import Candidates
@@ -53,8 +54,6 @@ def build(
     bindings = applications.bindings[places][:, :bound]
     roots = root_classes(world, applications, places, arrays)
     zeros = np.zeros(len(places), np.int64)
-    import pyarrow as pa  # large batches go through Arrow, as in ``Database``
-
     database.insert_arrays(
         "application",
         {
@@ -63,7 +62,7 @@ def build(
             "instance": applications.instances[places],
             "root0": roots[:, 0],
             "root1": roots[:, 1],
-            "b": pa.FixedSizeListArray.from_arrays(pa.array(bindings.ravel()), bound),
+            "b": fixed_list_column(bindings),
             "m0": zeros,
             "m1": zeros,
         },

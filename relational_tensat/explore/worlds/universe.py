@@ -215,8 +215,9 @@ class Universe:
         guarded, extreme = self.world.matcher.extreme_classes()
         is_extreme = np.isin(found.leaves, np.array(sorted(extreme), np.int32)).any(1)
         kinds, kind = np.unique(found.signatures, axis=0, return_inverse=True)
+        of_kinds = self._instances(found.rules, kinds)
         for rule in found.rules:
-            instances = self._instances(rule, kinds)[kind.reshape(-1)]
+            instances = of_kinds[rule][kind.reshape(-1)]
             is_valid = self.templates.roots(instances)[:, 0] > 0
             if rule in guarded:
                 is_valid &= ~is_extreme
@@ -229,15 +230,18 @@ class Universe:
             )
             self._without_built(added)
 
-    def _instances(self, rule: int, kinds: Ints) -> Ints:
-        """Return the instances that a multi-pattern rule on e-nodes of some signatures is."""
+    def _instances(self, rules: Sequence[int], kinds: Ints) -> dict[int, Ints]:
+        """Return, by rule, the instances that multi-pattern rules on e-nodes of some signatures are."""
         filling = [0] * (2 * self.world.rules.node_columns - kinds.shape[1])
-        keys = [(rule, *kind, *filling) for kind in kinds.tolist()]
-        new = sorted({key for key in keys if key not in self._instance_of})
+        keys = {rule: [(rule, *kind, *filling) for kind in kinds.tolist()] for rule in rules}
+        new = [key for rule in rules for key in sorted(set(keys[rule]) - self._instance_of.keys())]
         if new:
             self.world.matcher.instances.judge(new)
             self._see_instances()
-        return np.array([self._instance_of[key] for key in keys], np.int32)
+        return {
+            rule: np.array([self._instance_of[key] for key in keys[rule]], np.int32)
+            for rule in rules
+        }
 
     def _see_instances(self) -> None:
         """Take note of what was judged since."""

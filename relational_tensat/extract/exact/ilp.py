@@ -46,6 +46,7 @@ def search_ilp(
     plain_problem = without_negative_costs(problem) if problem.has_negative_costs else problem
     choices = greedy_choices(plain_problem, lambda: options.exhausted)
     plain = 1 + problem.has_original  # tree-greedy is the last of these
+    has_start = start is not None
     if start is None:
         start, plain = next(choices), plain - 1
     search = Search(problem, start, progress)
@@ -54,7 +55,7 @@ def search_ilp(
     search.baseline_us = search.cost_us
     try:
         with options.watch.raising():
-            _search(search, choices, cycles, options)
+            _search(search, choices, cycles, options, has_start=has_start)
     except KeyboardInterrupt:
         options.watch.survive()
     except OutOfTimeError as limit:
@@ -64,16 +65,27 @@ def search_ilp(
     return search
 
 
-def _search(search: Search, choices: Iterator[Ints], cycles: str, options: SolverOptions) -> None:
+def _search(
+    search: Search,
+    choices: Iterator[Ints],
+    cycles: str,
+    options: SolverOptions,
+    *,
+    has_start: bool,
+) -> None:
     """Try what else a plain method finds, and improve the best by integer programming.
 
     What decomposes into small components is solved before greedy methods have been through a large whole.
+    Where the search began from a choice that is known, they go through components only, as long as that
+    ends with a proof.
     """
     if search.problem.has_negative_costs:
         search_signed(search, choices, options)
         return
     within = cycles in WITHIN
-    if not (within and LARGEST_UNLIMITED < search.problem.n_nodes <= LARGEST_REDUCED):
+    is_small = search.problem.n_nodes <= LARGEST_UNLIMITED
+    is_later = has_start if is_small else search.problem.n_nodes <= LARGEST_REDUCED
+    if not (within and is_later):
         _offer(search, choices)
         if _is_over(search, options):
             return
@@ -82,9 +94,20 @@ def _search(search: Search, choices: Iterator[Ints], cycles: str, options: Solve
         cut_and_solve(search, model, model.columns, model.rows, options)
         return
     options = replace(options, cycles=cycles)
+    try:
+        _search_within(search, choices, options, offers=not is_small)
+    finally:
+        if is_small and not search.closed:
+            _offer(search, choices)
+
+
+def _search_within(
+    search: Search, choices: Iterator[Ints], options: SolverOptions, *, offers: bool
+) -> None:
+    """Search the components of an e-graph, or the whole; ``offers``: what else there is, before that."""
     reduced = linear_round(unreduced(search.problem), options.check, options.techniques)
     is_apart = search_decomposed(search, reduced, options)
-    if not search.closed:
+    if offers and not search.closed:
         _offer(search, choices)
     if not is_apart and not _is_over(search, options):
         search_whole(search, reduced, options)

@@ -30,13 +30,15 @@ from relational_tensat.explore.members import show_universe
 from relational_tensat.explore.observer import Observer
 from relational_tensat.explore.outcome import Exploration, WorldReport
 from relational_tensat.explore.seed import Chooser
-from relational_tensat.explore.strategies.focus.worlds import Growth, SearchOver, Worlds
+from relational_tensat.explore.strategies.focus.worlds import (
+    EQUAL_COSTS,
+    Growth,
+    SearchOver,
+    Worlds,
+)
 from relational_tensat.explore.strategies.saturation import Saturation
 from relational_tensat.explore.variation import PLAIN, Variation
 from relational_tensat.rules.model import Rule
-
-#: A graph counts as cheaper by more than this part of the cost.
-_LEAST_GAIN = 1e-6
 
 #: What restarts are grown from; the next once one found nothing cheaper.
 _RESTARTS = ("original", "original", "beside")
@@ -155,9 +157,12 @@ class Focus:
     def _follow(self, world: WorldReport, variation: Variation = PLAIN) -> WorldReport:
         """Grow worlds from a first one, each from what was chosen in the last, until one gains nothing.
 
-        What a closed world has, others have not more of.
+        What a closed world has, others have not more of. Nor is one grown from a graph that costs what the
+        seed of another of this width did: from there on, restarts mostly find what was found before.
         """
         while _is_less(world.best_us, world.seed_us) and not self._worlds.is_closed:
+            if self._worlds.has_grown_from(world.best_us, world.node_limit):
+                break
             world = self._grow("chosen", world.node_limit, variation, world)
         return world
 
@@ -233,4 +238,4 @@ class Focus:
 
 def _is_less(cost_us: float, than_us: float) -> bool:
     """Whether a graph is cheaper than another, by more than rounding."""
-    return cost_us < than_us * (1 - _LEAST_GAIN)
+    return cost_us < than_us * (1 - EQUAL_COSTS)

@@ -18,6 +18,9 @@ from relational_tensat.explore.variation import PLAIN, Variation
 #: Why a world is not grown further, and the search goes on.
 _GROWN = frozenset({"saturated", "closed", "nodes", "iterations"})
 
+#: Costs that differ by less than this part are equal.
+EQUAL_COSTS = 1e-6
+
 
 class SearchOver(Exception):  # noqa: N818  # a control signal, not an error
     """No other world is grown; the reason is the argument."""
@@ -83,6 +86,15 @@ class Worlds:
         """Whether a world grown from the original graph has all that the rules can add to it."""
         return any(
             world.kind == "original" and world.stop_reason == "closed" for world in self.reports
+        )
+
+    def has_grown_from(self, cost_us: float, node_limit: int) -> bool:
+        """Whether a world of this width was grown from a chosen graph of this cost."""
+        return any(
+            world.kind == "chosen"
+            and world.node_limit == node_limit
+            and abs(world.seed_us - cost_us) <= EQUAL_COSTS * cost_us
+            for world in self.reports
         )
 
     def grow(self, growth: Growth, guard: Guard) -> WorldReport:
