@@ -227,7 +227,7 @@ def test_what_cannot_be_explained() -> None:
     with pytest.raises(InputError, match="not complete: an e-class has no e-node"):
         explain(egraph.connection)
     egraph.connection.execute("UPDATE meta SET value = '1' WHERE key = 'format_version'")
-    with pytest.raises(InputError, match=r"format 1, expected \d: run the model again"):
+    with pytest.raises(InputError, match=r"format 1, expected \d+: run the model again"):
         explain(egraph.connection)
     with pytest.raises(InputError, match="not a database of a run"):
         explain(duckdb.connect())
