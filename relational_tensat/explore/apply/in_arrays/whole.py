@@ -75,7 +75,8 @@ def apply_in_arrays(
         check()
         asked = asked_unions(building)
         highest = egraph.next_id + fresh.count - 1
-        closed = close(_with_fresh(known, building), asked.lower, asked.higher, highest, check)
+        with egraph.database.stopwatch.phase("rebuild"):
+            closed = close(_with_fresh(known, building), asked.lower, asked.higher, highest, check)
     except HashesCollideError:
         return None
     direct = int(np.count_nonzero(fresh.reasons != NO_REASON))
