@@ -1,8 +1,9 @@
-"""``kernels show``: a μGraph as text, as JSON, or as a picture."""
+"""``kernels show``: a μGraph as text, as JSON (Mirage's, too), or as a picture."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ HELP = "print a μGraph: kernels, blocks and threads, with the dims and maps of 
 
 def add_arguments(parser: Parser) -> None:
     """Declare the flags of ``kernels show``."""
+    from relational_tensat.mugraph.graph.mirage_writing import ACCUMULATORS
+
     add_mugraph(parser)
     parser.add_argument(
         "--db", type=Path, metavar="DB",
@@ -48,11 +51,17 @@ def add_arguments(parser: Parser) -> None:
         help="with what a block does when, barriers, places in shared memory, and the layouts that were "
         "chosen, all as CUDA has them",
     )  # fmt: skip
+    parser.add_argument(
+        "--mirage", choices=ACCUMULATORS, metavar="NAMES",
+        help="as Mirage's JSON, a file of one graph: accumulators named forloop_accum, as today's Mirage "
+        "does, or accum, as its saved graphs do",
+    )  # fmt: skip
     add_json(parser, "it as JSON; so a file of Mirage's is converted")
 
 
 def execute(args: argparse.Namespace) -> int:
     """Read and print."""
+    from relational_tensat.mugraph.graph.mirage_writing import to_mirage
     from relational_tensat.mugraph.graph.mugraph_dot import mugraph_dot
     from relational_tensat.mugraph.graph.mugraph_json import encoded
     from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
@@ -62,6 +71,9 @@ def execute(args: argparse.Namespace) -> int:
     graph = read_mugraph(args) if args.db is None else mugraph_of(args.db, key)
     if args.html is not None:
         _draw(graph, args.dtype, args.html)
+    if args.mirage:
+        sys.stdout.write(f"{json.dumps([to_mirage(graph, args.mirage)])}\n")
+        return 0
     if args.dot:
         sys.stdout.write(mugraph_dot(graph))
         return 0

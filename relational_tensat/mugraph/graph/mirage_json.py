@@ -11,6 +11,7 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.dims import Dim, Dims
+from relational_tensat.mugraph.graph.mirage_steps import BINARY, FUNCTIONS
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
@@ -26,8 +27,6 @@ from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.tensor.types import Attrs
 
 _AXES = ("x", "y", "z")
-_FUNCTIONS = frozenset({"exp", "square", "sqrt", "silu", "sigmoid", "gelu", "relu", "log"})
-_BINARY = frozenset({"add", "sub", "mul", "div"})
 
 
 def from_mirage(document: Any, name: str) -> MuGraph:
@@ -83,10 +82,10 @@ class _Level:
 
     def apply(self, op: str, operands: list[_Tensor]) -> _Tensor:
         """Apply an operator by its name without level and suffix."""
-        if op in _FUNCTIONS:
+        if op in FUNCTIONS:
             (x,) = operands
             return self.emit(op, [x], x.labels, x.sizes)
-        if op in _BINARY:
+        if op in BINARY:
             return self._elementwise(op, *operands)
         if op == "matmul":
             return self._matmul(*operands)

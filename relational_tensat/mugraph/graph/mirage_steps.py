@@ -1,0 +1,177 @@
+"""The steps of a μGraph as Mirage's operators, or why they are none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.graph.mugraph import (
+    Accumulate,
+    BlockStep,
+    Kernel,
+    KernelStep,
+    MuGraph,
+    Operation,
+    RunningMax,
+    ThreadGraph,
+)
+from relational_tensat.mugraph.graph.operators import names
+from relational_tensat.mugraph.graph.well_formed import Stage
+
+#: Functions of one element, which Mirage has at both levels, and functions of two.
+FUNCTIONS = frozenset({"exp", "square", "sqrt", "silu", "sigmoid", "gelu", "relu", "log"})
+BINARY = frozenset({"add", "sub", "mul", "div"})
+
+
+@dataclass(frozen=True, slots=True)
+class MirageStep:
+    """One of Mirage's operators, or ``rename``, which it needs none for.
+
+    Attributes:
+        op: its name without level and suffix; ``reduction`` without its position.
+        operands, output: tensors by name.
+        over: the variables that a sum or a mean is over.
+        into: the new name of ``over``, or what a sum in strides leaves of it.
+    """
+
+    op: str
+    operands: tuple[str, ...]
+    output: str
+    over: tuple[str, ...] = ()
+    into: str = ""
+
+
+def plain(graph: MuGraph) -> MuGraph:
+    """Return a μGraph without thread graphs, each of whose sums is over one variable."""
+    return replace(graph, steps=tuple(one for step in graph.steps for one in _plain_kernel(step)))
+
+
+def _plain_kernel(step: KernelStep) -> Iterator[KernelStep]:
+    if isinstance(step, Operation):
+        yield from _single_sums(step)
+        return
+    flat = (
+        one
+        for inner in step.block.steps
+        for one in (inner.steps if isinstance(inner, ThreadGraph) else (inner,))
+    )
+    steps: list[BlockStep] = []
+    for inner in flat:
+        steps += _single_sums(inner) if isinstance(inner, Operation) else [inner]
+    yield Kernel(step.name, replace(step.block, steps=tuple(steps)))
+
+
+def _single_sums(step: Operation) -> Iterator[Operation]:
+    over = names(step.attrs, "over") if step.op == "sum" else ()
+    operands = step.operands
+    for place, variable in enumerate(over[:-1]):
+        part = f"{step.output} part {place}"
+        yield Operation("sum", operands, part, {"over": (variable,)})
+        operands = (part,)
+    yield replace(step, operands=operands, attrs={"over": over[-1:]}) if over else step
+
+
+def mirage_steps(
+    where: str, steps: Sequence[BlockStep | KernelStep], read: Sequence[str]
+) -> Iterator[MirageStep | Kernel]:
+    """Yield the steps of one level as Mirage's.
+
+    Args:
+        where: named in errors.
+        steps: of a plain μGraph.
+        read: what others read of them.
+
+    Raises:
+        InputError: Mirage has no such step; says which.
+    """
+    readers = Counter([*read, *(name for step in steps for name in step.operands)])
+    place = 0
+    while place < len(steps):
+        step = steps[place]
+        taken = 1
+        if isinstance(step, Kernel):
+            yield step
+        else:
+            made, taken = _several(steps[place : place + 3], readers) or (_one(where, step), 1)
+            yield made
+        place += taken
+
+
+def _several(
+    steps: Sequence[BlockStep | KernelStep], readers: Mapping[str, int]
+) -> tuple[MirageStep, int] | None:
+    """Return several steps that are one operator of Mirage's, and how many they are."""
+    match steps:
+        case [
+            Operation(op="split") as split,
+            Operation(op="sum") as total,
+            Accumulate(kind="sum", rescale="") as kept,
+        ] if _is_chain((split, total, kept), readers):
+            into = names(split.attrs, "into")
+            if len(into) == 2 and names(total.attrs, "over") == into[:1]:
+                split_over = (str(split.attrs["variable"]),)
+                step = "accum_redtox_ld_sum"
+                return MirageStep(step, split.operands, kept.output, split_over, into[1]), 3
+        case [Operation(op="rms") as mean, Operation(op="div") as quotient, *_] if (
+            quotient.operands == (*mean.operands, mean.output)
+            and readers[mean.output] == 1
+            and not mean.attrs["epsilon"]
+            and len(names(mean.attrs, "over")) <= 1
+        ):
+            over = names(mean.attrs, "over")
+            return MirageStep("rms_norm", mean.operands, quotient.output, over), 2
+    return None
+
+
+def _is_chain(steps: Sequence[Operation | Accumulate], readers: Mapping[str, int]) -> bool:
+    return all(
+        after.operands == before.outputs and readers[before.outputs[0]] == 1
+        for before, after in pairwise(steps)
+    )
+
+
+def _one(where: str, step: BlockStep) -> MirageStep:
+    match step:
+        case Operation(op="rename"):
+            over = (str(step.attrs["variable"]),)
+            return MirageStep("rename", step.operands, step.output, over, str(step.attrs["into"]))
+        case Operation(op="sum"):
+            return MirageStep("reduction", step.operands, step.output, names(step.attrs, "over"))
+        case Operation(op="matmul") if len(names(step.attrs, "over")) == 1:
+            return MirageStep("matmul", step.operands, step.output, names(step.attrs, "over"))
+        case Operation() if step.op in FUNCTIONS | BINARY:
+            return MirageStep(step.op, step.operands, step.output)
+        case Accumulate(kind="sum", rescale=""):
+            return MirageStep("accum_nored", step.operands, step.output)
+        case Accumulate(kind="rms", epsilon=0.0) if len(step.along) <= 1:
+            return MirageStep("accum_red_ld_rms", step.operands, step.output, step.along)
+    raise InputError(f"{where}: {step.outputs[0]} = {_named(step)} has no form in Mirage's JSON")
+
+
+def _named(step: BlockStep) -> str:
+    match step:
+        case Operation():
+            given = ", ".join(f"{name}={value}" for name, value in step.attrs.items())
+            return f"{step.op} ({given})" if given else step.op
+        case Accumulate(kind=kind):
+            return f"{kind} over the loop{', rescaled' * bool(step.rescale)}"
+        case RunningMax():
+            return "a running maximum"
+    return "a thread graph"
+
+
+def check_stages(where: str, step: MirageStep, stages: Mapping[str, Stage]) -> None:
+    """Check that operands all are of before the loop's sums, or all of after them.
+
+    Raises:
+        InputError: they are not; Mirage's operators must be.
+    """
+    given = {stages[name] is Stage.AFTER for name in step.operands}
+    if len(given) > 1:
+        raise InputError(
+            f"{where}: {step.output} reads what the loop adds up and what it does not, "
+            "which Mirage's JSON has no form for"
+        )

@@ -1,0 +1,285 @@
+"""μGraphs as Mirage's JSON, which ``mirage_json`` reads.
+
+What it has no form for is refused: results in float32 between kernels, running maxima, concatenating
+accumulators, merges and splits, more than four dims, dims in an order that no product can have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.graph.dims import Dims
+from relational_tensat.mugraph.graph.mirage_positions import MOST_DIMS, Positions
+from relational_tensat.mugraph.graph.mirage_steps import (
+    MirageStep,
+    check_stages,
+    mirage_steps,
+    plain,
+)
+from relational_tensat.mugraph.graph.mugraph import AXES, Kernel, MuGraph
+from relational_tensat.mugraph.graph.well_formed import (
+    BlockTensors,
+    Stage,
+    block_tensors,
+    kernel_tensors,
+)
+
+#: How Mirage's files name accumulators: of today, and the saved ones of its benchmarks.
+ACCUMULATORS = ("forloop_accum", "accum")
+#: The scope of tensors in device memory.
+_DEVICE = ""
+#: Mirage's number of float16, and its bytes.
+_FLOAT16, _ELEMENT_BYTES = 921, 2
+_THREADS = 128
+#: What is left of a dim that is summed in strides, where a block has no such sum.
+_REDUCTION = 64
+
+
+def to_mirage(graph: MuGraph, accumulators: str = ACCUMULATORS[0]) -> list[dict[str, Any]]:
+    """Return a μGraph as a list of Mirage's kernel operators.
+
+    Args:
+        graph: the μGraph, or a program; its elements become float16.
+        accumulators: one of ``ACCUMULATORS``.
+
+    Raises:
+        InputError: it is malformed, or Mirage's JSON has no form for something; says for what.
+    """
+    if graph.wide:
+        raise InputError(
+            f"{graph.name}: {min(graph.wide)} is float32 between kernels, as nothing is in Mirage's JSON"
+        )
+    return _Writer(plain(graph), accumulators).document()
+
+
+@dataclass(slots=True)
+class _Level:
+    """One level while it is written: Mirage's tensors by name, and their bytes so far."""
+
+    scope: str
+    tensors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    used_bytes: int = 0
+
+
+class _Writer:
+    def __init__(self, graph: MuGraph, accumulators: str) -> None:
+        self._graph = graph
+        self._accumulators = accumulators
+        self._device = kernel_tensors(graph)
+        self._blocks: dict[str, BlockTensors] = {}
+        self._numbers = count(1)
+        self._steps = list(mirage_steps(graph.name, graph.steps, graph.outputs))
+        self._inner: dict[str, list[MirageStep]] = {}
+        scopes = [kernel.name for kernel in graph.kernels]
+        if "" in scopes or len(set(scopes)) < len(scopes):
+            raise InputError(f"{graph.name}: kernels need names of their own")
+        for kernel in graph.kernels:
+            self._blocks[kernel.name] = block_tensors(kernel, self._device)
+            stored = [saver.tile for saver in kernel.block.savers]
+            steps = mirage_steps(kernel.name, kernel.block.steps, stored)
+            self._inner[kernel.name] = [s for s in steps if isinstance(s, MirageStep)]
+        solution = self._equations().solution()
+        if solution is None:
+            raise InputError(
+                f"{graph.name}: no order of at most {MOST_DIMS} dims is one of Mirage's operators, which "
+                "multiply the last dim with the last but one, and align others by position"
+            )
+        self._rank, self._places = solution.rank, solution.places
+
+    def _equations(self) -> Positions:
+        positions = Positions()
+        for name, dims in self._device.items():
+            positions.add((_DEVICE, name), dims)
+        for name in dict.fromkeys((*self._graph.inputs, *self._graph.outputs)):
+            positions.keep_order((_DEVICE, name))
+        for step in self._steps:
+            if isinstance(step, MirageStep):
+                positions.apply(step, _DEVICE)
+            else:
+                self._equations_of(step, positions)
+        return positions
+
+    def _equations_of(self, kernel: Kernel, positions: Positions) -> None:
+        """Add a kernel's equations: tiles have the positions of what they are parts of."""
+        scope, dims = kernel.name, self._blocks[kernel.name].dims
+        steps = self._inner[scope]
+        loaded = [iterator.output for iterator in kernel.block.iterators]
+        for name in dict.fromkeys((*loaded, *(s.output for s in steps))):
+            positions.add((scope, name), dims[name])
+        for iterator in kernel.block.iterators:
+            positions.equal((_DEVICE, iterator.tensor), (scope, iterator.output))
+        for step in steps:
+            check_stages(scope, step, self._blocks[scope].stages)
+            positions.apply(step, scope)
+        for saver in kernel.block.savers:
+            positions.equal((scope, saver.tile), (_DEVICE, saver.output))
+
+    def document(self) -> list[dict[str, Any]]:
+        """Return the kernel operators, inputs first, outputs last."""
+        level = _Level(_DEVICE)
+        operators: list[dict[str, Any]] = []
+        for name, dims in self._graph.inputs.items():
+            made = self._made(level, name, dims)
+            operators.append(_operator("kn_input_op", [], [made], input_map=_map(()),
+                                       input_strides=_strides(made)))  # fmt: skip
+        for step in self._steps:
+            if isinstance(step, Kernel):
+                operators.append(self._customized(step, level))
+            else:
+                operators += self._applied(step, level, self._device)
+        for name in self._graph.outputs:
+            given = level.tensors[name]
+            operators.append(_operator("kn_output_op", [given], [], output_map=_map(()),
+                                       output_strides=_strides(given)))  # fmt: skip
+        return operators
+
+    def _applied(
+        self, step: MirageStep, level: _Level, dims: Mapping[str, Dims]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the operator of a step; none where it only has another name for a tensor.
+
+        Raises:
+            InputError: the level has no such operator.
+        """
+        if step.op == "rename":
+            level.tensors[step.output] = level.tensors[step.operands[0]]
+            return
+        op = step.op
+        if op == "sub" and level.scope == _DEVICE:
+            raise InputError(f"{step.output}: Mirage's JSON has sub within kernels only")
+        if op == "reduction":
+            place = self._places[(level.scope, step.operands[0])][step.over[0]]
+            if place == MOST_DIMS - 1:
+                raise InputError(f"{step.output}: Mirage's JSON has no sum over a fourth dim")
+            op = f"reduction_{place}"
+        if op.startswith("accum_"):
+            op = self._accumulators + op.removeprefix("accum")
+        operands = [level.tensors[name] for name in step.operands]
+        made = self._made(level, step.output, dims[step.output])
+        yield _operator(f"{'tb' if level.scope else 'kn'}_{op}_op", operands, [made])
+
+    def _customized(self, kernel: Kernel, device: _Level) -> dict[str, Any]:
+        block, tensors = kernel.block, self._blocks[kernel.name]
+        level = _Level(kernel.name)
+        operators: list[dict[str, Any]] = []
+        for iterator in block.iterators:
+            places = self._places[(_DEVICE, iterator.tensor)]
+            made = self._made(level, iterator.output, tensors.dims[iterator.output])
+            operators.append(_operator(
+                "tb_input_op", [], [made], dtensor=device.tensors[iterator.tensor],
+                input_map=_map([places.get(name, -1) for name in iterator.imap]),
+                forloop_dim=places.get(iterator.fmap, -1),
+            ))  # fmt: skip
+        steps = self._with_last_sums(kernel)
+        for step in steps:
+            operators += self._applied(step, level, tensors.dims)
+        for saver in block.savers:
+            self._check_stored(kernel, saver.tile)
+            given = level.tensors[saver.tile]
+            made = self._made(device, saver.output, saver.dims)
+            places = self._places[(_DEVICE, saver.output)]
+            operators.append(_operator(
+                "tb_output_op", [given], [], dtensor=made,
+                output_map=_map([places.get(name, -1) for name in saver.omap]),
+            ))  # fmt: skip
+        grid = (*block.grid, *(1 for _ in AXES[len(block.grid) :]))
+        bgraph = {
+            "graph_level": "thread_block_graph", "grid_dim": _axes(grid),
+            "block_dim": _axes((_THREADS, 1, 1)), "forloop_range": block.loop,
+            "reduction_dimx": _strided(kernel.name, steps, tensors), "operators": operators,
+            "smem_offset": level.used_bytes,
+        }  # fmt: skip
+        read = [device.tensors[name] for name in kernel.operands]
+        stored = [device.tensors[name] for name in kernel.outputs]
+        return _operator("kn_customized_op", read, stored, bgraph=bgraph)
+
+    def _check_stored(self, kernel: Kernel, tile: str) -> None:
+        if self._blocks[kernel.name].stages[tile] is not Stage.AFTER:
+            raise InputError(
+                f"{kernel.name}: {tile} is stored without an accumulator, as nothing is in Mirage's JSON"
+            )
+
+    def _with_last_sums(self, kernel: Kernel) -> list[MirageStep]:
+        """Return the steps, sums over the last dim together with the accumulator right after them."""
+        result: list[MirageStep] = []
+        given = self._inner[kernel.name]
+        uses = [name for step in given for name in step.operands]
+        stored = {saver.tile for saver in kernel.block.savers}
+        for step in given:
+            before = result[-1] if result else None
+            if (
+                step.op == "accum_nored" and before is not None and before.op == "reduction"
+                and step.operands == (before.output,) and uses.count(before.output) == 1
+                and before.output not in stored
+                and self._places[(kernel.name, before.operands[0])][before.over[0]] == self._rank - 1
+            ):  # fmt: skip
+                result[-1] = MirageStep(
+                    "accum_red_ld_sum", before.operands, step.output, before.over
+                )
+            else:
+                result.append(step)
+        return result
+
+    def _made(self, level: _Level, name: str, dims: Dims) -> dict[str, Any]:
+        """Return a new tensor, which is noted at its level."""
+        places = self._places[(level.scope, name)]
+        sizes = [1] * self._rank
+        for dim in dims:
+            sizes[places[dim.variable]] = dim.size
+        tensor: dict[str, Any] = {
+            "data_type": _FLOAT16, "dim": [*sizes, *[0] * (MOST_DIMS - self._rank)],
+            "guid": next(self._numbers), "num_dims": self._rank,
+            "layout": "SmemRowMajor" if level.scope else "DmemRowMajor",
+        }  # fmt: skip
+        if level.scope:
+            stages = self._blocks[level.scope].stages
+            tensor["after_accum"] = stages[name] is Stage.AFTER
+            tensor["smem_offset"] = level.used_bytes
+            level.used_bytes += math.prod(sizes) * _ELEMENT_BYTES
+        level.tensors[name] = tensor
+        return tensor
+
+
+def _strided(where: str, steps: Sequence[MirageStep], tensors: BlockTensors) -> int:
+    """Return what a block's sums in strides leave of a dim.
+
+    Raises:
+        InputError: they leave different numbers; Mirage's JSON has one a block.
+    """
+    left = {
+        dim.size
+        for step in steps
+        if step.op == "accum_redtox_ld_sum"
+        for dim in tensors.dims[step.output]
+        if dim.variable == step.into
+    }
+    if len(left) > 1:
+        raise InputError(
+            f"{where}: sums in strides leave {sorted(left)}, Mirage's JSON has one number"
+        )
+    return next(iter(left), _REDUCTION)
+
+
+def _operator(
+    op_type: str, given: list[dict[str, Any]], made: list[dict[str, Any]], **others: Any
+) -> dict[str, Any]:
+    return {"op_type": op_type, "input_tensors": given, "output_tensors": made, **others}
+
+
+def _map(places: Sequence[int]) -> dict[str, int]:
+    return _axes((*places, *[-1] * (len(AXES) - len(places))))
+
+
+def _axes(numbers: Sequence[int]) -> dict[str, int]:
+    return dict(zip(AXES, numbers, strict=True))
+
+
+def _strides(tensor: Mapping[str, Any]) -> list[int]:
+    """Return the strides of a tensor whose rows lie one after the other."""
+    sizes = tensor["dim"][: tensor["num_dims"]]
+    return [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
