@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import gc
+
+#: As the command line has it: a run keeps nearly all that it makes, and so do imports.
+gc.set_threshold(100_000)
+
+# ruff: noqa: E402
 import json
 import resource
 import sys
@@ -17,7 +22,6 @@ from relational_tensat.explore import ExplorationOptions, explore
 
 def main() -> None:
     """Explore; what making the graph takes is in neither engine's seconds, but for the process's."""
-    gc.set_threshold(100_000)  # as the command line has it: a run keeps nearly all that it makes
     values = json.load(sys.stdin)
     task = Task(values["work"], values["size"])
     graph = task.graph()
