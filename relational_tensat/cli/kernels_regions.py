@@ -78,7 +78,13 @@ def _json(regions: Sequence[Region], rows: Sequence[RegionRow]) -> dict[str, Any
 
     return {
         "regions": [
-            {"outputs": r.outputs, "nodes": r.nodes, "program": encoded(r.program)} for r in regions
+            {
+                "outputs": r.outputs,
+                "values": r.values,
+                "nodes": r.nodes,
+                "program": encoded(r.program),
+            }
+            for r in regions
         ],
         "left_out": [asdict(row) for row in rows],
     }
@@ -93,7 +99,7 @@ def _show(regions: Sequence[Region], rows: Sequence[RegionRow], console: Console
         for number, region in enumerate(regions):
             steps = (step for step in region.program.steps if isinstance(step, Operation))
             operators = ", ".join(step.op for step in steps)
-            found.add_row(str(number), " ".join(region.outputs), str(region.nodes), operators)
+            found.add_row(str(number), _ends(region), str(region.nodes), operators)
         console.print(found)
     if rows:
         others = table("ends in", "operators", "what became of it", "µs", "kernel µs", "because",
@@ -104,6 +110,14 @@ def _show(regions: Sequence[Region], rows: Sequence[RegionRow], console: Console
                 _us(row.kernel_us), row.mugraph or row.reason,
             )  # fmt: skip
         console.print(others)
+
+
+def _ends(region: Region) -> str:
+    """Return what regions give: those of two values as a + b."""
+    ends = (
+        region.outputs[n : n + region.values] for n in range(0, len(region.outputs), region.values)
+    )
+    return " ".join(map(" + ".join, ends))
 
 
 def _us(value: float | None) -> str:

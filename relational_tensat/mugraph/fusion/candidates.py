@@ -16,12 +16,12 @@ import numpy as np
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.fusion.chain_program import dims_of_value, program_of
 from relational_tensat.mugraph.fusion.chains import MOST_INPUTS, chains
-from relational_tensat.mugraph.fusion.pairs import pairs
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.regions.finding_regions import Cone, Cones
 from relational_tensat.mugraph.regions.lowering_regions import LoweredRegion, lowered
+from relational_tensat.mugraph.regions.pairs import pairs
 from relational_tensat.mugraph.regions.region_row import Leave, RegionRow, no_matter
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.types import numpy_dtype

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relational_tensat.mugraph.fusion.pairs import pairs
+from relational_tensat.mugraph.regions.pairs import pairs
 from relational_tensat.tensor import Graph, Node, TensorType
 
 _FUNCTIONS = ("erf", "exp", "gelu", "neg", "reciprocal", "relu", "sigmoid", "sqrt", "tanh")

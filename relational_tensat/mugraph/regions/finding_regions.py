@@ -1,18 +1,20 @@
 """Regions of a model: what one node depends on and nothing else does, as far as operators and limits allow.
 
-All readers of what is within are within, but for the last node's, so a region is convex. Regions may
-overlap. What was left out, and why, is kept, too.
+All readers of what is within are within, but for the last node's, so a region is convex; and pairs of these
+that give two values. Regions may overlap. What was left out, and why, is kept, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.regions.lowering_regions import LoweredRegion, lowered
+from relational_tensat.mugraph.regions.pairs import Pair, pairs
 from relational_tensat.mugraph.regions.region_row import RegionRow
 from relational_tensat.tensor import Graph, Node
 
@@ -31,15 +33,19 @@ class Region:
         outputs: the values that the model's nodes at these places give; equal regions are one.
         nodes: how many nodes of the model one of them has.
         program: on index variables.
+        values: how many values one of them gives, so many after the other in ``outputs``.
     """
 
     outputs: tuple[str, ...]
     nodes: int
     program: MuGraph
+    values: int = 1
 
 
 def find_regions(graph: Graph) -> tuple[list[Region], list[RegionRow]]:
     """Return the regions of a model, recurring ones once, and what was left out, with their borders.
+
+    Those of one value come first, then those of two.
 
     Args:
         graph: the model.
@@ -48,25 +54,52 @@ def find_regions(graph: Graph) -> tuple[list[Region], list[RegionRow]]:
     regions: dict[str, Region] = {}
     left_out: list[RegionRow] = []
     within: list[frozenset[str]] = []
+    parts: list[tuple[Node, ...]] = []
     for node in reversed(graph.nodes):
         try:
-            *_, cone = cones.grown(node)
+            grown = list(cones.grown(node))
         except RelationalTensatError as error:
             left_out.append(
                 RegionRow("model", node.outputs[:1], (node.op,), "left out", str(error))
             )
             continue
+        cone = grown[-1]
+        parts += [one.nodes for one in (*grown[:1], *grown[1:][-1:])]
         program = cone.lowered.program
-        names = frozenset(n.outputs[0] for n in cone.nodes)
+        names = _names(cone.nodes)
         if len(program.steps) < _FEWEST_STEPS or any(names <= other for other in within):
             continue  # what it computes, a larger region does, too
         within.append(names)
         left_out += cones.borders(cone, "model")
-        key = content_hash(replace(program, name=""))
-        known = regions.get(key)
-        outputs = (*(known.outputs if known else ()), node.outputs[0])
-        regions[key] = Region(outputs, len(cone.nodes), program)
+        _add(regions, Region(node.outputs[:1], len(cone.nodes), program))
+    for pair, program in _programs_of_pairs(graph, parts):
+        names = _names(pair.nodes)
+        if not any(names <= other for other in within):
+            within.append(names)
+            _add(regions, Region(pair.outputs, len(pair.nodes), program, len(pair.outputs)))
     return list(regions.values()), left_out
+
+
+def _programs_of_pairs(
+    graph: Graph, parts: Sequence[Sequence[Node]]
+) -> Iterator[tuple[Pair, MuGraph]]:
+    """Yield two parts as one, the largest first, and what they compute; those that are no program not."""
+    for pair in sorted(pairs(graph, parts), key=lambda pair: -len(pair.nodes)):
+        with suppress(RelationalTensatError):
+            program = lowered(graph, pair.nodes, pair.outputs[-1], pair.outputs).program
+            if _FEWEST_STEPS <= len(program.steps) <= _MOST_STEPS:
+                yield pair, program
+
+
+def _names(nodes: Sequence[Node]) -> frozenset[str]:
+    return frozenset(node.outputs[0] for node in nodes)
+
+
+def _add(regions: dict[str, Region], region: Region) -> None:
+    """Add a region, or its outputs to those of an equal one."""
+    key = content_hash(replace(region.program, name=""))
+    known = regions.get(key)
+    regions[key] = replace(region, outputs=(*known.outputs, *region.outputs)) if known else region
 
 
 @dataclass(frozen=True, slots=True)

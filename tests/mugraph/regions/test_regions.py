@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +128,28 @@ def test_why_a_region_goes_no_further_is_a_row() -> None:
         "be convex"
     )
     assert row.values()[-3:] == (None, None, None)
+
+
+def test_regions_of_two_values_come_after_those_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """The largest, equal ones once; what nodes of a pair compute, test_several_outputs compares."""
+    model = INPUTS / "transformer_block.onnx"
+    regions, _ = find_regions(load_model(model))
+    values = [region.values for region in regions]
+    assert values == sorted(values) and set(values) == {1, 2}
+    for region in regions:
+        assert len(region.program.outputs) == region.values
+        assert len(region.outputs) % region.values == 0
+    (norm,) = [r for r in regions if r.outputs[:2] == ("layer_norm", "transpose_3")]
+    assert len(norm.outputs) == 3 * 2  # queries, keys and values each, beside what all of them read
+    number = regions.index(next(r for r in regions if r.outputs == ("transpose_2", "transpose_3")))
+    assert main(["kernels", "regions", str(model)]) == 0
+    assert "transpose_2 + transpose_3" in capsys.readouterr().out
+    search = ["kernels", "search", str(model), "--region", str(number), "--max-kernels", "1"]
+    assert main([*search, "--no-cache", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (kernel,) = found["best"]["graph"]["steps"]
+    assert len(kernel["savers"]) == len(found["best"]["graph"]["outputs"]) == 2
+    assert found["verification"]["passed"]
 
 
 def test_the_commands_name_regions(capsys: pytest.CaptureFixture[str]) -> None:
