@@ -73,7 +73,7 @@ def test_an_exploration_has_its_phases() -> None:
     spent = egraph.database.stopwatch.spent()
     assert {"tables", "explore", "match", "apply", "rebuild", "filter cycles"} <= set(spent.phases)
     assert ("match", "match") in spent.statements
-    assert ("apply", "insert enode") in spent.statements  # closing is in arrays, so has no statement
+    assert ("apply", "insert enode") in spent.statements  # closing, in arrays, has none
     for phase, seconds in spent.phases.items():
         assert spent.database_seconds(phase) <= seconds
     controls = {"begin", "commit", "rollback"}

@@ -11,7 +11,7 @@ from relational_tensat.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.explore import step as step_module
 from relational_tensat.explore.checkpoint import read_checkpoint
-from relational_tensat.explore.strategies import saturation
+from relational_tensat.explore.strategies import policy
 from relational_tensat.explore.strategies.node_budgets import multi_budget, scarce_budget
 from relational_tensat.rules.model import Rule
 from tests.egraph.invariants import assert_invariants
@@ -49,7 +49,7 @@ def test_the_iteration_that_starves_single_pattern_rules_is_done_again(
     egraph, exploration = explored(limit, path=tmp_path / "run.duckdb")
     assert is_scarce(egraph)
     assert_invariants(egraph)
-    monkeypatch.setattr(saturation, "multi_budget", scarce_budget)
+    monkeypatch.setattr(policy, "multi_budget", scarce_budget)
     other, repeated = explored(limit)
     assert same(egraph, other)
     assert [entry.e_nodes for entry in exploration.log] == [entry.e_nodes for entry in repeated.log]

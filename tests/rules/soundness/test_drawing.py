@@ -8,8 +8,9 @@ from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.soundness.drawing import Configuration, draw_configuration
 from relational_tensat.rules.soundness.requirements import Plan
+from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS
 from relational_tensat.tensor.choices import SeededChoices
-from relational_tensat.tensor.operators import get_operator
+from relational_tensat.tensor.operators import get_operator, operators
 
 
 def rule_of(source: str, target: str, where: str = "") -> Rule:
@@ -102,15 +103,10 @@ def test_decisions_are_recorded_and_replayed() -> None:
 
 
 def test_every_operator_can_be_drawn() -> None:
-    leaves = {
-        "input",
-        "weight",
-        "fill",
-        "opaque",
-        "fused",
-    }  # fused: its attributes are a whole kernel
-    from relational_tensat.tensor.operators import operators
-
+    # An attribute of fused is a whole kernel; operands of kernels on integers are tuples of weights and
+    # their scales, which the rules that make such kernels draw.
+    leaves = {"input", "weight", "fill", "opaque", "fused"}
+    leaves |= {kernel.name for kernel in QUANTIZED_KERNELS}
     for name, operator in operators().items():
         if name in leaves:
             continue

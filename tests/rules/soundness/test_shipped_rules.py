@@ -46,6 +46,7 @@ ABOUT_REALS = {
     "quantize-of-concat", "quantize-of-concat-of-3", "quantize-of-concat-of-4",
     "quantize-of-dequantized-from-zero",
     "quantize-of-dequantized-from-zero-point", "quantize-of-max-pool", "quantize-of-relu",
+    "signed-as-unsigned",
 }  # fmt: skip
 
 #: Few configurations each: ``rules verify`` is the deep check.

@@ -66,11 +66,11 @@ class Spread(FusedKernel):
         )
 
 
-class BlockedSpread(FusedKernel):
+class BlockedSpread(Spread):
     """A number per channel, in blocks, at all places of an image: onnxruntime's Upsample in blocks."""
 
     name = "ort_blocked_spread"
-    attrs = Spread.attrs
+    is_written = False
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
         """That alone."""
