@@ -99,6 +99,7 @@ def verification_json(verification: Verification) -> dict[str, Any]:
         "small_tests": verification.small_tests,
         "error": verification.error,
         "full_tests": verification.full_tests,
+        "entry_tests": verification.entry_tests,
         "float64_error": verification.float64_error,
         "float16_error": finite(verification.float16_error),
         "large_error": finite(verification.large_error),
@@ -129,6 +130,11 @@ def verification_lines(verification: Verification) -> list[str]:
     where = "its own sizes" if verification.full_tests else "small sizes, as it is large"
     if verification.full_tests:
         lines.append(f"finite fields, its own sizes: {verification.full_tests} random tests passed")
+    if verification.entry_tests:
+        lines.append(
+            "finite fields, some entries of the result, all sums and loops at their own sizes: "
+            f"{verification.entry_tests} random tests passed"
+        )
     if verification.float64_error is not None:
         lines.append(f"float64, {where}: relative error {verification.float64_error:.1e}")
     if verification.float16_error is not None:

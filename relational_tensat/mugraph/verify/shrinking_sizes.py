@@ -10,12 +10,16 @@ from typing import TypeAlias
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.dims import Dim, Dims, size_of
 from relational_tensat.mugraph.graph.mugraph import (
+    Accumulate,
     BlockGraph,
     Kernel,
     KernelStep,
     MuGraph,
     Operation,
+    RunningMax,
+    ThreadGraph,
 )
+from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors, saved_dims
 
 #: The extents of a kernel's grid, and the iterations of its loop.
@@ -30,11 +34,63 @@ def shrunk(program: MuGraph, graph: MuGraph) -> tuple[MuGraph, MuGraph] | None:
     The program may be a μGraph of the same splits, too.
     None where the two name their index variables differently, or relabel them: sizes are then not free.
     """
+    return _resized_both(program, graph, {}, _smallest_splits)
+
+
+def with_full_sums(program: MuGraph, graph: MuGraph) -> tuple[MuGraph, MuGraph] | None:
+    """Return a program and its μGraph with few entries of the result, each computed as at full size.
+
+    Variables that a sum, a maximum, a mean or a loop runs over keep their sizes, and the grid and the loop
+    that split them their extents. All operators are the same for each value of the others: of these there
+    are as few as in ``shrunk``. None where that has none.
+    """
+    whole = _run_over(program) | _run_over(graph)
+    sizes = {d.variable: d.size for dims in graph.inputs.values() for d in dims}
+
+    def splits(kernel: Kernel) -> tuple[tuple[int, ...], int]:
+        block = kernel.block
+        maps = [part.imap for part in block.iterators] + [part.omap for part in block.savers]
+        grid = tuple(
+            extent if whole & {one[axis] for one in maps} else _smallest_factor(extent)
+            for axis, extent in enumerate(block.grid)
+        )
+        return grid, block.loop
+
+    return _resized_both(program, graph, {v: n for v, n in sizes.items() if v in whole}, splits)
+
+
+def _run_over(graph: MuGraph) -> frozenset[str]:
+    """Return the variables whose values operators, accumulators or loops put together."""
+    found: set[str] = set()
+    for step in graph.steps:
+        inner = step.block.steps if isinstance(step, Kernel) else (step,)
+        for one in inner:
+            for part in one.steps if isinstance(one, ThreadGraph) else (one,):
+                found.update(_variables_over(part))
+        if isinstance(step, Kernel):
+            found.update(iterator.fmap for iterator in step.block.iterators)
+    return frozenset(found - {""})
+
+
+def _variables_over(step: Operation | Accumulate | RunningMax) -> tuple[str, ...]:
+    match step:
+        case Operation():
+            return names(step.attrs, "over") if "over" in step.attrs else ()
+        case Accumulate():
+            return step.along
+        case RunningMax():
+            return step.over
+
+
+def _resized_both(
+    program: MuGraph, graph: MuGraph, kept: Mapping[str, int], splits: SplitsOf
+) -> tuple[MuGraph, MuGraph] | None:
+    """Return both at the smallest sizes that go with splits, some at given sizes; None where not free."""
     if program.inputs != graph.inputs or any(_relabels(g) for g in (program, graph)):
         return None
-    sizes = _small_sizes(graph)
+    sizes = {**_small_sizes(graph, splits), **kept}
     try:
-        return resized(program, sizes, _smallest_splits), resized(graph, sizes, _smallest_splits)
+        return resized(program, sizes, splits), resized(graph, sizes, splits)
     except InputError:
         return None
 
@@ -45,14 +101,17 @@ def _relabels(graph: MuGraph) -> bool:
     return any(step.op in _RELABELLINGS for step in (*steps, *kernels))
 
 
-def _small_sizes(graph: MuGraph) -> dict[str, int]:
+def _small_sizes(graph: MuGraph, new_splits: SplitsOf) -> dict[str, int]:
     """Return a size for each variable of an input that all kernels' splits divide."""
     dims = kernel_tensors(graph)
     sizes: dict[str, int] = {}
     for kernel in graph.kernels:
-        for tensor, variable, splits in _splits(kernel):
+        grid, loop = new_splits(kernel)
+        small_block = replace(kernel.block, grid=grid, loop=loop)
+        both = zip(_splits(kernel.block), _splits(small_block), strict=True)
+        for (tensor, variable, splits), (_, _, fewer) in both:
             tile = size_of(dims[tensor], variable) // math.prod(splits)
-            small = math.prod(map(_smallest_factor, splits)) * min(tile, 2)
+            small = math.prod(fewer) * min(tile, 2)
             sizes[variable] = math.lcm(sizes.get(variable, 1), small)
     for kind in graph.inputs.values():
         for dim in kind:
@@ -60,11 +119,10 @@ def _small_sizes(graph: MuGraph) -> dict[str, int]:
     return sizes
 
 
-def _splits(kernel: Kernel) -> Iterator[tuple[str, str, list[int]]]:
+def _splits(block: BlockGraph) -> Iterator[tuple[str, str, list[int]]]:
     """Yield each tensor that a kernel loads, with each of its variables that is split, and how often."""
-    block = kernel.block
     for it in block.iterators:
-        for variable in {*it.imap, it.fmap} - {""}:
+        for variable in sorted({*it.imap, it.fmap} - {""}):
             splits = [n for name, n in zip(it.imap, block.grid, strict=True) if name == variable]
             yield it.tensor, variable, [*splits, *([block.loop] if it.fmap == variable else [])]
 

@@ -14,7 +14,7 @@ from relational_tensat.mugraph.verify.floats import level_error, relative_error
 from relational_tensat.mugraph.verify.lax import bound
 from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
 from relational_tensat.mugraph.verify.scaling_rows import free_of_exponentials, has_exponentials
-from relational_tensat.mugraph.verify.shrinking_sizes import shrunk
+from relational_tensat.mugraph.verify.shrinking_sizes import shrunk, with_full_sums
 from relational_tensat.mugraph.verify.stability import stabilized
 
 #: The odds that a wrong graph passes, where the theorem gives odds.
@@ -41,6 +41,8 @@ class Verification:
         error: the odds that a wrong graph passes these, by Theorem 4, at these small sizes; None where the
             theorem says nothing.
         full_tests: random tests at the graph's own sizes; 0 where it is too large.
+        entry_tests: random tests of a few entries of the result where it is: all that is summed or looped
+            over at its own size, few values of other variables; 0 where that is too large, too.
         float64_error: relative; at its own sizes, or at small ones where it is too large.
         float16_error: the same in float16; infinite where something overflowed.
         large_error: the same with logits as large as 600; None where there are no exponentials.
@@ -56,6 +58,7 @@ class Verification:
     float16_error: float | None = None
     large_error: float | None = None
     level_error: float | None = None
+    entry_tests: int = 0
 
     @property
     def is_stable(self) -> bool:
@@ -104,7 +107,24 @@ def verify_mugraph(program: MuGraph, graph: MuGraph, seed: int = 0) -> Verificat
         difference = first_difference(program, graph, seed + passed.small_tests, TESTS)
         passed = replace(passed, difference=difference, full_tests=TESTS)
         return passed if difference else _with_floats(passed, program, graph, seed)
-    return passed if small is None else _with_floats(passed, *small, seed)
+    if small is None:
+        return passed
+    passed = _with_entries(passed, program, graph, seed + passed.small_tests)
+    return _with_floats(passed, *small, seed) if passed.difference is None else passed
+
+
+def _with_entries(
+    passed: Verification, program: MuGraph, graph: MuGraph, seed: int
+) -> Verification:
+    """Return a verification with tests of some entries, whose sums are those of the graph's own sizes."""
+    both = with_full_sums(program, graph)
+    if both is None or not all(map(is_small_enough, both)):
+        return passed
+    try:
+        difference = first_difference(*both, seed, TESTS)
+    except VerificationError:  # of so many denominators one is always 0
+        return passed
+    return replace(passed, difference=difference, entry_tests=TESTS)
 
 
 def is_small_enough(graph: MuGraph) -> bool:

@@ -5,11 +5,22 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.base.errors import VerificationError
+from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.mirage_json import from_mirage
+from relational_tensat.mugraph.graph.mugraph import (
+    Accumulate,
+    BlockGraph,
+    Kernel,
+    MuGraph,
+    Operation,
+    Saver,
+)
+from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.verify.floats import relative_error
 from relational_tensat.mugraph.verify.lax import Bound, bound
 from relational_tensat.mugraph.verify.random_tests import first_difference
+from relational_tensat.mugraph.verify.shrinking_sizes import shrunk, with_full_sums
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.saved import saved
@@ -23,6 +34,64 @@ def test_flash_attention_passes_with_a_bound() -> None:
     assert verification.full_tests == 2
     assert verification.float64_error is not None
     assert verification.float64_error < 1e-12
+
+
+def added_four_times(factor: float) -> tuple[MuGraph, MuGraph]:
+    """A program with 4 million elements, and a block whose loop adds up a term that it does not split."""
+    inputs = {"X": dims_of("m=4096 k=1024"), "W": dims_of("m=4096")}
+    steps = (
+        Operation("sum", ("X",), "S", {"over": ("k",)}),
+        Operation("scale", ("W",), "T", {"value": factor}),
+        Operation("add", ("S", "T"), "Y"),
+    )
+    block = BlockGraph(
+        grid=(64,),
+        loop=4,
+        iterators=(TileIterator("X", "x", ("m",), "k"), TileIterator("W", "w", ("m",))),
+        steps=(
+            Operation("sum", ("x",), "s", {"over": ("k",)}),
+            Accumulate("s", "a"),
+            Accumulate("w", "b"),
+            Operation("add", ("a", "b"), "y"),
+        ),
+        savers=(Saver("y", "Y", dims_of("m=4096"), ("m",)),),
+    )
+    program = MuGraph("added", inputs, steps, ("Y",))
+    return program, MuGraph("added", inputs, (Kernel("k", block),), ("Y",))
+
+
+def test_large_graphs_are_tested_with_sums_and_loops_of_their_own_sizes() -> None:
+    """Where a loop of 2, the smallest, computes the program, one of 4 does not."""
+    program, graph = added_four_times(2.0)
+    small = shrunk(program, graph)
+    assert small is not None
+    assert first_difference(*small, seed=1) is None
+    refused = verify_mugraph(program, graph)
+    assert refused.difference is not None and not refused.passed and refused.full_tests == 0
+    both = with_full_sums(program, graph)
+    assert both is not None
+    assert both[1].inputs == {"X": dims_of("m=4 k=1024"), "W": dims_of("m=4")}
+    (kernel,) = both[1].kernels
+    assert (kernel.block.grid, kernel.block.loop) == ((2,), 4)
+
+
+def test_large_programs_of_benchmarks_pass_them() -> None:
+    """A product of a gated MLP, over 4,096 in a grid of 128 and a loop of 64, as Mirage has it."""
+    inputs = {"X": dims_of("m=8 k=4096"), "A": dims_of("k=4096 n=4096")}
+    product = Operation("matmul", ("X", "A"), "Y", {"over": ("k",)})
+    block = BlockGraph(
+        grid=(128,),
+        loop=64,
+        iterators=(TileIterator("X", "x", ("",), "k"), TileIterator("A", "a", ("n",), "k")),
+        steps=(Operation("matmul", ("x", "a"), "p", {"over": ("k",)}), Accumulate("p", "y")),
+        savers=(Saver("y", "Y", dims_of("m=8 n=4096"), ("n",)),),
+    )
+    program = MuGraph("product", inputs, (product,), ("Y",))
+    verification = verify_mugraph(
+        program, MuGraph("product", inputs, (Kernel("k", block),), ("Y",))
+    )
+    assert verification.passed
+    assert (verification.full_tests, verification.entry_tests) == (0, 2)
 
 
 def test_the_bound_is_that_of_the_theorem_where_it_applies() -> None:
