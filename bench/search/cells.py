@@ -61,10 +61,10 @@ def cells_of(
 
 def _own(search: str, limits: Sequence[Limits]) -> Iterator[Limits]:
     """Yield the limits that differ to a search."""
-    first_k, first_nodes = limits[0].k_multi, limits[0].node_limit
+    first_k, most_nodes = limits[0].k_multi, max(limit.node_limit for limit in limits)
     for limit in limits:
         if search in WITHOUT_K and limit.k_multi != first_k:
             continue
-        if search == "backtracking" and limit.node_limit != first_nodes:
+        if search == "backtracking" and limit.node_limit != most_nodes:
             continue
         yield limit
