@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.explore.worlds.applications import BUILT, REJECTED, WAITING
-from relational_tensat.explore.worlds.masks import Bits, Flags, Masks, packed, unpacked
+from relational_tensat.explore.worlds.masks import Bits, Flags, Masks, packed, some_world, unpacked
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.universe import Universe
 
@@ -68,7 +68,7 @@ class Worlds:
         live = masks.have_all(sources[candidates])
         built = applications.states[candidates] == BUILT
         live[built] &= ~masks.have_all(applications.targets[candidates[built]])
-        some = live.any(1)
+        some = some_world(live)
         self._candidates, self._live = candidates[some], live[some]
 
     def live_rules(self, among: Flags | None = None) -> Flags:
@@ -107,7 +107,7 @@ class Worlds:
         firing = self._firing(rules)
         places: Ints = self._candidates.astype(np.int32)
         fired = self._live & firing[applications.rules[places]]
-        some = fired.any(1)
+        some = some_world(fired)
         places, flags = places[some], unpacked(fired[some], worlds)
         sizes = self.masks.sizes()
         within, is_over = self._within(places, flags, sizes, rules)
@@ -122,7 +122,7 @@ class Worlds:
                 break
         within[applications.states[places] != BUILT] = False
         limited = is_over | (flags & ~within).any(axis=0)
-        some = within.any(1)
+        some = np.asarray(within.any(1))
         places, within = places[some], within[some]
         self.masks.add(applications.targets[places], packed(within))
         changed = self.masks.sizes() != sizes
@@ -159,10 +159,11 @@ class Worlds:
         most_new[waiting] = self.universe.templates.sizes(applications.instances[places[waiting]])
         most_new[applications.states[places] == REJECTED] = 0
         within, is_over = flags.copy(), np.zeros(len(sizes), np.bool_)
-        most = sizes + most_new.astype(np.float64) @ flags.astype(np.float64)
+        # Exact up to 2^24, more than fits anyway.
+        most = sizes + most_new.astype(np.float32) @ flags.astype(np.float32)
         too_much: dict[tuple[int, bytes], Ints] = {}  # equal worlds are looked at once
-        for world in np.flatnonzero(most > self.node_limit).tolist():
-            members = self.masks.members(world)
+        full = np.flatnonzero(most > self.node_limit)
+        for world, members in zip(full.tolist(), self.masks.membership(full), strict=True):
             key = (int(rules[world]), members.tobytes())
             if key not in too_much:
                 rows = np.flatnonzero(flags[:, world]).astype(np.int32)
@@ -175,15 +176,15 @@ class Worlds:
         return within, is_over
 
 
-def _new_nodes(targets: Ints, members: Ints) -> Ints:
-    """Return how many e-nodes each row brings in that are no members and in no row before it."""
+def _new_nodes(targets: Ints, known: Flags) -> Ints:
+    """Return how many e-nodes each row brings in that are not known and in no row before it.
+
+    Args:
+        known: by id; 0 counts as known.
+    """
     flat = targets.ravel()
-    size = max(int(flat.max(initial=0)), int(members.max(initial=0))) + 1
-    known = np.zeros(size, np.bool_)
-    known[members] = True
-    known[0] = True
     place = np.arange(len(flat), dtype=np.int32)
-    first = np.zeros(size, np.int32)
+    first = np.zeros(len(known), np.int32)
     first[flat[::-1]] = place[::-1]  # of several, what is written last stays: the first place
     new = ~known[flat] & (first[flat] == place)
     return np.asarray(new.reshape(targets.shape).sum(axis=1, dtype=np.int32))

@@ -28,6 +28,14 @@ def unpacked(bits: Bits, worlds: int) -> Flags:
     return flags.view(np.bool_)
 
 
+def some_world(bits: Bits) -> Flags:
+    """Return, for each mask, whether any world is in it (word by word: rows are short)."""
+    words = np.zeros(len(bits), np.uint64)
+    for word in range(bits.shape[1]):
+        words |= bits[:, word]
+    return np.asarray(words != 0)
+
+
 def packed(flags: NDArray[np.bool_ | np.uint8]) -> Bits:
     """Return rows of flags as masks."""
     columns = WORD * words_for(flags.shape[1])
@@ -85,7 +93,7 @@ class Masks:
         old = len(self.bits)
         bits = np.zeros((len(became), self.bits.shape[1]), np.uint64)
         bits[:old] = self.bits
-        gone = np.flatnonzero((became[:old] != np.arange(old)) & self.bits.any(1))
+        gone = np.flatnonzero((became[:old] != np.arange(old)) & some_world(self.bits[:old]))
         for enode in gone.tolist():
             bits[became[enode]] |= bits[enode]
         bits[gone] = 0
@@ -94,11 +102,11 @@ class Masks:
 
     def have_all(self, enodes: Ints) -> Bits:
         """Return, for each row of e-nodes (0 fills it up), the mask of the worlds that have all of it."""
-        mask: Bits = self.bits[enodes[:, 0]]
+        mask: Bits = self.bits.take(enodes[:, 0], axis=0)
         for column in range(1, enodes.shape[1]):
             others = enodes[:, column]
             if others.any():
-                mask &= self.bits[others]
+                mask &= self.bits.take(others, axis=0)
         return mask
 
     def add(self, enodes: Ints, masks: Bits) -> None:
@@ -116,12 +124,20 @@ class Masks:
     def sizes(self) -> Ints:
         """Return how many e-nodes each world has."""
         rows = self.bits[1:]
-        sizes: Ints = unpacked(rows[rows.any(1)], self.worlds).sum(axis=0, dtype=np.int32)
+        sizes: Ints = unpacked(rows[some_world(rows)], self.worlds).sum(axis=0, dtype=np.int32)
         return sizes
 
     def present(self) -> Flags:
         """Return, by id, whether some world has the e-node."""
-        return np.asarray(self.bits.any(axis=1))
+        return some_world(self.bits)
+
+    def membership(self, worlds: NDArray[np.intp]) -> Flags:
+        """Return whether some worlds have e-nodes: a row for each world, by id; 0 is in each."""
+        if not len(worlds):
+            return np.zeros((0, len(self.bits)), np.bool_)
+        flags = unpacked(self.bits, self.worlds)
+        flags[0] = True
+        return np.ascontiguousarray(flags[:, worlds].T)
 
     def members(self, world: int) -> Ints:
         """Return the e-nodes of a world, in the order of their ids."""

@@ -47,8 +47,7 @@ class GraphPrices:
         self.cost_us: list[float] = costs.cost_us.tolist()
         self.weight_only: list[bool] = costs.weight_only.tolist()
         self.children: list[tuple[int, ...]] = [
-            tuple(dict.fromkeys(child for child in row if child))
-            for row in arrays.children.tolist()
+            tuple(dict.fromkeys(filter(None, row))) for row in arrays.children.tolist()
         ]
         self.users: list[list[int]] = [[] for _ in range(len(arrays.parent))]
         self.members: list[list[int]] = [[] for _ in range(len(arrays.parent))]
@@ -98,8 +97,8 @@ class CheapGraph:
         self.prices = prices
         self.members = set(members)
         self._choice = choice
-        self._users: dict[int, int] = {}
-        self._pending: dict[int, list[tuple[int, int]]] = {}
+        self._users = [0] * len(prices.users)
+        self._pending: dict[int, tuple[tuple[int, int], ...]] = {}
         self._steps = 0
         for pair in pairs:
             self._expect(pair)
@@ -114,10 +113,10 @@ class CheapGraph:
         other = CheapGraph.__new__(CheapGraph)
         other.cost_us = self.cost_us
         other.prices = self.prices
-        other.members = set(self.members)
-        other._choice = dict(self._choice)
-        other._users = dict(self._users)
-        other._pending = {owner: list(pairs) for owner, pairs in self._pending.items()}
+        other.members = self.members.copy()
+        other._choice = self._choice.copy()
+        other._users = self._users.copy()
+        other._pending = self._pending.copy()
         other._steps = 0
         return other
 
@@ -174,7 +173,7 @@ class CheapGraph:
         if owners[0] == owners[1]:
             return False
         for owner in owners:
-            self._pending.setdefault(owner, []).append(pair)
+            self._pending[owner] = (*self._pending.get(owner, ()), pair)
         return True
 
     def _try(self, enodes: list[int]) -> None:
@@ -185,9 +184,9 @@ class CheapGraph:
             enode = enodes.pop()
             place = owner[enode]
             if choice[place] == enode:
-                if not users.get(place):
+                if not users[place]:
                     continue
-            elif users.get(place):
+            elif users[place]:
                 self._exchange((enode,))
             elif self._price(enode, most := self._price(choice[place])) < most - _LEAST_GAIN_US:
                 old, choice[place] = choice[place], enode
@@ -206,29 +205,38 @@ class CheapGraph:
         prices, choice = self.prices, self._choice
         cost_us, children, owner = prices.cost_us, prices.children, prices.owner
         places = [owner[enode] for enode in enodes]
-        if not all(map(self._users.get, places)):
-            return False
+        users = self._users
+        for place in places:
+            if not users[place]:
+                return False
         old = [choice[place] for place in places]
         if old == list(enodes):
             return False
         added: list[int] = []
         dropped: list[int] = []
         gain_us = 0.0
+        may_drop = len(old) > 1 or 1 in [users[child] for child in children[old[0]]]
+        may_be_better = True
         for place, before, enode in zip(places, old, enodes, strict=True):
             choice[place] = enode
             gain_us += cost_us[before] - cost_us[enode]
-            gain_us -= self._count(children[enode], added)
-        for before in old:
-            gain_us += self._count_down(children[before], dropped)
-        may_be_better = gain_us > -_LEAST_GAIN_US and not any(map(self._is_cyclic, places))
+            # Where nothing goes, counting ends once what comes in costs more than is saved.
+            most_us = inf if may_drop else gain_us + 2 * _LEAST_GAIN_US
+            added_us = self._count(children[enode], added, most_us)
+            gain_us -= added_us
+            may_be_better = added_us < most_us
+        if may_be_better:
+            for before in old:
+                gain_us += self._count_down(children[before], dropped)
+            may_be_better = gain_us > -_LEAST_GAIN_US and not any(map(self._is_cyclic, places))
         if may_be_better and (gain_us > _LEAST_GAIN_US or self._shares_less(added, dropped)):
             self.cost_us -= gain_us
             self._follow(added, dropped)
             return True
         for child in added:
-            self._users[child] -= 1
+            users[child] -= 1
         for child in dropped:
-            self._users[child] += 1
+            users[child] += 1
         for place, before in zip(places, old, strict=True):
             choice[place] = before
         return False
@@ -257,7 +265,7 @@ class CheapGraph:
             if users[place] == 1:
                 for enode in self._above(place):
                     owner = prices.owner[enode]
-                    if choice[owner] == enode and users.get(owner):
+                    if choice[owner] == enode and users[owner]:
                         new.append(owner)
                         again += [e for e in prices.members[owner] if e in self.members]
         for pair in [pair for place in new for pair in self._pending.get(place, ())]:
@@ -268,11 +276,14 @@ class CheapGraph:
 
     def _price(self, enode: int, most: float = inf) -> float:
         """Return what the graph would cost more with an e-node beside it, or something from ``most`` on."""
-        added: list[int] = []
         total = self.prices.cost_us[enode]
+        if total >= most:
+            return total
+        added: list[int] = []
         total += self._count(self.prices.children[enode], added, most - total)
+        users = self._users
         for child in added:
-            self._users[child] -= 1
+            users[child] -= 1
         return total
 
     def _count(self, classes: Sequence[int], trail: list[int], most: float = inf) -> float:
@@ -286,9 +297,10 @@ class CheapGraph:
         while stack and total < most:
             place = stack.pop()
             trail.append(place)
-            count = users.get(place, 0) + 1
-            users[place] = count
-            if count == 1:
+            if users[place]:
+                users[place] += 1
+            else:
+                users[place] = 1
                 enode = choice[place]
                 total += cost_us[enode]
                 stack += children[enode]
@@ -318,7 +330,7 @@ class CheapGraph:
             place = stack.pop()
             if place == start:
                 return True
-            if place not in seen and not users.get(place):
+            if place not in seen and not users[place]:
                 seen.add(place)
                 stack += children[choice[place]]
         return False

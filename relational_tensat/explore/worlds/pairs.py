@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.explore.compile.compiled import CompiledRules, JoinGroup
 from relational_tensat.explore.worlds.growing import Rows
-from relational_tensat.explore.worlds.masks import Bits, Masks
+from relational_tensat.explore.worlds.masks import Bits, Masks, some_world
 from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
 from relational_tensat.explore.worlds.sources import SourceFinder
 
@@ -116,7 +116,7 @@ class Pairs:
         present: dict[int, tuple[Places, Bits]] = {}
         for pattern, matches in self._matches.items():
             having = masks.have_all(matches.sources)
-            places = np.flatnonzero(having.any(1)).astype(np.int64)
+            places = np.flatnonzero(some_world(having)).astype(np.int64)
             present[pattern] = places, having[places]
         for group in self._groups:
             first, second = self._matches[group.first], self._matches[group.second]
@@ -167,16 +167,21 @@ class _Group:
         if not len(one) or not len(other):
             return one[:0], other[:0]
         left, right = self._joined(matches[0].leaves[one], matches[1].leaves[other])
-        together = (one_masks[left] & other_masks[right]).any(1)
+        roots = arrays.owner[matches[0].sources[one, 0]], arrays.owner[matches[1].sources[other, 0]]
+        one_roots, other_roots = roots[0][left], roots[1][right]
+        # A symmetric rule takes each pair once, the lower class first, as in an e-graph without worlds.
+        is_pair = one_roots < other_roots if self.is_symmetric else one_roots != other_roots
+        left, right = left[is_pair], right[is_pair]
+        together = np.zeros(len(left), np.bool_)
+        for word in range(one_masks.shape[1]):
+            together |= (one_masks[:, word][left] & other_masks[:, word][right]) != 0
         one, other = one[left[together]], other[right[together]]
         agree = self._agree(matches[0].leaves[one], matches[1].leaves[other])
-        one, other = one[agree], other[agree]
-        roots = arrays.owner[matches[0].sources[one, 0]], arrays.owner[matches[1].sources[other, 0]]
-        # A symmetric rule takes each pair once, the lower class first, as in an e-graph without worlds.
-        is_pair = roots[0] < roots[1] if self.is_symmetric else roots[0] != roots[1]
-        codes = np.sort((one[is_pair] << 32) + other[is_pair])
+        codes = np.sort((one[agree] << 32) + other[agree])
         codes = codes[~_is_in(codes, self.found)]
-        self.found = np.sort(np.concatenate([self.found, codes]))
+        if not len(codes):
+            return one[:0], other[:0]
+        self.found = np.sort(np.concatenate([self.found, codes]), kind="stable")  # two in order
         one, other = codes >> 32, codes & 0xFFFFFFFF
         enodes = np.hstack([matches[0].sources[one], matches[1].sources[other]])
         order = np.lexsort(enodes.T[::-1])
