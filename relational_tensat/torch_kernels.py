@@ -18,6 +18,7 @@ from relational_tensat.kernels import KernelEntry
 from relational_tensat.mugraph.graph.dims import count
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.kernels.lowering.names import identifier
+from relational_tensat.mugraph.kernels.triton.emit_triton import WARPS_SUFFIX
 
 #: The namespace of the operators, beside ``torch.ops``.
 NAMESPACE = "relational_tensat"
@@ -99,7 +100,10 @@ def _on_gpu(entry: KernelEntry, given: tuple[Any, ...]) -> Any:
                 wide = {"dtype": _torch().float32} if name in graph.wide else {}
                 tensors[name] = given[0].new_empty(count(device[name]), **wide)
         operands = [tensors[name] for name in (*kernel.operands, *kernel.outputs)]
-        getattr(_triton_module(entry), identifier(kernel.name))[kernel.block.grid](*operands)
+        module, name = _triton_module(entry), identifier(kernel.name)
+        # Files of earlier versions state no warps: their kernels are made for Triton's 4.
+        warps = getattr(module, f"{name}{WARPS_SUFFIX}", 4)
+        getattr(module, name)[kernel.block.grid](*operands, num_warps=warps)
     return _as_returned(results)
 
 

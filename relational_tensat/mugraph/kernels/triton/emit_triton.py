@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -28,8 +28,9 @@ from relational_tensat.mugraph.kernels.lowering.layouts import row_major
 from relational_tensat.mugraph.kernels.lowering.names import identifier
 from relational_tensat.mugraph.kernels.lowering.statements import fade_of
 from relational_tensat.mugraph.kernels.lowering.text import Text
+from relational_tensat.mugraph.kernels.triton.fitting import fitted, warps_of
+from relational_tensat.mugraph.kernels.triton.padding import flat, multiplied
 from relational_tensat.mugraph.kernels.triton.tensors import (
-    LEAST_PRODUCT,
     Axes,
     Value,
     count_of,
@@ -41,6 +42,8 @@ from relational_tensat.mugraph.kernels.triton.tensors import (
 _TYPES = {"float32": "tl.float32", "float16": "tl.float16", "bfloat16": "tl.bfloat16"}
 #: Of shared memory that a block may have on an A100; later devices have more.
 _SHARED_BYTES = 163 << 10
+#: After a kernel's name: the module's variable that has its ``num_warps``.
+WARPS_SUFFIX = "_num_warps"
 _BLOCKS = ("tl.program_id(0)", "tl.program_id(1)", "tl.program_id(2)")
 _PRODUCTS = ("matmul", "concat_matmul")
 _SPELLED: Mapping[str, str] = {
@@ -73,6 +76,7 @@ class TritonKernel:
         parameters: their names.
         dtype: of all of them but the wide ones.
         grid: blocks along x, y and z.
+        warps: of a block, to be stated at the launch.
         wide: parameters that are float32.
     """
 
@@ -81,6 +85,7 @@ class TritonKernel:
     parameters: tuple[str, ...]
     dtype: str
     grid: tuple[int, int, int]
+    warps: int
     wide: frozenset[str] = frozenset()
 
 
@@ -109,8 +114,10 @@ def emit_triton(
         raise UsageError(f"no kernels for elements {dtype!r}, expected {', '.join(_TYPES)}")
     wide = kernel.operands if dtype == "float32" else wide
     results = {saver.output: saver.dims for saver in kernel.block.savers}
-    tensors = block_tensors(kernel, device)
-    return _Emission(kernel, tensors, {**device, **results, **(lying or {})}, dtype, wide).kernel()
+    kernel = fitted(kernel, device)
+    tensors, lying = block_tensors(kernel, device), {**device, **results, **(lying or {})}
+    emission = _Emission(kernel, tensors, lying, dtype, wide)
+    return emission.kernel(warps_of(kernel, device))
 
 
 class _Emission:
@@ -125,9 +132,9 @@ class _Emission:
         self._kernel, self._device, self._dtype = kernel, lying, dtype
         self._wide = frozenset(wide)
         self._dims, self._stages = dict(tensors.dims), dict(tensors.stages)
-        self._steps = tuple(self._flat())
-        has_product = any(getattr(step, "op", "") in _PRODUCTS for step in self._steps)
-        self._axes = Axes(LEAST_PRODUCT if has_product else 1)
+        self._stages.update(self._inner_stages())
+        self._steps = flat(kernel.block.steps)
+        self._axes = Axes(multiplied(self._steps, self._dims))
         self._values: dict[str, Value] = {}
         self._tiles = {identifier(iterator.output) for iterator in kernel.block.iterators}
         self._lines: dict[Stage, list[str]] = {stage: [] for stage in Stage}
@@ -140,7 +147,8 @@ class _Emission:
             if isinstance(step, Accumulate) and step.kind == "sum" and uses[step.operand] == 1
         }
 
-    def kernel(self) -> TritonKernel:
+    def kernel(self, warps: int) -> TritonKernel:
+        """Return it, for blocks of that many warps."""
         kernel, block = self._kernel, self._kernel.block
         for iterator in block.iterators:
             self._load(iterator)
@@ -166,21 +174,23 @@ class _Emission:
         wide = {f"in_{identifier(operand)}" for operand in self._wide}
         wide |= {f"out_{identifier(saver.output)}" for saver in block.savers if saver.is_wide}
         return TritonKernel(
-            name, self._module(name, parameters), parameters, self._dtype,
-            (grid[0], grid[1], grid[2]), frozenset(wide),
+            name, self._module(name, parameters, warps), parameters, self._dtype,
+            (grid[0], grid[1], grid[2]), warps, frozenset(wide),
         )  # fmt: skip
 
-    def _module(self, name: str, parameters: Sequence[str]) -> str:
+    def _module(self, name: str, parameters: Sequence[str], warps: int) -> str:
         block, text = self._kernel.block, Text(indent=4)
         grid = " x ".join(map(str, block.grid)) or "1"
-        text.line(f'"""{self._kernel.name}: grid {grid}, loop {block.loop}."""', "")
-        text.line("import triton", "import triton.language as tl", "", "", "@triton.jit")
+        head = f"{self._kernel.name}: grid {grid}, loop {block.loop}, {warps} warps."
+        text.line(f'"""{head}"""', "", "import triton", "import triton.language as tl", "", "")
+        text.line("@triton.jit")
         with text.block(f"def {name}({', '.join(parameters)}):", ""):
             text.line(*self._axes.declarations(), *self._lines[Stage.INVARIANT], *self._initial)
             if self._lines[Stage.LOOP]:
                 with text.block(f"for {ITERATION} in {self._iterations()}:", ""):
                     text.line(*self._lines[Stage.LOOP])
             text.line(*self._lines[Stage.AFTER])
+        text.line("", "", f"{name}{WARPS_SUFFIX} = {warps}  # for the launch")
         return str(text)
 
     def _iterations(self) -> str:
@@ -199,14 +209,13 @@ class _Emission:
         stages = 2 if loaded_bytes <= _SHARED_BYTES else 1
         return f"tl.range(0, {loop}, num_stages={stages})"
 
-    def _flat(self) -> Iterator[Operation | Accumulate | RunningMax]:
-        for step in self._kernel.block.steps:
-            if isinstance(step, ThreadGraph):
-                stage = self._stages[step.outputs[0]]
-                self._stages.update({inner.output: stage for inner in step.steps})
-                yield from step.steps
-            else:
-                yield step
+    def _inner_stages(self) -> dict[str, Stage]:
+        graphs = (step for step in self._kernel.block.steps if isinstance(step, ThreadGraph))
+        return {
+            inner.output: self._stages[graph.outputs[0]]
+            for graph in graphs
+            for inner in graph.steps
+        }
 
     def _load(self, iterator: TileIterator) -> None:
         tensor, tile = self._device[iterator.tensor], self._dims[iterator.output]

@@ -15,6 +15,8 @@ from relational_tensat.base.errors import InputError, MissingDependencyError, fi
 from relational_tensat.mugraph.kernels.triton.emit_triton import TritonKernel
 
 _POINTERS = {"float32": "*fp32", "float16": "*fp16", "bfloat16": "*bf16"}
+#: Of shared memory that a block may have, by the first digits of an architecture's number.
+_SHARED_BYTES = {8: 163 << 10, 9: 227 << 10, 10: 227 << 10}
 _USED = re.compile(r"Used (\d+) registers")
 _SPILLED = re.compile(r"(\d+) bytes spill stores")
 
@@ -58,18 +60,20 @@ def load_triton(kernel: TritonKernel) -> Any:
     return function
 
 
-def compile_triton(kernel: TritonKernel, arch: str, warps: int = 4, stages: int = 3) -> TritonCode:
+def compile_triton(
+    kernel: TritonKernel, arch: str, warps: int | None = None, stages: int = 3
+) -> TritonCode:
     """Compile a kernel.
 
     Args:
         kernel: what to compile.
         arch: NVIDIA's, for example ``sm_90``.
-        warps: of a block.
+        warps: of a block, if not the kernel's own.
         stages: how many iterations' tiles are on their way at once.
 
     Raises:
         MissingDependencyError: Triton is not installed.
-        InputError: it does not compile.
+        InputError: it does not compile, or needs more shared memory than a block may have.
     """
     _triton()
     import triton
@@ -87,13 +91,23 @@ def compile_triton(kernel: TritonKernel, arch: str, warps: int = 4, stages: int 
     try:
         compiled = triton.compile(
             source,
-            target=GPUTarget("cuda", int(arch.removeprefix("sm_")), 32),
-            options={"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True},
+            target=GPUTarget("cuda", _number(arch), 32),
+            options={
+                "num_warps": warps or kernel.warps,
+                "num_stages": stages,
+                "enable_fp_fusion": True,
+            },
         )
     except Exception as error:  # Triton's passes raise errors of many kinds, MLIR's among them
         raise InputError(
             f"{kernel.name}: Triton does not compile it for {arch}: {first_line(error)}"
         ) from error
+    needed, most = compiled.metadata.shared, _SHARED_BYTES.get(_number(arch) // 10)
+    if most is not None and needed > most:
+        raise InputError(
+            f"{kernel.name}: Triton needs {needed:,} bytes of shared memory for a block, "
+            f"{arch} has {most:,}"
+        )
     ptx = compiled.asm["ptx"]
     log = _ptxas_log(ptx, arch)
     names = re.findall(r"mma\.sync|wgmma\.mma_async|tcgen05\.mma|cp\.async\.c[ag]|ldmatrix", ptx)
@@ -106,6 +120,10 @@ def compile_triton(kernel: TritonKernel, arch: str, warps: int = 4, stages: int 
     )
 
 
+def _number(arch: str) -> int:
+    return int(arch.removeprefix("sm_"))
+
+
 def _ptxas_log(ptx: str, arch: str) -> str:
     """Return what the assembler that comes with Triton says of a kernel."""
     from triton.backends.nvidia.compiler import get_ptxas
@@ -116,7 +134,7 @@ def _ptxas_log(ptx: str, arch: str) -> str:
         path = Path(folder) / "kernel.ptx"
         path.write_text(ptx, encoding="utf-8")
         command = [
-            get_ptxas(int(arch.removeprefix("sm_"))).path, "-v", f"-arch={target[1]}",
+            get_ptxas(_number(arch)).path, "-v", f"-arch={target[1]}",
             str(path), "-o", str(path.with_suffix(".cubin")),
         ]  # fmt: skip
         return subprocess.run(command, capture_output=True, text=True, check=True).stderr

@@ -6,7 +6,7 @@ which holds zeros where it was loaded and anything after a function of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from relational_tensat.mugraph.graph.dims import Dim, Dims
@@ -39,14 +39,15 @@ class Value:
 class Axes:
     """Lengths of axes, and the names of the indices along them."""
 
-    def __init__(self, least: int) -> None:
-        """Begin; no axis is shorter than ``least``."""
-        self._least = least
+    def __init__(self, multiplied: Collection[str]) -> None:
+        """Begin; no axis of the variables ``multiplied`` is shorter than tensor cores need."""
+        self._multiplied = frozenset(multiplied)
         self._indices: dict[Dim, str] = {}
 
     def length(self, dim: Dim) -> int:
         """Return a power of 2 that is at least as long."""
-        return max(1 << (dim.size - 1).bit_length(), self._least)
+        least = LEAST_PRODUCT if dim.variable in self._multiplied else 1
+        return max(1 << (dim.size - 1).bit_length(), least)
 
     def shape(self, axes: Sequence[Dim]) -> list[int]:
         """Return the lengths of axes."""

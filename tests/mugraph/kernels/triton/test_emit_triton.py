@@ -15,12 +15,13 @@ from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.mugraph.graph.dims import dims_of, variables
 from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockGraph, Iterator, Kernel, Saver
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.kernels.triton import emit_triton as emission
 from relational_tensat.mugraph.kernels.triton import machine_code
 from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
 from tests.mugraph.kernels.mugraphs import SMALL, attention, gated_mlp, split_attention
 
 ATTENTION = '''\
-"""flash_attention: grid 2 x 2, loop 4."""
+"""flash_attention: grid 2 x 2, loop 4, 4 warps."""
 
 import triton
 import triton.language as tl
@@ -52,6 +53,9 @@ def flash_attention(in_Q, in_K, in_V, out_Y):
         a = tl.dot(p.to(tl.float16), v, acc=a)
     y = a / l[:, None]
     tl.store(out_Y + tl.program_id(0) * 512 + (tl.program_id(1) * 16) * 16 + i_q[:, None] * 16 + i_e[None, :], y.to(tl.float16))
+
+
+flash_attention_num_warps = 4  # for the launch
 '''  # noqa: E501
 
 
@@ -63,8 +67,9 @@ def test_a_kernel_as_people_read_it() -> None:
     assert emitted.grid == (2, 2, 1)
 
 
-def test_tiles_of_several_stages_fit_shared_memory() -> None:
-    """Of A and B, 64 KiB each, not two stages' tiles fit; of 256 KiB each, not one's."""
+def test_tiles_of_several_stages_fit_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a loop stays: of A and B, 64 KiB each, two stages' tiles do not fit; of 256 KiB, not one's."""
+    monkeypatch.setattr(emission, "fitted", lambda kernel, device: kernel)
     for loop, head in (
         (8, "for iteration in tl.range(0, 8, num_stages=2):"),
         (2, "for iteration in tl.range(0, 2, num_stages=1):"),
@@ -111,6 +116,17 @@ def test_a_kernel_compiles_for_each_generation_of_tensor_cores(
         assert 0 < code.registers <= 192
         assert 0 < code.shared_bytes <= 64 << 10
         assert code.cubin.startswith(b"\x7fELF")
+
+
+def test_more_shared_memory_than_there_is_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("triton")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(machine_code, "_SHARED_BYTES", {8: 1024})
+    graph = attention()
+    with pytest.raises(InputError, match=r"needs [\d,]+ bytes of shared .*, sm_80 has 1,024"):
+        machine_code.compile_triton(emit_triton(graph.kernels[0], graph.inputs), "sm_80")
 
 
 def test_what_triton_cannot_say_is_refused() -> None:

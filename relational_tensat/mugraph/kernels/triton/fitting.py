@@ -1,0 +1,149 @@
+"""How long a kernel's loop is in Triton, and how many warps a block has: tiles within registers.
+
+Sizes are chosen for CUDA, where a product reads shared memory as it goes. Triton has both operands of a
+product in registers, so its tiles are smaller: the loop takes more and shorter steps, where that is the
+same sum, and what is still larger gets more warps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from relational_tensat.mugraph.graph.dims import Dims
+from relational_tensat.mugraph.graph.mugraph import (
+    Accumulate,
+    Iterator,
+    Kernel,
+    Operation,
+    RunningMax,
+)
+from relational_tensat.mugraph.graph.operators import names
+from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors
+from relational_tensat.mugraph.kernels.triton.padding import RENAMES, flat, multiplied
+from relational_tensat.mugraph.kernels.triton.tensors import Axes, count_of, real
+
+#: Elements of a tile that 4 warps have room for beside the rest: 64 x 128, 32 registers a thread.
+_MOST_ELEMENTS = 8192
+_LEAST_WARPS, _MOST_WARPS = 4, 8
+#: A step of the loop is no shorter: of 32 elements a tensor core's products have two instructions.
+_SHORTEST = 32
+#: What is proportional to one operand, if the others stay; of div the first.
+_PROPORTIONAL = ("div", "matmul", "mul", "neg", "scale", "sum")
+
+
+def fitted(kernel: Kernel, device: Mapping[str, Dims]) -> Kernel:
+    """Return a kernel with the fewest iterations whose tiles 4 warps have room for.
+
+    It is the same where the loop cannot be longer, or no tile of it is too large.
+    """
+    variable = divisible_loop(kernel)
+    while variable and _largest(kernel, device, in_loop=True) > _MOST_ELEMENTS:
+        tiles = block_tensors(kernel, device).dims
+        tile = next(
+            dim.size
+            for iterator in kernel.block.iterators
+            for dim in tiles[iterator.output]
+            if iterator.fmap and dim.variable == variable
+        )
+        if tile % 2 or tile < 2 * _SHORTEST:
+            break
+        kernel = replace(kernel, block=replace(kernel.block, loop=2 * kernel.block.loop))
+    return kernel
+
+
+def warps_of(kernel: Kernel, device: Mapping[str, Dims]) -> int:
+    """Return how many warps a block has, so that a thread's share of the largest tile is small."""
+    warps = _LEAST_WARPS
+    largest = _largest(kernel, device, in_loop=False)
+    while warps < _MOST_WARPS and largest * _LEAST_WARPS > _MOST_ELEMENTS * warps:
+        warps *= 2
+    return warps
+
+
+def divisible_loop(kernel: Kernel) -> str:
+    """Return the variable that the loop traverses, if shorter steps give the same; else nothing.
+
+    They do where all that is added up is a sum over that variable: every tensor of the loop either
+    carries it, or is its sum, or is a running maximum over it, by which that sum is rescaled.
+    """
+    block = kernel.block
+    traversed = {iterator.fmap for iterator in block.iterators if iterator.fmap}
+    if block.loop == 1 or len(traversed) != 1:
+        return ""
+    (variable,) = traversed
+    known = _Loop(variable, block.iterators)
+    return variable if all(map(known.accepts, flat(block.steps))) else ""
+
+
+class _Loop:
+    """What is known of a loop's tensors, one step after the other.
+
+    Each carries the variable, or is a sum over it, or a running maximum; and of those that carry it, or
+    are sums, some are proportional to the exponential of minus a running maximum.
+    """
+
+    def __init__(self, variable: str, iterators: Iterable[Iterator]) -> None:
+        self._variable = variable
+        self._along = {iterator.output for iterator in iterators if iterator.fmap}
+        self._sums: set[str] = set()
+        self._maxima: set[str] = set()
+        self._below: dict[str, str] = {}  # differences to a maximum
+        self._faded: dict[str, str] = {}  # proportional to exp(-maximum)
+
+    def accepts(self, step: Operation | Accumulate | RunningMax) -> bool:
+        """Whether a step, after all before it, means the same where steps of the loop are shorter."""
+        match step:
+            case Accumulate(kind="max"):  # the last value of a running maximum
+                return step.operand in self._maxima
+            case Accumulate():
+                is_faded_so = self._faded.get(step.operand, "") == step.rescale
+                return step.kind == "sum" and step.operand in self._sums and is_faded_so
+            case RunningMax():
+                self._maxima.add(step.output)
+                is_plain = step.operand in self._along and step.operand not in self._below
+                return is_plain and step.operand not in self._faded and self._variable in step.over
+        known = self._along | self._sums | self._maxima
+        return known.isdisjoint(step.operands) or self._is_local(step)
+
+    def _is_local(self, step: Operation) -> bool:
+        """Whether elements depend on those of the same place only, or are a sum over the variable."""
+        carried = self._along.intersection(step.operands)
+        if not carried or not self._sums.isdisjoint(step.operands) or step.op in RENAMES:
+            return False
+        over = names(step.attrs, "over") if "over" in step.attrs else ()
+        if self._variable in over:
+            self._sums.add(step.output)
+        else:
+            self._along.add(step.output)
+        is_sum = step.op in ("sum", "matmul")
+        return (is_sum or self._variable not in over) and self._is_faded_right(step)
+
+    def _is_faded_right(self, step: Operation) -> bool:
+        """Whether what depends on a running maximum m is x - m, exp of that, or proportional to it."""
+        if not self._maxima.isdisjoint(step.operands):
+            self._below[step.output] = step.operands[-1]
+            is_difference = step.op == "sub" and step.operands[1] in self._maxima
+            others = (self._maxima, self._below, self._faded)
+            return is_difference and not any(step.operands[0] in other for other in others)
+        if not self._below.keys().isdisjoint(step.operands):
+            self._faded[step.output] = self._below.get(step.operands[0], "")
+            return step.op == "exp"
+        faded = [name for name in step.operands if name in self._faded]
+        if not faded:
+            return True
+        self._faded[step.output] = self._faded[faded[0]]
+        is_numerator = step.op != "div" or faded == [step.operands[0]]
+        return len(faded) == 1 and step.op in _PROPORTIONAL and is_numerator
+
+
+def _largest(kernel: Kernel, device: Mapping[str, Dims], in_loop: bool) -> int:
+    """Return the elements of a block's largest tensor, with padding; of its loop's only, or of all."""
+    tensors = block_tensors(kernel, device)
+    axes = Axes(multiplied(flat(kernel.block.steps), tensors.dims))
+    sizes = (
+        count_of(axes.shape(real(dims)))
+        for name, dims in tensors.dims.items()
+        if not in_loop or tensors.stages[name] is Stage.LOOP
+    )
+    return max(sizes, default=1)
