@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -16,7 +16,7 @@ from bench.mirage.figures import FIGURES, drawn
 from bench.mirage.machine_code import HEADER as CODE_HEADER
 from bench.mirage.machine_code import code_rows, code_table, is_fit, kept_runs
 from bench.mirage.measure import MirageRun, SearchRun, measure, measure_search
-from bench.mirage.table import HEADER, SEARCH_HEADER, cells, line, search_cells
+from bench.mirage.table import HEADER, SEARCH_HEADER, Table, cells, line, search_cells
 from bench.mirage.values import HEADER as VALUES_HEADER
 from bench.mirage.values import is_right, value_rows, value_table
 from bench.mirage.writing import write_figures, write_runs, write_searches
@@ -99,31 +99,37 @@ def _search(options: argparse.Namespace) -> None:
 
 
 def _compile(options: argparse.Namespace) -> int:
-    rows: list[tuple[str, ...]] = []
-    print(line(CODE_HEADER), flush=True)
-    for kept in kept_runs(options.code):
-        for row in code_rows(kept, options.target):
-            rows.append(row)
-            print(line(row), flush=True)
-    if options.save:
-        path = options.code.with_name(f"code-{options.target}.csv")
-        path.write_text(code_table(rows, options.target).csv(), encoding="utf-8")
-        report_saved(path)
+    runs = kept_runs(options.code)
+    rows = _printed(CODE_HEADER, (row for kept in runs for row in code_rows(kept, options.target)))
+    _save_table(code_table(rows, options.target), "code", options)
     return 0 if all(map(is_fit, rows)) else _SPILLS
 
 
 def _run_on_cpu(options: argparse.Namespace) -> int:
-    rows: list[tuple[str, ...]] = []
-    print(line(VALUES_HEADER), flush=True)
-    for kept in kept_runs(options.code):
-        for row in value_rows(kept, options.target):
-            rows.append(row)
-            print(line(row), flush=True)
-    if options.save:
-        path = options.code.with_name(f"values-{options.target}.csv")
-        path.write_text(value_table(rows, options.target).csv(), encoding="utf-8")
-        report_saved(path)
+    runs = kept_runs(options.code)
+    rows = _printed(
+        VALUES_HEADER, (row for kept in runs for row in value_rows(kept, options.target))
+    )
+    _save_table(value_table(rows, options.target), "values", options)
     return 0 if all(map(is_right, rows)) else _DIFFERENT
+
+
+def _printed(header: Sequence[str], made: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Print rows as they are made; return them."""
+    print(line(header), flush=True)
+    rows = []
+    for row in made:
+        rows.append(row)
+        print(line(row), flush=True)
+    return rows
+
+
+def _save_table(table: Table, name: str, options: argparse.Namespace) -> None:
+    """With ``--save``: keep a table beside the results that it is of."""
+    if options.save:
+        path = options.code.with_name(f"{name}-{options.target}.csv")
+        path.write_text(table.csv(), encoding="utf-8")
+        report_saved(path)
 
 
 def _draw(options: argparse.Namespace) -> None:

@@ -32,6 +32,11 @@ __all__ = ["Weights", "evaluate_graph", "evaluate_weight_only", "random_inputs",
 Weights: TypeAlias = Mapping[str, Array] | Callable[[str, TensorType], Array]
 
 
+def weight_of(weights: Weights, name: str, kind: TensorType) -> Array:
+    """Return a weight, of those that are given."""
+    return weights[name] if isinstance(weights, Mapping) else weights(name, kind)
+
+
 def evaluate_graph(
     graph: Graph,
     inputs: Mapping[str, Array],

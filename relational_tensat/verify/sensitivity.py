@@ -14,7 +14,7 @@ import numpy as np
 from relational_tensat.base.errors import InputError
 from relational_tensat.tensor import Array, Graph, TensorType
 from relational_tensat.verify.comparison import Comparison, relative_error
-from relational_tensat.verify.evaluate import Weights
+from relational_tensat.verify.evaluate import Weights, weight_of
 from relational_tensat.verify.outputs import compute_outputs
 from relational_tensat.verify.unknown_operators import UnknownOperators
 
@@ -56,8 +56,7 @@ def _sensitivity(
     rng = np.random.default_rng(seed)
 
     def value(name: str, kind: TensorType) -> Array:
-        array = weights[name] if isinstance(weights, Mapping) else weights(name, kind)
-        return _perturb(array, kind, rng)
+        return _perturb(weight_of(weights, name, kind), kind, rng)
 
     moved_inputs = {name: _perturb(inputs[name], kind, rng) for name, kind in graph.inputs.items()}
     exact = compute_outputs(graph, inputs, weights, unknown)

@@ -7,13 +7,12 @@ digit. Where a sum lies between two integers, the results are these two.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from relational_tensat.tensor import Array, Graph, Node
 from relational_tensat.verify.comparison import TINY
-from relational_tensat.verify.evaluate import Weights
+from relational_tensat.verify.evaluate import Weights, weight_of
 from relational_tensat.verify.outputs import output_names
 
 #: What leaves values as they are, or chooses among them.
@@ -41,13 +40,8 @@ def _step(graph: Graph, producers: Mapping[str, Node], weights: Weights, name: s
         node = producers.get(node.inputs[0])
     if node is None or node.op != "dequantize" or node.inputs[1] not in graph.weights:
         return 0.0
-    scale: Any = node.inputs[1]
-    value = (
-        weights[scale]
-        if isinstance(weights, Mapping)
-        else weights(scale, graph.weights[scale].type)
-    )
-    return _largest(np.asarray(value))
+    scale = node.inputs[1]
+    return _largest(np.asarray(weight_of(weights, scale, graph.weights[scale].type)))
 
 
 def _largest(array: Array) -> float:

@@ -8,6 +8,7 @@ from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.mugraph.graph.dims import Dims, text_of
 from relational_tensat.mugraph.graph.mugraph import (
     AXES,
+    WIDE_BYTES,
     Accumulate,
     BlockStep,
     Iterator,
@@ -31,8 +32,6 @@ from relational_tensat.view.data.kernel_data import MuDrawing, MuKernel, MuNode,
 
 #: Where an axis of the grid or the loop has no variable.
 _NONE = "φ"
-#: Of an element of float32.
-_WIDE_BYTES = 4
 
 
 def drawing(graph: MuGraph, element: str = "float16") -> MuDrawing:
@@ -47,7 +46,7 @@ def drawing(graph: MuGraph, element: str = "float16") -> MuDrawing:
     device = kernel_tensors(graph)
     shared = _shared_bytes(graph, element)
     item_bytes = TensorType(element, (1,)).nbytes
-    items = {name: _WIDE_BYTES if name in graph.wide else item_bytes for name in device}
+    items = {name: WIDE_BYTES if name in graph.wide else item_bytes for name in device}
     kernels = tuple(
         _kernel(kernel, device, bytes_of_block, items)
         for kernel, bytes_of_block in zip(graph.kernels, shared, strict=True)

@@ -18,6 +18,8 @@ from relational_tensat.tensor.types import Attrs
 
 #: The axes of a grid, in order.
 AXES = ("x", "y", "z")
+#: Of an element of float32, as results of reductions and sums of parts are, whatever the model's are.
+WIDE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)

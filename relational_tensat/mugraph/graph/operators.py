@@ -60,15 +60,19 @@ class MuOperator(ABC):
         return max(count(dims) for dims in (*operands, result))
 
 
-class Function(MuOperator):
-    """A function of one element."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+class _OfOneElement(MuOperator):
+    """A result of the operand's dims."""
 
     def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:
         """Return the operand's dims."""
         return operands[0]
+
+
+class Function(_OfOneElement):
+    """A function of one element."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
@@ -78,15 +82,11 @@ class Function(MuOperator):
         return Labelled(x.labels, arithmetic.function(self.name, x.data))
 
 
-class Scale(MuOperator):
+class Scale(_OfOneElement):
     """A number times a tensor."""
 
     name = "scale"
     attrs = ("value",)
-
-    def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:
-        """Return the operand's dims."""
-        return operands[0]
 
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs
@@ -96,15 +96,11 @@ class Scale(MuOperator):
         return Labelled(x.labels, arithmetic.scale(x.data, cast(float, attrs["value"])))
 
 
-class Shift(MuOperator):
+class Shift(_OfOneElement):
     """A number added to a tensor."""
 
     name = "shift"
     attrs = ("value",)
-
-    def infer(self, operands: Sequence[Dims], attrs: Attrs) -> Dims:
-        """Return the operand's dims."""
-        return operands[0]
 
     def evaluate(
         self, arithmetic: Arithmetic, operands: Sequence[Labelled], attrs: Attrs

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from relational_tensat.mugraph.graph.dims import Dims
-from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
+from relational_tensat.mugraph.graph.mugraph import WIDE_BYTES, Kernel, MuGraph
 from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors, kernel_tensors
 from relational_tensat.mugraph.kernels.cuda.emit_cuda import emit_cuda
 from relational_tensat.mugraph.kernels.layouts.choosing_layouts import chosen_layouts
@@ -15,9 +15,6 @@ from relational_tensat.mugraph.kernels.lowering.layouts import PADDING_BYTES
 from relational_tensat.mugraph.kernels.lowering.lowering import lower
 from relational_tensat.mugraph.kernels.lowering.schedule import lifetimes
 from relational_tensat.mugraph.sizing.choices import Floats, Sizes, product_of, sum_of
-
-#: Of float32: results of reductions and copies of registers, and sums of parts.
-_WIDE_BYTES = 4
 
 
 def shared_bytes(
@@ -48,7 +45,7 @@ def shared_bytes(
         variables = [dim.variable for dim in stored.dims]
         size = product_of(variables, extents, sizes)
         if stored.is_wide:
-            return size * _WIDE_BYTES
+            return size * WIDE_BYTES
         rows = product_of(variables[:-1], extents, sizes)
         has_rows = (rows > 1) & (size > rows)
         return size * element_bytes + np.where(has_rows, rows * PADDING_BYTES, 0.0)

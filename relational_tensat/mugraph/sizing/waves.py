@@ -14,6 +14,7 @@ import numpy as np
 
 from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mugraph import (
+    WIDE_BYTES,
     BlockGraph,
     BlockStep,
     Kernel,
@@ -29,8 +30,6 @@ from relational_tensat.mugraph.sizing.shared_memory import shared_bytes
 
 #: Tiles of tensor cores: a dim of a product is rounded up to it.
 _TENSOR_CORE = 16
-#: Of an element of float32, as sums of parts are between kernels.
-_WIDE_BYTES = 4
 
 
 def kernel_us(
@@ -130,13 +129,13 @@ def _bytes(
     """Return the bytes that a block moves, and those that all move, each element counted once."""
     moved, unique = np.zeros_like(sizes.blocks), np.zeros_like(sizes.blocks)
     for iterator in block.iterators:
-        item_bytes = _WIDE_BYTES if iterator.tensor in wide else element_bytes
+        item_bytes = WIDE_BYTES if iterator.tensor in wide else element_bytes
         names = [dim.variable for dim in tensors.dims[iterator.output]]
         iterations = sizes.loop if iterator.fmap else 1.0
         moved = moved + product_of(names, sizes.tile, sizes) * iterations * item_bytes
         unique = unique + product_of(names, sizes.whole, sizes) * item_bytes
     for saver in block.savers:
-        item_bytes = _WIDE_BYTES if saver.is_wide else element_bytes
+        item_bytes = WIDE_BYTES if saver.is_wide else element_bytes
         tile = _elements(saver.tile, tensors, sizes) * item_bytes
         moved = moved + tile
         unique = unique + tile * sizes.blocks

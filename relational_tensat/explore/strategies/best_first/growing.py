@@ -23,7 +23,7 @@ from relational_tensat.base.watch import Guard
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.published import create_universe
-from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
+from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.explore.ending import write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
@@ -38,6 +38,7 @@ from relational_tensat.explore.worlds.masks import Masks
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.node_costs import NodeCosts
 from relational_tensat.explore.worlds.universe import Universe, begin_universe, restore_universe
+from relational_tensat.explore.worlds.universe_checkpoint import write_universe_checkpoint
 from relational_tensat.rules.model import Rule
 
 #: By this part of its e-nodes an e-graph grows between two rankings, and by so many e-nodes at least.
@@ -229,22 +230,8 @@ class _Growth:
         """Write down what another process would need to resume; in memory, none could."""
         if not self._database.is_file:
             return
-        world = self._universe.world
-        seconds = world.matcher.rule_seconds
-        self._egraph.catalogue.flush(self._database)
-        self._journal.write(self._database)
-        write_applications(self._database, self._universe.applications)
-        write_checkpoint(
-            self._egraph,
-            Checkpoint(
-                world.rules.first,
-                iteration=self._iteration,
-                since_single=world.last_matched(world.rules.single_rules),
-                since_multi=world.last_matched(world.rules.multi_rules),
-                left_out=self._universe.is_full,
-                original=self._original_nodes,
-                rule_seconds=[seconds.get(rule.id, 0.0) for rule in world.rules.rules],
-            ),
+        write_universe_checkpoint(
+            self._universe, self._journal, self._iteration, self._original_nodes
         )
 
     def _finish(self, reason: str) -> Exploration:

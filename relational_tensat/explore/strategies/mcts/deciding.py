@@ -20,7 +20,7 @@ from relational_tensat.egraph.published import (
     create_universe,
     create_worlds,
 )
-from relational_tensat.explore.checkpoint import Checkpoint, write_checkpoint
+from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.explore.ending import write_ending
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.journal import Journal
@@ -54,6 +54,7 @@ from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.application_rows import write_applications
 from relational_tensat.explore.worlds.moves import CheapGraph
 from relational_tensat.explore.worlds.universe import Universe, begin_universe, restore_universe
+from relational_tensat.explore.worlds.universe_checkpoint import write_universe_checkpoint
 from relational_tensat.rules.model import Rule
 
 
@@ -387,23 +388,9 @@ class _TreeSearch:
         """Write down what another process would need to resume; in memory, none could."""
         if not self._database.is_file:
             return
-        world = self._universe.world
-        seconds = world.matcher.rule_seconds
-        self._egraph.catalogue.flush(self._database)
-        self._journal.write(self._database)
-        write_applications(self._database, self._universe.applications)
         self._state.write(self._database, self._rewards)
-        write_checkpoint(
-            self._egraph,
-            Checkpoint(
-                world.rules.first,
-                iteration=len(self._state.decisions),
-                since_single=world.last_matched(world.rules.single_rules),
-                since_multi=world.last_matched(world.rules.multi_rules),
-                left_out=self._universe.is_full,
-                original=self._original_nodes,
-                rule_seconds=[seconds.get(rule.id, 0.0) for rule in world.rules.rules],
-            ),
+        write_universe_checkpoint(
+            self._universe, self._journal, len(self._state.decisions), self._original_nodes
         )
 
     def _finish(self, reason: str, worlds: tuple[WorldReport, ...]) -> Exploration:

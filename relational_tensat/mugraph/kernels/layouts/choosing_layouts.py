@@ -18,7 +18,7 @@ import numpy as np
 
 from relational_tensat.base.errors import unknown
 from relational_tensat.mugraph.graph.dims import Dims, count
-from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
+from relational_tensat.mugraph.graph.mugraph import WIDE_BYTES, Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.well_formed import Stage, kernel_tensors
 from relational_tensat.mugraph.kernels.cuda.partials import with_partials
 from relational_tensat.mugraph.kernels.layouts.accesses import Access, accesses, order_of
@@ -44,7 +44,6 @@ from relational_tensat.mugraph.kernels.lowering.statements import Load, Program,
 #: Of shared memory that a block may have on any device, without being asked for more when it is launched.
 STATIC_BYTES = 48 << 10
 _ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
-_WIDE_BYTES = 4
 #: Each access is an instruction; a swizzled one computes its address in one more.
 _ISSUE = 1
 
@@ -272,7 +271,7 @@ class LayoutProblem:
         return number
 
     def _bytes_of(self, mine: _KernelProblem, name: str) -> int:
-        return _WIDE_BYTES if mine.program.stored[name].is_wide else self._item_bytes
+        return WIDE_BYTES if mine.program.stored[name].is_wide else self._item_bytes
 
     def _statement(self, mine: _KernelProblem, statement: Statement, times: int) -> None:
         """Add what a statement costs."""
@@ -353,7 +352,7 @@ class LayoutProblem:
                 self._limits.append(Limit(terms, max(sum(map(min, terms.values())), most)))
 
     def _device_bytes(self, name: str) -> int:
-        return _WIDE_BYTES if name in self._wide else self._item_bytes
+        return WIDE_BYTES if name in self._wide else self._item_bytes
 
     def _device_variable(self, name: str) -> int:
         """Return the variable of a tensor in device memory; what is not between kernels has one value."""
