@@ -15,7 +15,7 @@ from relational_tensat.mugraph.graph.mugraph import (
 from relational_tensat.mugraph.graph.operators import names
 
 #: The operands of each matrix product within an operator.
-_PAIRS: Mapping[str, tuple[tuple[int, int], ...]] = {
+PAIRS: Mapping[str, tuple[tuple[int, int], ...]] = {
     "matmul": ((0, 1),),
     "concat_matmul": ((0, 2), (1, 3)),
 }
@@ -33,13 +33,13 @@ def multiplied(
         dims: of a block's tensors.
     """
     operations = [step for step in steps if isinstance(step, Operation)]
-    products = [step for step in operations if step.op in _PAIRS]
+    products = [step for step in operations if step.op in PAIRS]
     if products and any(step.op in RENAMES for step in operations):
         return frozenset(dim.variable for tensor in dims.values() for dim in tensor)
     found: set[str] = set()
     for step in products:
         over = set(names(step.attrs, "over"))
-        for left, right in _PAIRS[step.op]:
+        for left, right in PAIRS[step.op]:
             x, y = (set(variables(dims[step.operands[place]])) for place in (left, right))
             found |= (x ^ y) | ((x & y) & over)
     return frozenset(found)

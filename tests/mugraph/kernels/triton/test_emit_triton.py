@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,18 @@ import pytest
 from bench.emulation.comparing import TOLERANCES
 from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.mugraph.graph.dims import dims_of, variables
-from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockGraph, Iterator, Kernel, Saver
+from relational_tensat.mugraph.graph.mugraph import (
+    Accumulate,
+    BlockGraph,
+    Iterator,
+    Kernel,
+    Operation,
+    Saver,
+)
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.kernels.triton import emit_triton as emission
 from relational_tensat.mugraph.kernels.triton import machine_code
 from relational_tensat.mugraph.kernels.triton.emit_triton import emit_triton
-from tests.mugraph.kernels.mugraphs import SMALL, attention, gated_mlp, split_attention
+from tests.mugraph.kernels.mugraphs import SMALL, attention, split_attention
 
 ATTENTION = '''\
 """flash_attention: grid 2 x 2, loop 4, 4 warps."""
@@ -67,16 +74,19 @@ def test_a_kernel_as_people_read_it() -> None:
     assert emitted.grid == (2, 2, 1)
 
 
-def test_tiles_of_several_stages_fit_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a loop stays: of A and B, 64 KiB each, two stages' tiles do not fit; of 256 KiB, not one's."""
-    monkeypatch.setattr(emission, "fitted", lambda kernel, device: kernel)
-    for loop, head in (
-        (8, "for iteration in tl.range(0, 8, num_stages=2):"),
-        (2, "for iteration in tl.range(0, 2, num_stages=1):"),
-        (32, "for iteration in range(32):"),
-    ):
-        graph = gated_mlp(8, 4096, 4096, 64, loop)
-        assert head in emit_triton(graph.kernels[0], graph.inputs).source
+def test_what_was_computed_is_not_transposed_for_a_product() -> None:
+    """Probabilities lie by rows, so they come first, in whatever order the μGraph has the operands."""
+    graph = attention()
+    (kernel,) = graph.kernels
+    steps = tuple(
+        replace(step, operands=step.operands[::-1])
+        if isinstance(step, Operation) and step.op == "matmul"
+        else step
+        for step in kernel.block.steps
+    )
+    block = replace(kernel.block, steps=steps)
+    source = emit_triton(replace(kernel, block=block), graph.inputs).source
+    assert "tl.permute(v" not in source and "tl.dot(p.to(tl.float16), v, acc=a)" in source
 
 
 def test_names_of_variables_need_be_no_identifiers() -> None:

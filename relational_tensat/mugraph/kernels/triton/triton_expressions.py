@@ -1,0 +1,239 @@
+"""What a block's steps are as expressions of Triton: functions, products, reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import cast
+
+from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.graph.dims import Dims, without
+from relational_tensat.mugraph.graph.mugraph import Operation
+from relational_tensat.mugraph.graph.operators import names
+from relational_tensat.mugraph.kernels.triton.tensors import (
+    Axes,
+    Value,
+    count_of,
+    real,
+    renamed,
+    union,
+)
+
+TYPES = {"float32": "tl.float32", "float16": "tl.float16", "bfloat16": "tl.bfloat16"}
+PRODUCTS = ("matmul", "concat_matmul")
+_SPELLED: Mapping[str, str] = {
+    "add": "{} + {}",
+    "div": "{} / {}",
+    "erf": "tl.erf({})",
+    "exp": "tl.exp({})",
+    "gelu": "0.5 * {0} * (1.0 + tl.erf({0} * 0.7071067811865476))",
+    "log": "tl.log({})",
+    "mul": "{} * {}",
+    "neg": "-{}",
+    "reciprocal": "1.0 / {}",
+    "relu": "tl.where({0} < 0.0, 0.0, {0})",
+    "sigmoid": "1.0 / (1.0 + tl.exp(-{}))",
+    "silu": "{0} / (1.0 + tl.exp(-{0}))",
+    "sqrt": "tl.sqrt({})",
+    "square": "{0} * {0}",
+    "sub": "{} - {}",
+    "tanh": "2.0 / (1.0 + tl.exp(-2.0 * {})) - 1.0",
+}
+
+
+class Expressions:
+    """Expressions of steps, of the tensors that were named before.
+
+    Attributes:
+        axes: lengths of axes, and the names of indices.
+        values: the tensors that have a name, by that of the μGraph.
+    """
+
+    def __init__(
+        self, where: str, dims: Mapping[str, Dims], axes: Axes, dtype: str, tiles: Collection[str]
+    ) -> None:
+        """Begin, with no tensor named.
+
+        Args:
+            where: the kernel's name, for errors.
+            dims: of the block's tensors.
+            axes: their lengths.
+            dtype: of what products read.
+            tiles: the names in Triton of what was loaded, whose padding is zero.
+        """
+        self._where, self._dims, self._dtype = where, dims, dtype
+        self._tiles = frozenset(tiles)
+        self.axes = axes
+        self.values: dict[str, Value] = {}
+
+    def of(self, step: Operation) -> Value:
+        """Return what an operation is."""
+        if step.op in PRODUCTS:
+            return self.product(step)
+        match step.op:
+            case "sum" | "max":
+                return self.reduced(
+                    self.values[step.operands[0]], names(step.attrs, "over"), step.op
+                )
+            case "rms":
+                return self.root_mean_square(step)
+        return self.function(step)
+
+    def function(self, step: Operation) -> Value:
+        """Return a function of one element, or other variables of the same elements."""
+        values = [self.values[name] for name in step.operands]
+        match step.op:
+            case "scale":
+                return Value(
+                    f"{values[0].wide} * {_number(step.attrs['value'])}", values[0].axes, True
+                )
+            case "shift":
+                text = f"{values[0].wide} + {_number(step.attrs['value'])}"
+                return Value(text, values[0].axes, True)
+            case "rename":
+                return renamed(values[0], str(step.attrs["variable"]), str(step.attrs["into"]))
+            case "repeat":
+                return values[0]
+            case "split" | "merge":
+                return self._reshaped(step, values[0])
+        axes = union(values)
+        operands = [self.axes.aligned(value, axes, value.wide) for value in values]
+        return Value(_SPELLED[step.op].format(*operands), axes, True)
+
+    def _reshaped(self, step: Operation, value: Value) -> Value:
+        """Return other variables of the same elements, which must be without padding."""
+        before = self._dims[step.operands[0]]
+        if step.op == "merge":
+            merged = names(step.attrs, "variables")
+            order = (
+                *without(before, merged),
+                *(d for n in merged for d in before if d.variable == n),
+            )
+        else:
+            order = before
+        axes = real(self._operation_dims(step, before))
+        source = real(order)
+        if any(self.axes.length(dim) != dim.size for dim in (*source, *axes)):
+            raise InputError(
+                f"{self._where}: {step.output}: Triton reshapes nothing that has padding"
+            )
+        text = self.axes.spread(value, source, value.text)
+        return Value(f"tl.reshape({text}, {self.axes.shape(axes)})", axes, value.is_wide)
+
+    def _operation_dims(self, step: Operation, before: Dims) -> Dims:
+        if step.output in self._dims:
+            return self._dims[step.output]
+        return before
+
+    def product(self, step: Operation, total: str = "") -> Value:
+        """Return a product, added to ``total``."""
+        over = names(step.attrs, "over")
+        if step.op == "matmul":
+            a, b = self._in_order(step.operands[0], step.operands[1], over)
+            return self._dot(a, b, over, total)
+        w, x, y, z = step.operands
+        first = self._dot(w, y, over[:1], total)
+        return self._dot(x, z, over[1:], first.text)
+
+    def _in_order(self, a: str, b: str, over: Sequence[str]) -> tuple[str, str]:
+        """Return a product's operands with the one first that need not be transposed then.
+
+        What was computed lies in registers, and would go through shared memory.
+        """
+        return (b, a) if self._turned(b, a, over) < self._turned(a, b, over) else (a, b)
+
+    def _turned(self, left: str, right: str, over: Sequence[str]) -> tuple[int, int]:
+        """Return how many computed tensors, and how many tiles, are transposed in that order."""
+        values = self.values[left], self.values[right]
+        ends = values[0].axes[-1:], values[1].axes[-1:]
+        are_turned = (
+            bool(ends[0]) and ends[0][0].variable not in over,
+            bool(ends[1]) and ends[1][0].variable in over,
+        )
+        turned = [v for v, is_turned in zip(values, are_turned, strict=True) if is_turned]
+        tiles = sum(value.text in self._tiles for value in turned)
+        return len(turned) - tiles, tiles
+
+    def _dot(self, a: str, b: str, over: Sequence[str], total: str) -> Value:
+        left, right = self.values[a], self.values[b]
+        left_dims, right_dims = self._full_axes(a, left), self._full_axes(b, right)
+        summed = tuple(dim for dim in left_dims if dim.variable in over)
+        shared = {dim for dim in left_dims if dim in right_dims and dim not in summed}
+        batch = tuple(dim for dim in left_dims if dim in shared)
+        rows = tuple(dim for dim in left_dims if dim not in shared and dim not in summed)
+        columns = tuple(dim for dim in right_dims if dim not in shared and dim not in summed)
+        if not summed:  # one element: the product is not a sum
+            axes = batch + rows + columns
+            x, y = (self.axes.aligned(v, axes, v.wide) for v in (left, right))
+            return Value(f"{total} + {x} * {y}" if total else f"{x} * {y}", axes, True)
+        operands = [
+            self.axes.matrix(left, (batch, rows, summed), self._narrow(left, over)),
+            self.axes.matrix(right, (batch, summed, columns), self._narrow(right, over)),
+        ]
+        axes = batch + rows + columns
+        groups = [group for place, group in enumerate((batch, rows, columns)) if place or group]
+        shape = [count_of(self.axes.shape(group)) for group in groups]
+        is_plain = all(len(group) == 1 for group in groups)
+        arguments = ", ".join(operands)
+        if total and is_plain:
+            arguments += f", acc={total}"
+        if self._dtype == "float32":
+            arguments += ', input_precision="ieee"'
+        text = f"tl.dot({arguments})"
+        if not is_plain and axes:
+            text = f"tl.reshape({text}, {self.axes.shape(axes)})"
+        elif not is_plain:
+            text = f"tl.sum(tl.reshape({text}, {[count_of(shape)]}), axis=0)"
+        if total and not is_plain:
+            text = f"{total} + {text}"
+        return Value(text, axes, True)
+
+    def _full_axes(self, name: str, value: Value) -> Dims:
+        return real(self._dims[name]) if name in self._dims else value.axes
+
+    def _narrow(self, value: Value, over: Sequence[str]) -> str:
+        """Return a product's operand as the kernel's elements, zero in the padding of what is summed."""
+        if not value.is_wide or (self._dtype == "float32" and value.text in self._tiles):
+            return value.text  # a tile, whose padding is zero
+        text = value.text
+        if mask := self.axes.mask(value.axes, over):
+            text = f"tl.where({mask}, {text}, 0.0)"
+        return text if self._dtype == "float32" else f"{text}.to({TYPES[self._dtype]})"
+
+    def reduced(self, value: Value, over: Sequence[str], op: str, text: str = "") -> Value:
+        """Return sums or maxima; ``text`` is an expression of the same axes instead of the tensor."""
+        text = text or value.wide
+        axes = value.axes
+        present = [dim for dim in axes if dim.variable in over]
+        if any(self.axes.length(dim) != dim.size for dim in present):
+            none = 'float("-inf")' if op == "max" else "0.0"
+            mask = self.axes.mask(axes, [dim.variable for dim in present])
+            text = f"tl.where({mask}, {text}, {none})"
+        for dim in present:
+            text = f"tl.{op}({text}, axis={axes.index(dim)})"
+            axes = tuple(other for other in axes if other != dim)
+        return Value(text, axes, True)
+
+    def squares(self, value: Value, over: Sequence[str]) -> Value:
+        """Return sums of squares."""
+        return self.reduced(value, over, "sum", f"{value.wide} * {value.wide}")
+
+    def root_mean_square(self, step: Operation) -> Value:
+        """Return roots of means of squares."""
+        over = names(step.attrs, "over")
+        value = self.values[step.operands[0]]
+        return root_of(self.squares(value, over), size_of(value, over), step.attrs["epsilon"])
+
+
+def root_of(squares: Value, size: int, epsilon: object) -> Value:
+    """Return the roots of means of so many squares."""
+    text = f"tl.sqrt({squares.text} * {_number(1.0 / size)} + {_number(epsilon)})"
+    return Value(text, squares.axes, True)
+
+
+def size_of(value: Value, over: Sequence[str]) -> int:
+    """Return how many elements are reduced to one."""
+    return count_of([dim.size for dim in value.axes if dim.variable in over])
+
+
+def _number(value: object) -> str:
+    return repr(float(cast(float, value)))
