@@ -92,12 +92,11 @@ def _json(regions: Sequence[Region], rows: Sequence[RegionRow]) -> dict[str, Any
 
 def _show(regions: Sequence[Region], rows: Sequence[RegionRow], console: Console) -> None:
     from relational_tensat.cli.console import table
-    from relational_tensat.mugraph.graph.mugraph import Operation
 
     if regions:
         found = table("region", "ends in", "nodes", "operators", numbers=("region", "nodes"))
         for number, region in enumerate(regions):
-            steps = (step for step in region.program.steps if isinstance(step, Operation))
+            steps = region.program.operators
             operators = ", ".join(step.op for step in steps)
             found.add_row(str(number), _ends(region), str(region.nodes), operators)
         console.print(found)

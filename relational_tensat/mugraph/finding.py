@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.candidate_cache import CandidateCache
 from relational_tensat.mugraph.candidates import Candidates, candidates_of, with_more
+from relational_tensat.mugraph.graph.cores import core, has_windows, with_windows
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation, RunningMax
 from relational_tensat.mugraph.graph.thread_graphs import with_thread_graphs
 from relational_tensat.mugraph.search.kernel_search import Progress, search_kernels
@@ -72,6 +73,8 @@ def find_kernels(
 ) -> Finding:
     """Search kernels that compute a program, and verify the cheapest.
 
+    Windows of inputs are no matter of the search: they are what its loads take of them.
+
     Args:
         program: of operators of libraries only.
         options: how far to go.
@@ -86,6 +89,9 @@ def find_kernels(
         InputError: the program is malformed, or has operators that no search knows.
     """
     options = options or SearchOptions()
+    if has_windows(program):
+        own = find_kernels(core(program), options, watch, progress, device, cache, tables)
+        return _with_windows(own, program)
     kept = cache.find(program, options, device) if cache and tables is None else None
     imported = cache.imported(program) if cache else []
     if kept is not None:
@@ -99,6 +105,14 @@ def find_kernels(
     if tables is not None and finding.best is not None:
         tables.note(finding.best.graph, finding.best.cost_us)
     return finding
+
+
+def _with_windows(finding: Finding, program: MuGraph) -> Finding:
+    """Return what was found for a program's core as it is for the program."""
+    best = finding.best
+    if best is None:
+        return finding
+    return replace(finding, best=replace(best, graph=with_windows(best.graph, program)))
 
 
 def _chosen(

@@ -8,9 +8,9 @@ from typing import cast
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.abstract.vocabulary import SCALAR
 from relational_tensat.mugraph.graph.arithmetic import FUNCTIONS
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import count, size_of
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.tensor import Graph, Node, build_graph
 from relational_tensat.tensor.types import Attrs

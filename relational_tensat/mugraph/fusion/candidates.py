@@ -28,6 +28,8 @@ from relational_tensat.tensor.types import numpy_dtype
 
 #: Element types that kernels are made for.
 _DTYPES = ("float32", "float16")
+#: What blocks compute in, whatever their operands' elements are: casts to it and back need no rounding.
+_BLOCK_DTYPE = "float32"
 #: No rule matches these: what they are is known to other runtimes only.
 _UNMATCHED = ("opaque",)
 
@@ -57,7 +59,7 @@ class Candidate:
     @property
     def has_products(self) -> bool:
         """Whether one of the operators is a product of matrices."""
-        return any(isinstance(s, Operation) and s.op == "matmul" for s in self.program.steps)
+        return any(step.op == "matmul" for step in self.program.operators)
 
 
 def chain_candidates(
@@ -102,8 +104,8 @@ def region_candidates(
             for row in cones.borders(cone, source):
                 leave(row)
         for cone in grown:
-            steps = cone.lowered.program.steps
-            why = _why_not(cone.nodes, cone.lowered, graph)
+            steps = cone.lowered.program.operators
+            why = _why_not(cone.nodes, node.outputs, cone.lowered, graph)
             if not why and len(steps) > most_steps:
                 why = f"{len(steps)} operators, {most_steps} at most (--fuse-operators)"
             if why:
@@ -114,7 +116,7 @@ def region_candidates(
         with suppress(RelationalTensatError):  # they are no program together
             region = lowered(graph, pair.nodes, pair.outputs[-1], pair.outputs)
             found.append(_of_region(pair.nodes, pair.outputs, region, graph))
-    fitting = [c for c in found if c is not None and 1 < len(c.program.steps) <= most_steps]
+    fitting = [c for c in found if c is not None and 1 < len(c.program.operators) <= most_steps]
     return list({pattern_hash(candidate): candidate for candidate in reversed(fitting)}.values())[
         ::-1
     ]
@@ -140,8 +142,9 @@ def pattern_hash(candidate: Candidate) -> str:
     nodes = []
     for node in candidate.nodes:
         operands = [places.get(name, str(types[name])) for name in node.inputs]
-        places[node.outputs[0]] = len(places)
         nodes.append((node.op, operands, sorted(node.attrs.items())))
+        first = len(places)
+        places.update((name, first + place) for place, name in enumerate(node.outputs))
     shapes = [str(types[name]) for name in candidate.inputs]
     outputs = [places[name] for name in candidate.outputs]
     return f"{content_hash(candidate.program)} {nodes} {shapes} {outputs}"
@@ -163,28 +166,32 @@ def _of_region(
     nodes: tuple[Node, ...], outputs: tuple[str, ...], region: LoweredRegion, graph: Graph
 ) -> Candidate | None:
     """Return a region as a candidate; None where no kernel or no rule is made of its like."""
-    if _why_not(nodes, region, graph):
+    if _why_not(nodes, outputs, region, graph):
         return None
     program = named_by_order(region.program)
-    (dtype,) = _dtypes(nodes, region, graph)
+    (dtype,) = _dtypes(outputs, graph)
     return Candidate(nodes, outputs, region.inputs, program, region.orders, dtype, graph)
 
 
-def _why_not(nodes: tuple[Node, ...], region: LoweredRegion, graph: Graph) -> str:
+def _why_not(
+    nodes: tuple[Node, ...], outputs: tuple[str, ...], region: LoweredRegion, graph: Graph
+) -> str:
     """Return why no kernel or no rule is made of a region; empty where they are."""
     if not 0 < len(region.inputs) <= MOST_INPUTS:
         return f"{len(region.inputs)} operands, expected 1 to {MOST_INPUTS}"
-    dtypes = _dtypes(nodes, region, graph)
+    dtypes = _dtypes((*region.inputs, *outputs), graph)
     if len(dtypes) != 1 or not dtypes <= {*_DTYPES}:
         return f"elements of {', '.join(sorted(dtypes))}, expected {' or '.join(_DTYPES)}"
+    made = _dtypes([name for node in nodes for name in node.outputs], graph)
+    if not made <= dtypes | {_BLOCK_DTYPE}:
+        return f"elements of {', '.join(sorted(made - dtypes))} within"
     return ""
 
 
-def _dtypes(nodes: tuple[Node, ...], region: LoweredRegion, graph: Graph) -> set[str]:
-    made = [node.outputs[0] for node in nodes]
-    kinds = {graph.types[name] for name in (*region.inputs, *made)}
+def _dtypes(names: Sequence[str], graph: Graph) -> set[str]:
+    kinds = {graph.types[name] for name in names}
     return {kind.dtype for kind in kinds if isinstance(kind, TensorType)}
 
 
-def _operators(steps: Sequence[object]) -> tuple[str, ...]:
-    return tuple(step.op for step in steps if isinstance(step, Operation))
+def _operators(steps: Sequence[Operation]) -> tuple[str, ...]:
+    return tuple(step.op for step in steps)

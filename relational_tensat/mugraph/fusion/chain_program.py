@@ -7,6 +7,7 @@ from typing import cast
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.fusion.chains import Chain
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dim, Dims, count, variables
 from relational_tensat.mugraph.graph.mugraph import (
     BlockGraph,
@@ -16,7 +17,6 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     Saver,
 )
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.tensor import Graph, Node, TensorType
 from relational_tensat.tensor.types import AttrValue

@@ -24,7 +24,8 @@ from relational_tensat.mugraph.fusion.own_kernel import OwnKernel, Shape
 from relational_tensat.mugraph.fusion.region_report import RegionReport
 from relational_tensat.mugraph.fusion.seeking import Effort, Seeker, UnfitError
 from relational_tensat.mugraph.fusion.worth import Worth
-from relational_tensat.mugraph.graph.mugraph import BlockGraph, Kernel, MuGraph, Operation
+from relational_tensat.mugraph.graph.cores import core, with_windows
+from relational_tensat.mugraph.graph.mugraph import BlockGraph, Kernel, MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.regions.region_row import RegionRow
 from relational_tensat.mugraph.search.search_options import SearchOptions
@@ -144,7 +145,7 @@ class _Fusing:
         return tried
 
     def _row(self, candidate: Candidate, fate: str, reason: str) -> RegionRow:
-        operators = tuple(s.op for s in candidate.program.steps if isinstance(s, Operation))
+        operators = tuple(step.op for step in candidate.program.operators)
         cost_us = self._worth.operators_us(candidate)
         source = "model" if candidate.graph is self._model else "cheapest"
         return RegionRow(source, candidate.outputs, operators, fate, reason, cost_us)
@@ -168,7 +169,7 @@ class _Fusing:
                 reason = f"a kernel takes {least:.2f} µs at least, modelled"
                 self._rows.append(self._row(candidate, "no gain", reason))
                 continue
-            rank = -saving_us / _GROWTH ** len(candidate.program.steps)
+            rank = -saving_us / _GROWTH ** len(candidate.program.operators)
             worth.append((_order(candidate), rank, place))
         return [distinct[place] for _, _, place in sorted(worth)]
 
@@ -244,7 +245,7 @@ def _by_rows(program: MuGraph) -> MuGraph:
     Raises:
         RelationalTensatError: there is none, or it is wrong.
     """
-    graph = stabilized(row_kernel(program))
+    graph = with_windows(stabilized(row_kernel(core(program))), program)
     verification = verify_mugraph(program, graph, _SEED)
     if not verification.passed or not verification.is_stable:
         raise VerificationError("the kernel computes something else")

@@ -17,6 +17,7 @@ from relational_tensat.rules.targets.fused_chain import body_of
 from relational_tensat.rules.targets.fused_kernel import Part
 from relational_tensat.rules.targets.known import FUSED_FILE
 from relational_tensat.tensor import Attrs, Graph, TensorType
+from relational_tensat.tensor.operators import get_operator
 
 
 def kernel_rule(candidate: Candidate, key: str, name: str) -> Rule:
@@ -41,9 +42,16 @@ def kernel_rule(candidate: Candidate, key: str, name: str) -> Rule:
                 numbers[read] = len(candidate.inputs) + len(parts) - 1
                 terms[read] = Apply("fill", (), _literals(fill))
         parts.append(Part(node.op, tuple(numbers[read] for read in node.inputs), node.attrs))
-        numbers[node.outputs[0]] = len(candidate.inputs) + len(parts) - 1
+        whole = len(candidate.inputs) + len(parts) - 1
         children = tuple(terms[read] for read in node.inputs)
-        terms[node.outputs[0]] = Apply(node.op, children, _literals(node.attrs))
+        term = Apply(node.op, children, _literals(node.attrs))
+        if not get_operator(node.op).multi_output:
+            numbers[node.outputs[0]], terms[node.outputs[0]] = whole, term
+            continue
+        for index, output in enumerate(node.outputs):
+            parts.append(Part("part", (whole,), {"index": index}))
+            numbers[output] = len(candidate.inputs) + len(parts) - 1
+            terms[output] = Apply("part", (term,), (("index", Literal(index)),))
     sources = tuple(cast(Apply, terms[output]) for output in candidate.outputs)
     operands = _gathered([terms[read] for read in candidate.inputs])
     body = body_of(parts, [numbers[output] for output in candidate.outputs])

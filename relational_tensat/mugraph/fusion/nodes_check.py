@@ -10,7 +10,7 @@ from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.tensor import Array, Graph, TensorType, tensors_of
+from relational_tensat.tensor import Array, Graph, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.operators import get_operator
 
 _TOLERANCE = 1e-9
@@ -47,7 +47,8 @@ def _is_close(computed: Array, expected: Array) -> bool:
 def _check_size(candidate: Candidate) -> None:
     types, elements, flops = candidate.graph.types, 0, 0
     for node in candidate.nodes:
-        kind = types[node.outputs[0]]
+        kinds = [types[name] for name in node.outputs]
+        kind = kinds[0] if len(kinds) == 1 else tuple(map(_tensor_type, kinds))
         elements += sum(part.size for part in tensors_of(kind))
         operands = tuple(types[name] for name in node.inputs)
         flops += get_operator(node.op).flops(operands, kind, node.attrs)
@@ -61,11 +62,14 @@ def _by_nodes(candidate: Candidate, inputs: dict[str, Array]) -> list[Array]:
         for node in candidate.nodes:
             for name in node.inputs:
                 if name not in values:  # a number
-                    values[name] = np.asarray(graph.weights[name].data, np.float64)
+                    data = np.asarray(graph.weights[name].data)
+                    values[name] = data if data.dtype.kind in "iu" else data.astype(np.float64)
             kinds = tuple(graph.types[name] for name in node.inputs)
             operands = tuple(values[name] for name in node.inputs)
             operator = get_operator(node.op)
-            values[node.outputs[0]] = operator.evaluate_typed(operands, kinds, node.attrs)
+            computed = operator.evaluate_typed(operands, kinds, node.attrs)
+            made = computed if isinstance(computed, tuple) else (computed,)
+            values.update(zip(node.outputs, made, strict=True))
     return [np.asarray(values[output]) for output in candidate.outputs]
 
 
@@ -84,6 +88,9 @@ def _by_program(candidate: Candidate, inputs: dict[str, Array]) -> list[Array]:
 
 
 def _shape(graph: Graph, name: str) -> tuple[int, ...]:
-    kind = graph.types[name]
+    return _tensor_type(graph.types[name]).shape
+
+
+def _tensor_type(kind: ValueType) -> TensorType:
     assert isinstance(kind, TensorType)
-    return kind.shape
+    return kind

@@ -73,7 +73,7 @@ class Seeker:
             limit_s = min(self._watch.seconds_left, _LARGEST_SHARE * limit_s)
         options = replace(
             self._options,
-            max_operators=len(program.steps) + effort.more_operators,
+            max_operators=len(program.operators) + effort.more_operators,
             max_kernels=effort.kernels,
             time_limit_s=limit_s,
         )

@@ -101,6 +101,8 @@ def _apply(step: Operation, tensors: Mapping[str, Labelled], arithmetic: Arithme
 
 def tile_of(iterator: Iterator, tensor: Labelled, grid: Sequence[int], loop: int) -> Labelled:
     """Return what blocks load: the grid's axes split a dim first, the loop what is left of it."""
+    for window in iterator.windows:
+        tensor = window.taken(tensor)
     for variable in dict.fromkeys([*iterator.imap, iterator.fmap]):
         if not variable:
             continue

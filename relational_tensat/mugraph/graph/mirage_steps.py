@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockStep,
@@ -18,7 +19,6 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
     ThreadGraph,
 )
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import Stage
 
 #: Functions of one element, which Mirage has at both levels, and functions of two.

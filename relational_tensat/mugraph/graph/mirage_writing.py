@@ -168,6 +168,10 @@ class _Writer:
         level = _Level(kernel.name)
         operators: list[dict[str, Any]] = []
         for iterator in block.iterators:
+            if iterator.windows:
+                raise InputError(
+                    f"{kernel.name}: {iterator.output}: Mirage's JSON has no loads of a part"
+                )
             places = self._places[(_DEVICE, iterator.tensor)]
             made = self._made(level, iterator.output, tensors.dims[iterator.output])
             operators.append(_operator(

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.found_row import FoundRow
+from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.tensor.types import Attrs
 
 #: The axes of a grid, in order.
@@ -119,12 +120,15 @@ class Iterator:
         output: the tile.
         imap: per axis of the grid: the index variable that it splits; empty where all blocks have the same.
         fmap: the variable that the loop traverses; empty where all iterations have the same.
+        windows: what of the tensor all blocks together load, each window of the one before; maps are of
+            the last one's variables. All of the tensor where there is none.
     """
 
     tensor: str
     output: str
     imap: tuple[str, ...] = ()
     fmap: str = ""
+    windows: tuple[Window, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +217,12 @@ class MuGraph:
     steps: tuple[KernelStep, ...]
     outputs: tuple[str, ...]
     rows: tuple[FoundRow, ...] = field(default=(), compare=False)
+
+    @property
+    def operators(self) -> tuple[Operation, ...]:
+        """The operators of libraries, in order; windows of inputs are none."""
+        operations = (step for step in self.steps if isinstance(step, Operation))
+        return tuple(step for step in operations if step.op != "window")
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

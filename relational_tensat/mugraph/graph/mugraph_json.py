@@ -10,6 +10,7 @@ from typing import Any
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.dims import dims_of, text_of
 from relational_tensat.mugraph.graph.found_row import found_row
+from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
@@ -100,6 +101,7 @@ def _encoded_block(block: BlockGraph) -> dict[str, Any]:
         "loop": block.loop,
         "iterators": [
             {"tensor": it.tensor, "output": it.output, "imap": list(it.imap), "fmap": it.fmap}
+            | ({"windows": [_encoded_window(w) for w in it.windows]} if it.windows else {})
             for it in block.iterators
         ],
         "steps": [_encoded_step(step) for step in block.steps],
@@ -118,13 +120,20 @@ def _decoded_kernel_step(step: Mapping[str, Any]) -> KernelStep:
 
 
 def _decoded_block(step: Mapping[str, Any]) -> BlockGraph:
-    iterators = tuple(
-        Iterator(str(it["tensor"]), str(it["output"]), _texts(it["imap"]), str(it["fmap"]))
-        for it in step["iterators"]
-    )
+    iterators = tuple(map(_decoded_iterator, step["iterators"]))
     savers = tuple(map(_decoded_saver, step["savers"]))
     steps = tuple(_decoded_block_step(inner) for inner in step["steps"])
     return BlockGraph(tuple(map(int, step["grid"])), int(step["loop"]), iterators, steps, savers)
+
+
+def _decoded_iterator(it: Mapping[str, Any]) -> Iterator:
+    windows = tuple(
+        Window.of({str(name): _value(value) for name, value in window.items()})
+        for window in it.get("windows", ())
+    )
+    return Iterator(
+        str(it["tensor"]), str(it["output"]), _texts(it["imap"]), str(it["fmap"]), windows
+    )
 
 
 def _decoded_saver(saver: Mapping[str, Any]) -> Saver:
@@ -169,6 +178,10 @@ _BLOCK_STEPS: Mapping[str, Callable[[Mapping[str, Any]], BlockStep]] = {
 def _operation(step: Mapping[str, Any]) -> Operation:
     attrs: Attrs = {str(name): _value(value) for name, value in step.get("attrs", {}).items()}
     return Operation(str(step["op"]), _texts(step["operands"]), str(step["output"]), attrs)
+
+
+def _encoded_window(window: Window) -> dict[str, Any]:
+    return {name: _encoded_value(value) for name, value in window.attrs.items()}
 
 
 def _encoded_value(value: AttrValue) -> Any:

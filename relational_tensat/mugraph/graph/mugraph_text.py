@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from relational_tensat.mugraph.graph.dims import Dims, text_of
+from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.graph.mugraph import (
     AXES,
     Accumulate,
@@ -73,7 +74,16 @@ def _kernel_lines(kernel: Kernel, device: Mapping[str, Dims]) -> list[str]:
 
 def load_text(iterator: Iterator, grid: Sequence[int]) -> str:
     """Return what a block loads, with the maps of grid and loop."""
-    return f"load {iterator.tensor}{maps_text(iterator.imap, grid, iterator.fmap)}"
+    windows = "".join(f" {window_text(window)}" for window in iterator.windows)
+    return f"load {iterator.tensor}{windows}{maps_text(iterator.imap, grid, iterator.fmap)}"
+
+
+def window_text(window: Window) -> str:
+    """Return a window as ``(c = 768 + i, i = h=12 e=64)``, with where it is 0."""
+    into = " ".join(f"{name}={size}" for name, size in zip(window.into, window.sizes, strict=True))
+    step = "i" if window.step == 1 else f"{window.step} i"
+    bound = f", 0 unless {window.first} ≤ i < {window.last}" if window.is_bounded else ""
+    return f"({' '.join(window.variables) or '1'} = {window.offset} + {step}, i = {into or '0'}{bound})"
 
 
 def maps_text(variables: Sequence[str], grid: Sequence[int], fmap: str = "") -> str:

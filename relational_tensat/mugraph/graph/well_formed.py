@@ -8,6 +8,7 @@ from enum import Enum
 
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.dims import Dim, Dims, checked, variables, without
+from relational_tensat.mugraph.graph.input_windows import windowed
 from relational_tensat.mugraph.graph.mugraph import (
     AXES,
     Accumulate,
@@ -79,7 +80,7 @@ def block_tensors(kernel: Kernel, device: Mapping[str, Dims]) -> BlockTensors:
     for iterator in block.iterators:
         if iterator.tensor not in device:
             raise InputError(f"{where}: there is no tensor {iterator.tensor!r}")
-        tile = tile_dims(iterator, device[iterator.tensor], block, where)
+        tile = tile_dims(iterator, loaded_dims(iterator, device, where), block, where)
         _add_new(tensors.dims, {iterator.output: tile}, where)
         tensors.stages[iterator.output] = Stage.LOOP if iterator.fmap else Stage.INVARIANT
     for step in block.steps:
@@ -92,8 +93,25 @@ def block_tensors(kernel: Kernel, device: Mapping[str, Dims]) -> BlockTensors:
     return tensors
 
 
+def loaded_dims(iterator: Iterator, device: Mapping[str, Dims], where: str = "") -> Dims:
+    """Return the dims of what all blocks together load.
+
+    Args:
+        iterator: the load.
+        device: the dims of tensors in device memory.
+        where: the kernel's name.
+
+    Raises:
+        InputError: the tensor has no such windows.
+    """
+    try:
+        return windowed(device[iterator.tensor], iterator.windows)
+    except RelationalTensatError as error:
+        raise InputError(f"{where}: {iterator.output}: {error}") from error
+
+
 def tile_dims(iterator: Iterator, dims: Dims, block: BlockGraph, where: str) -> Dims:
-    """Return what one block loads in one iteration.
+    """Return what one block loads in one iteration of dims that all together load.
 
     Raises:
         InputError: a map names no variable of the tensor, or does not divide it.

@@ -67,7 +67,7 @@ def find_regions(graph: Graph) -> tuple[list[Region], list[RegionRow]]:
         parts += [one.nodes for one in (*grown[:1], *grown[1:][-1:])]
         program = cone.lowered.program
         names = _names(cone.nodes)
-        if len(program.steps) < _FEWEST_STEPS or any(names <= other for other in within):
+        if len(program.operators) < _FEWEST_STEPS or any(names <= other for other in within):
             continue  # what it computes, a larger region does, too
         within.append(names)
         left_out += cones.borders(cone, "model")
@@ -87,7 +87,7 @@ def _programs_of_pairs(
     for pair in sorted(pairs(graph, parts), key=lambda pair: -len(pair.nodes)):
         with suppress(RelationalTensatError):
             program = lowered(graph, pair.nodes, pair.outputs[-1], pair.outputs).program
-            if _FEWEST_STEPS <= len(program.steps) <= _MOST_STEPS:
+            if _FEWEST_STEPS <= len(program.operators) <= _MOST_STEPS:
                 yield pair, program
 
 
@@ -165,20 +165,21 @@ class Cones:
         read = dict.fromkeys(name for node in cone.nodes for name in node.inputs)
         for name in read:
             maker = self._makers.get(name)
-            if maker is not None and name not in region:
+            if maker is not None and maker.outputs[0] not in region:
                 reason = f"{name} ({maker.op}) is not within: {self._why_not(region, maker)}"
                 yield RegionRow(source, cone.nodes[-1].outputs, (maker.op,), "border", reason)
 
     def _why_not(self, region: dict[str, Node], maker: Node) -> str:
         (name, *others) = maker.outputs
-        if others:
-            return f"{maker.op} gives several values"
         if maker.op in self._without:
             return f"{maker.op} is left to itself"
-        if name in self._graph.outputs:
-            return "it is a result of the model"
-        if not self._readers[name] <= region.keys():
-            return "others read it, too: with it, the region would not be convex"
+        if maker.op not in _PARTS:
+            if others:
+                return f"{maker.op} gives several values"
+            if name in self._graph.outputs:
+                return "it is a result of the model"
+            if not self._readers[name] <= region.keys():
+                return "others read it, too: with it, the region would not be convex"
         try:
             steps = _steps(self._cone({**region, name: maker}))
         except RelationalTensatError as error:
@@ -206,15 +207,21 @@ class Cones:
         return best
 
     def _candidates(self, region: dict[str, Node], refused: set[str]) -> Iterator[Node]:
-        """Yield nodes whose result only the region reads, nearest first."""
+        """Yield nodes whose result only the region reads, or which take parts only, nearest first."""
         for node in list(region.values()):
             for name in node.inputs:
                 maker = self._makers.get(name)
-                if maker is None or name in region or name in refused:
+                if maker is None or not {maker.outputs[0]}.isdisjoint({*region, *refused}):
                     continue
-                is_inner = self._readers[name] <= region.keys() and name not in self._graph.outputs
-                if is_inner and len(maker.outputs) == 1 and maker.op not in self._without:
+                if self._is_inner(name, maker, region) and maker.op not in self._without:
                     yield maker
+
+    def _is_inner(self, name: str, maker: Node, region: Mapping[str, Node]) -> bool:
+        """Whether only the region reads a value; parts of others may be taken again, as that is free."""
+        if maker.op in _PARTS:
+            return True
+        is_read_within = self._readers[name] <= region.keys() and name not in self._graph.outputs
+        return is_read_within and len(maker.outputs) == 1
 
     def _cone(self, region: dict[str, Node]) -> Cone:
         nodes = tuple(node for node in self._graph.nodes if node.outputs[0] in region)
@@ -222,8 +229,10 @@ class Cones:
 
 
 def _steps(cone: Cone) -> int:
-    return len(cone.lowered.program.steps)
+    return len(cone.lowered.program.operators)
 
 
+#: What takes a part of a value: a kernel's loads do that.
+_PARTS = frozenset({"gather", "slice", "split"})
 #: What the chain of a root mean square is made of.
 _CHAIN = frozenset({"reciprocal", "sqrt", "add", "reduce_mean", "pow", "div"})

@@ -23,6 +23,12 @@ class IndexAtoms:
         self._sizes: list[int] = []
         self._became: dict[int, Atoms] = {}
 
+    def copy(self) -> IndexAtoms:
+        """Return the same atoms, to be split and identified apart from these."""
+        other = IndexAtoms()
+        other._sizes, other._became = list(self._sizes), dict(self._became)
+        return other
+
     def new(self, size: int) -> Atoms:
         """Return a dim of a new atom."""
         if size == 1:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from operator import or_
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
 from relational_tensat.mugraph.graph.mugraph import AXES, MuGraph, Operation
-from relational_tensat.mugraph.graph.operators import names
 
 _PRIMES = (2, 3, 5)
 _FREE_SIZE, _FREE_FACTOR = 4, 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from relational_tensat.mugraph.graph.cores import core
 from relational_tensat.mugraph.graph.dims import count
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.operators import mu_operator
@@ -24,7 +25,7 @@ def library_us(program: MuGraph, device: Multiprocessors | None = None) -> float
     dims = kernel_tensors(program)
     total = 0.0
     for step in program.steps:
-        if not isinstance(step, Operation):
+        if not isinstance(step, Operation) or step.op == "window":
             continue
         operands = [dims[name] for name in step.operands]
         result = dims[step.output]
@@ -42,6 +43,7 @@ def least_us(program: MuGraph, device: Multiprocessors) -> float:
         program: of operators of libraries only.
         device: what it runs on.
     """
+    program = core(program)
     dims = kernel_tensors(program)
     moved = sum(count(dims[name]) for name in (*program.inputs, *program.outputs))
     return device.profile.launch_us + 1e6 * moved * device.element_bytes / (

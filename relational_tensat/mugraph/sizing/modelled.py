@@ -14,6 +14,7 @@ from relational_tensat.mugraph.graph.well_formed import (
     Stage,
     block_tensors,
     kernel_tensors,
+    loaded_dims,
 )
 from relational_tensat.mugraph.sizing.choices import Floats, Sizes
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
@@ -56,7 +57,7 @@ def _sizes_of(kernel: Kernel, tensors: BlockTensors, device: Mapping[str, Dims])
     block = kernel.block
     tile = _extents(tensors, (Stage.LOOP, Stage.INVARIANT))
     return Sizes(
-        whole=_sizes(device[iterator.tensor] for iterator in block.iterators),
+        whole=_sizes(loaded_dims(iterator, device) for iterator in block.iterators),
         tile=tile,
         after=tile | _extents(tensors, (Stage.AFTER,)),
         blocks=_one(math.prod(block.grid)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Operation
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage
 from relational_tensat.mugraph.kernels.cuda.partials import WARPS
 from relational_tensat.mugraph.kernels.lowering.lowering import frame_of

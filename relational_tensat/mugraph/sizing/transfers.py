@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from relational_tensat.mugraph.graph.dims import Dims, count
 from relational_tensat.mugraph.graph.mugraph import Iterator, Kernel, Saver
-from relational_tensat.mugraph.graph.well_formed import block_tensors
+from relational_tensat.mugraph.graph.well_formed import block_tensors, loaded_dims
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def transfers(kernel: Kernel, device: Mapping[str, Dims]) -> list[Transfer]:
             moved_elements=blocks
             * (block.loop if iterator.fmap else 1)
             * count(dims[iterator.output]),
-            tensor_elements=count(device[iterator.tensor]),
+            tensor_elements=count(loaded_dims(iterator, device)),
         )
         for iterator in block.iterators
     ]

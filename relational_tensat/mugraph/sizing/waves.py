@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims, variables
 from relational_tensat.mugraph.graph.mugraph import (
     WIDE_BYTES,
@@ -21,7 +22,6 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     ThreadGraph,
 )
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage, block_tensors
 from relational_tensat.mugraph.sizing.choices import Floats, Sizes, product_of, sum_of
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors

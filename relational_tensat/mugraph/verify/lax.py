@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from relational_tensat.mugraph.field.residues import LARGE
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims, count, size_of, variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dim, Dims, size_of
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
@@ -19,7 +20,6 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
     ThreadGraph,
 )
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors, saved_dims
 
 #: The extents of a kernel's grid, and the iterations of its loop.

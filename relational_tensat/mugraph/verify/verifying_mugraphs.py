@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from relational_tensat.base.errors import VerificationError
 from relational_tensat.mugraph.field.residues import LARGE
+from relational_tensat.mugraph.graph.cores import core, core_like, has_windows
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import count, size_of
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.verify.floats import level_error, relative_error
 from relational_tensat.mugraph.verify.lax import bound
@@ -90,10 +91,39 @@ def verify_mugraph(program: MuGraph, graph: MuGraph, seed: int = 0) -> Verificat
         graph: the μGraph.
         seed: of all tests; give one that no search has used.
 
+    Where a program takes windows of inputs, a μGraph that loads the same ones is tested without these, as
+    they are inputs then, and, where it is small enough, with them. One that loads others is tested at
+    its own sizes only.
+
     Raises:
         InputError: one of them is malformed.
-        VerificationError: they have other inputs or outputs.
+        VerificationError: they have other inputs or outputs, or other windows and are too large.
     """
+    if not has_windows(program) and not has_windows(graph):
+        return _verified(program, graph, seed)
+    own = core_like(graph, program)
+    if own is not None:
+        return _with_whole(_verified(core(program), own, seed), program, graph, seed)
+    if not (is_small_enough(program) and is_small_enough(graph)):
+        raise VerificationError(
+            f"{graph.name}: it loads other parts of inputs than its program takes"
+        )
+    difference = first_difference(program, graph, seed, _TESTS_WITHOUT_BOUND)
+    passed = Verification(difference, full_tests=_TESTS_WITHOUT_BOUND)
+    return passed if difference else _with_floats(passed, program, graph, seed)
+
+
+def _with_whole(passed: Verification, program: MuGraph, graph: MuGraph, seed: int) -> Verification:
+    """Return a verification of a core with tests of the whole, if it is small enough."""
+    if passed.difference is not None or not (is_small_enough(program) and is_small_enough(graph)):
+        return passed
+    first = seed + passed.small_tests + passed.full_tests
+    difference = first_difference(program, graph, first, TESTS)
+    return replace(passed, difference=difference, full_tests=passed.full_tests + TESTS)
+
+
+def _verified(program: MuGraph, graph: MuGraph, seed: int) -> Verification:
+    """Return what tests of a program and a μGraph without windows say."""
     small = shrunk(program, graph)
     passed = Verification(None)
     if small is not None:

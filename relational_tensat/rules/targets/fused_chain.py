@@ -81,17 +81,16 @@ class Fused(FusedKernel):
         parts, kinds = self.typed_parts(types, attrs)
 
         def body(inner: OnnxEmitter, operands: Names) -> list[str]:
-            names = list(operands)
+            names = [[name] for name in operands]  # of a tuple several
             for number, part in enumerate(parts, len(types)):
                 own_kinds = tuple(kinds[operand] for operand in part.operands)
-                own = [names[operand] for operand in part.operands]
+                own = [name for operand in part.operands for name in names[operand]]
                 if part.op == "fill":
-                    names.append(inner.constant(_filled(part.attrs)))
+                    names.append([inner.constant(_filled(part.attrs))])
                     continue
-                names += get_operator(part.op).to_onnx(
-                    own, own_kinds, kinds[number], part.attrs, inner
-                )
-            return list(self.result(names, attrs))
+                operator = get_operator(part.op)
+                names.append(operator.to_onnx(own, own_kinds, kinds[number], part.attrs, inner))
+            return [name for one in self.result(names, attrs) for name in one]
 
         key = str_of(attrs, "mugraph")
         return emitter.call(DOMAIN, f"fused_{key}", inputs, body, {_KEY: key})

@@ -8,10 +8,10 @@ import pytest
 
 from relational_tensat.mugraph.abstract.abstract_program import function_name
 from relational_tensat.mugraph.abstract.saturated import saturated
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import count, size_of
 from relational_tensat.mugraph.graph.mirage_json import from_mirage
 from relational_tensat.mugraph.graph.mugraph import Accumulate, Kernel, MuGraph, Operation
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, block_tensors, kernel_tensors
 from relational_tensat.mugraph.programs import program
 from tests.mugraph.mugraphs import flash_attention

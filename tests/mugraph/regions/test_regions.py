@@ -60,7 +60,7 @@ def test_programs_compute_what_their_nodes_compute() -> None:
 
 
 def compare(model: Graph, nodes: list[Node]) -> None:
-    made = {node.outputs[0] for node in nodes}
+    made = {name for node in nodes for name in node.outputs}
     read = dict.fromkeys(n for node in nodes for n in node.inputs if n not in made)
     region = lowered(model, nodes, "region")
     weights = {n: model.weights[n] for n in read if n in model.weights}
@@ -85,17 +85,16 @@ def compare(model: Graph, nodes: list[Node]) -> None:
 
 
 def test_grouped_queries_repeat_no_keys() -> None:
-    regions, left_out = find_regions(load_model(INPUTS / "decoder_block.onnx"))
+    regions, _ = find_regions(load_model(INPUTS / "decoder_block.onnx"))
     (attention,) = [r for r in regions if r.outputs == ("_unsafe_view_2",)]
     steps = [step for step in attention.program.steps if isinstance(step, Operation)]
     assert "repeat" not in {step.op for step in steps}
-    (scores,) = [s for s in steps if s.op == "matmul" and steps.index(s) < 5]
+    (scores,) = [s for s in attention.program.operators[:5] if s.op == "matmul"]
     dims = kernel_tensors(attention.program)
     queries, keys = (set(variables(dims[name])) for name in scores.operands)
     assert (
         len(queries & keys) == 2
     )  # the shared head and what is summed; the group is the queries' own
-    assert any("slice is no operator" in left.reason for left in left_out)
 
 
 def test_a_gated_mlp_with_its_norm_and_residual_is_one_kernel() -> None:
@@ -141,9 +140,11 @@ def test_regions_of_two_values_come_after_those_of_one(capsys: pytest.CaptureFix
         assert len(region.outputs) % region.values == 0
     (norm,) = [r for r in regions if r.outputs[:2] == ("layer_norm", "transpose_3")]
     assert len(norm.outputs) == 3 * 2  # queries, keys and values each, beside what all of them read
-    number = regions.index(next(r for r in regions if r.outputs == ("transpose_2", "transpose_3")))
+    model = INPUTS / "decoder_block.onnx"
+    regions, _ = find_regions(load_model(model))
+    number = regions.index(next(r for r in regions if r.outputs == ("transpose_1", "unsqueeze_1")))
     assert main(["kernels", "regions", str(model)]) == 0
-    assert "transpose_2 + transpose_3" in capsys.readouterr().out
+    assert "transpose_1 + unsqueeze_1" in capsys.readouterr().out
     search = ["kernels", "search", str(model), "--region", str(number), "--max-kernels", "1"]
     assert main([*search, "--no-cache", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -160,7 +161,7 @@ def test_the_commands_name_regions(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--region N names one of its 1 regions" in capsys.readouterr().err
     assert main(["kernels", "regions", str(INPUTS / "decoder_block.onnx")]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "slice is no operator" in printed and "is not within" in printed
+    assert "gives no zeros for zeros" in printed and "is not within" in printed
 
 
 def test_dims_split_and_merge_everywhere_at_once() -> None:
@@ -176,15 +177,3 @@ def test_dims_split_and_merge_everywhere_at_once() -> None:
         atoms.regrouped([width], [3, 5])
     with pytest.raises(ShapeError):
         atoms.identify(width, atoms.new(9))
-
-
-def test_a_matrix_times_its_own_transpose_is_left_out() -> None:
-    """Rows and columns of the result would be one index variable."""
-    kind = TensorType("float32", (4, 8))
-    nodes = [
-        Node("transpose", ("x",), ("t",), {"perm": (1, 0)}),
-        Node("matmul", ("x", "t"), ("y",)),
-    ]
-    model = build_graph("gram", {"x": kind}, {}, nodes, ["y"])
-    with pytest.raises(ShapeError, match="an index variable twice"):
-        lowered(model, list(model.nodes), "gram")

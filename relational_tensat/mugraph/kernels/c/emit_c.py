@@ -15,6 +15,8 @@ from relational_tensat.mugraph.graph.well_formed import Stage
 from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, reduced, summand
 from relational_tensat.mugraph.kernels.lowering.indices import (
     ITERATION,
+    element_offset,
+    inside,
     offset,
     result_start,
     tile_start,
@@ -197,11 +199,13 @@ class _Emission(Formulas):
 
     def stored(self, name: str, at: Mapping[str, str]) -> str:
         """Return an element where it lies."""
-        if name in self._loaded:
-            place = offset(at, self._lying[self._loaded[name].tensor])
-        else:
+        if name not in self._loaded:
             place = row_major(self._program.stored[name].dims).offset(at)
-        return f"{_variable(name)}[{place}]"
+            return f"{_variable(name)}[{place}]"
+        iterator, program = self._loaded[name], self._program
+        element = f"{_variable(name)}[{element_offset(iterator, at, self._lying[iterator.tensor])}]"
+        is_there = inside(iterator, program.dims[name], program.block, self._blocks(), at)
+        return f"({is_there} ? {element} : 0.0f)" if is_there else element
 
     def _blocks(self) -> tuple[str, ...]:
         return _BLOCKS

@@ -22,11 +22,13 @@ from relational_tensat.mugraph.kernels.layouts.choosing_layouts import (
 from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, parts_of, reduced, summand
 from relational_tensat.mugraph.kernels.lowering.indices import (
     ITERATION,
+    element_offset,
+    inside,
+    load_width,
     offset,
     result_start,
     tile_start,
 )
-from relational_tensat.mugraph.kernels.lowering.layouts import copy_width
 from relational_tensat.mugraph.kernels.lowering.lowering import lower
 from relational_tensat.mugraph.kernels.lowering.names import identifier
 from relational_tensat.mugraph.kernels.lowering.schedule import Schedule, schedule
@@ -201,14 +203,20 @@ class _Emission(Formulas):
         layout, order = self._layouts[iterator.output], self._chosen.orders[key_of(load)]
         start = tile_start(iterator, tensor, tile, program.block, _BLOCKS)
         is_wide = iterator.tensor in self._wide
-        width = copy_width(tensor, order, layout, 4 if is_wide else self._item_bytes)
+        width = load_width(iterator, tensor, order, layout, 4 if is_wide else self._item_bytes)
         with self._text.block("{"):
             self._text.line(
                 f"const {_type(is_wide)}* const from = in_{identifier(iterator.tensor)} + ({start});"
             )
             with self._loops.elements(order, width) as at:
-                to, source = _shared(iterator.output), offset(at, tensor)
-                if width > 1:
+                to, source = _shared(iterator.output), element_offset(iterator, at, tensor)
+                is_there = inside(iterator, tile, program.block, _BLOCKS, at)
+                if is_there:
+                    none = "0.0f" if is_wide else "from_float<T>(0.0f)"
+                    self._text.line(
+                        f"{to}[{layout.offset(at)}] = {is_there} ? from[{source}] : {none};"
+                    )
+                elif width > 1:
                     self._text.line(f"copy16({to} + {layout.offset(at)}, from + {source});")
                 else:
                     self._text.line(f"{to}[{layout.offset(at)}] = from[{source}];")

@@ -30,9 +30,9 @@ from relational_tensat.mugraph.kernels.layouts.memory_clocks import (
     wavefronts,
 )
 from relational_tensat.mugraph.kernels.layouts.tables import Choices, Costs, Limit, Table, solve
+from relational_tensat.mugraph.kernels.lowering.indices import load_width, source_layout
 from relational_tensat.mugraph.kernels.lowering.layouts import (
     Layout,
-    copy_width,
     orders,
     row_major,
     shared_layouts,
@@ -326,9 +326,10 @@ class LayoutProblem:
         for place in np.ndindex(table.shape):
             order, device = self._orders(number)[place[0]], self._orders(lying)[place[1]]
             layout = self._values(shared)[place[2]]
-            width = copy_width(device, order, layout, item_bytes)
+            width = load_width(load.iterator, device, order, layout, item_bytes)
             source, target = accesses(mine.program, load, order, width)
-            table[place] = device_cost(source, row_major(device), item_bytes)
+            lies = source_layout(load.iterator, device)
+            table[place] = device_cost(source, lies, item_bytes)
             table[place] += shared_cost(target, layout, tile, item_bytes)
         self._tables.append(Table((number, lying, shared), table * times))
 

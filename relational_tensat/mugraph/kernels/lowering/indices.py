@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from relational_tensat.mugraph.graph.dims import Dims, size_of
+from relational_tensat.mugraph.graph.dims import Dim, Dims, count, size_of
+from relational_tensat.mugraph.graph.input_windows import Bound, source_of
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Iterator, Saver
 from relational_tensat.mugraph.kernels.lowering.formulas import joined
-from relational_tensat.mugraph.kernels.lowering.layouts import row_major, sum_text
+from relational_tensat.mugraph.kernels.lowering.layouts import (
+    PADDING_BYTES,
+    Layout,
+    copy_width,
+    row_major,
+    sum_text,
+)
 
 #: The name of the loop's counter.
 ITERATION = "iteration"
@@ -25,13 +32,103 @@ def tile_start(
         block: the grid and the loop.
         blocks: how the target calls the block's index along each axis of the grid.
     """
+    starts = _starts(iterator, tile, block, blocks)
+    if not iterator.windows:
+        return _offset(starts, tensor)
+    source = source_of(tensor, iterator.windows)
+    text = sum_text((starts.get(name, "0"), stride) for name, stride in source.strides.items())
+    return f"{text} + {source.start}" if source.start else text
+
+
+def element_offset(iterator: Iterator, at: Mapping[str, str], tensor: Dims) -> str:
+    """Return the offset of a tile's element from its first one.
+
+    Args:
+        iterator: the load.
+        at: an index for each variable of the tile.
+        tensor: dims in device memory, in their order there.
+    """
+    if not iterator.windows:
+        return offset(at, tensor)
+    strides = source_of(tensor, iterator.windows).strides
+    return sum_text((at.get(name, "0"), stride) for name, stride in strides.items())
+
+
+def inside(
+    iterator: Iterator, tile: Dims, block: BlockGraph, blocks: Sequence[str], at: Mapping[str, str]
+) -> str:
+    """Return the condition that a tile's element is not 0 whatever the tensor has; empty for none.
+
+    Args:
+        iterator, tile, block, blocks: as for ``tile_start``.
+        at: an index for each variable of the tile.
+    """
+    starts, conditions = _starts(iterator, tile, block, blocks), []
+    for bound in _bounds(iterator):
+        parts = [
+            (sum_text([(starts[dim.variable], 1), (at[dim.variable], 1)]), dim.size)
+            for dim in bound.dims
+        ]
+        index = joined([(f"({text})" if "+" in text else text, size) for text, size in parts])
+        conditions += [f"({index}) >= {bound.first}"] if bound.first else []
+        is_cut = bound.last < count(bound.dims)
+        conditions += [f"({index}) < {bound.last}"] if is_cut else []
+    return " && ".join(conditions)
+
+
+def source_layout(iterator: Iterator, tensor: Dims) -> Layout:
+    """Return how what an iterator loads lies in device memory, without its offset."""
+    if not iterator.windows:
+        return row_major(tensor)
+    return Layout(source_of(tensor, iterator.windows).strides, count(tensor))
+
+
+def load_width(
+    iterator: Iterator, tensor: Dims, order: Dims, layout: Layout, item_bytes: int
+) -> int:
+    """Return how many elements of a tile threads copy at once: see ``copy_width``.
+
+    Of a window only where each row of it begins at a multiple of them, and nothing of it is 0.
+
+    Args:
+        iterator: the load.
+        tensor: dims in device memory, in their order there.
+        order: dims of the tile as threads go over them.
+        layout: of the tile.
+        item_bytes: of an element.
+    """
+    if not iterator.windows:
+        return copy_width(tensor, order, layout, item_bytes)
+    width = PADDING_BYTES // item_bytes
+    source = source_of(tensor, iterator.windows)
+    if source.bounds or source.start % width or not order or order[-1].size % width:
+        return 1
+    inner, *others = sorted(source.strides.items(), key=lambda item: item[0] != order[-1].variable)
+    is_even = inner == (order[-1].variable, 1) and all(stride % width == 0 for _, stride in others)
+    return width if is_even and layout.moves(order[-1].variable, width, order) else 1
+
+
+def _bounds(iterator: Iterator) -> Sequence[Bound]:
+    """Return what is 0 of windows: that does not depend on how the tensor lies."""
+    bounds = []
+    for window in iterator.windows:
+        if window.is_bounded:
+            dims = tuple(map(Dim, window.into, window.sizes))
+            bounds.append(Bound(dims, window.first, window.last))
+    return bounds
+
+
+def _starts(
+    iterator: Iterator, tile: Dims, block: BlockGraph, blocks: Sequence[str]
+) -> dict[str, str]:
+    """Return the index of a tile's first element along each of its variables."""
     starts = {}
     for dim in tile:
         parts = _axes(iterator.imap, dim.variable, block, blocks)
         if iterator.fmap == dim.variable and block.loop > 1:
             parts.append((ITERATION, block.loop))
         starts[dim.variable] = joined([*parts, ("0", dim.size)])
-    return _offset(starts, tensor)
+    return starts
 
 
 def result_start(

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims, count, variables, without
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
@@ -18,7 +19,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
     ThreadGraph,
 )
-from relational_tensat.mugraph.graph.operators import mu_operator, names
+from relational_tensat.mugraph.graph.operators import mu_operator
 from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors
 from relational_tensat.mugraph.kernels.lowering.statements import (
     Compute,

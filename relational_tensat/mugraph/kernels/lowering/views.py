@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Operation
-from relational_tensat.mugraph.graph.operators import names
 
 Index = TypeVar("Index")
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
@@ -15,7 +16,6 @@ from relational_tensat.mugraph.graph.mugraph import (
     Kernel,
     Operation,
 )
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import block_tensors
 from relational_tensat.mugraph.kernels.triton.padding import RENAMES, flat
 

@@ -20,7 +20,9 @@ from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage, block_tensors
 from relational_tensat.mugraph.kernels.lowering.indices import (
     ITERATION,
+    inside,
     result_start,
+    source_layout,
     tile_start,
 )
 from relational_tensat.mugraph.kernels.lowering.layouts import row_major
@@ -146,7 +148,9 @@ class _Emission:
             result = self._device[saver.output]
             start = result_start(saver, result, tile, block, _BLOCKS)
             axes = real(tile)
-            to = self._pointers(f"out_{identifier(saver.output)}", start, result, axes)
+            to = self._pointers(
+                f"out_{identifier(saver.output)}", start, row_major(result).strides, axes
+            )
             text = self._axes.spread(value, axes, value.text)
             mask = self._axes.mask(axes)
             is_wide = self._dtype == "float32" or saver.is_wide
@@ -199,13 +203,17 @@ class _Emission:
         tensor, tile = self._device[iterator.tensor], self._dims[iterator.output]
         start = tile_start(iterator, tensor, tile, self._kernel.block, _BLOCKS)
         axes = real(tile)
-        source = self._pointers(f"in_{identifier(iterator.tensor)}", start, tensor, axes)
-        mask = self._axes.mask(axes)
+        strides = source_layout(iterator, tensor).strides
+        source = self._pointers(f"in_{identifier(iterator.tensor)}", start, strides, axes)
+        at = {dim.variable: self._axes.along(dim, axes) for dim in axes}
+        at |= {dim.variable: "0" for dim in tile if dim not in axes}
+        is_there = inside(iterator, tile, self._kernel.block, _BLOCKS, at)
+        own = [f"({part})" for part in is_there.split(" && ")] if is_there else []
+        mask = " & ".join([*filter(None, [self._axes.mask(axes)]), *own])
         text = f"tl.load({source}{mask and f', mask={mask}, other=0.0'})"
         self._let(iterator.output, Value(text, axes, iterator.tensor in self._wide))
 
-    def _pointers(self, pointer: str, start: str, dims: Dims, axes: Dims) -> str:
-        strides = row_major(dims).strides
+    def _pointers(self, pointer: str, start: str, strides: Mapping[str, int], axes: Dims) -> str:
         parts = [pointer, *([start] if start != "0" else [])]
         for dim in axes:
             stride = strides[dim.variable]

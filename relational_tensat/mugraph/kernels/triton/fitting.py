@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
@@ -19,7 +20,6 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     RunningMax,
 )
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage, block_tensors
 from relational_tensat.mugraph.kernels.triton.begun_loop import with_loop
 from relational_tensat.mugraph.kernels.triton.padding import PAIRS, RENAMES, flat, multiplied

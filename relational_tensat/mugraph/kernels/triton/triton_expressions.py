@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims, without
 from relational_tensat.mugraph.graph.mugraph import Operation
-from relational_tensat.mugraph.graph.operators import names
 from relational_tensat.mugraph.kernels.triton.tensors import (
     Axes,
     Value,

@@ -1,0 +1,255 @@
+"""A region's program while it is built: inputs, windows of them, steps; and in the end the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from relational_tensat.base.errors import ShapeError
+from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
+from relational_tensat.mugraph.graph.input_windows import Window, composed
+from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.regions.region_values import Step, Taken, Value
+from relational_tensat.mugraph.regions.relabelling import Atoms, IndexAtoms
+from relational_tensat.tensor.types import AttrValue
+
+_LETTERS = "hqdkemnfrbcgijlopstuvwxyz"
+
+
+class Building:
+    """What there is of a program.
+
+    Attributes:
+        atoms: of its dims.
+        inputs: by the model's names.
+    """
+
+    def __init__(self) -> None:
+        self.atoms = IndexAtoms()
+        self.inputs: dict[str, Value] = {}
+        self._steps: dict[str, Step] = {}
+        self._taken: dict[str, Taken] = {}
+        self._values: dict[str, Value] = {}
+        self._views: list[tuple[Value, Value]] = []
+
+    def value(self, name: str) -> Value:
+        """Return a tensor of the program."""
+        return self._values[name]
+
+    def made_by(self, name: str) -> Step | None:
+        """Return the operator that makes a tensor; None for inputs and windows of them."""
+        return self._steps.get(name)
+
+    def read(self, name: str, shape: Sequence[int]) -> Value:
+        """Return an input of the program, that value of the model."""
+        if name not in self.inputs:
+            output = f"in{len(self.inputs)}"
+            self.inputs[name] = self._added(output, tuple(map(self.atoms.new, shape)))
+        return self.inputs[name]
+
+    def note_view(self, whole: Value, view: Value) -> None:
+        """Note that a value is another one with index variables of its own."""
+        self._views.append((whole, view))
+
+    def emit(
+        self,
+        op: str,
+        operands: Sequence[Value],
+        dims: Sequence[Atoms],
+        over: Atoms = (),
+        **attrs: AttrValue,
+    ) -> Value:
+        """Add a step; return its result.
+
+        Raises:
+            ShapeError: an operand is a number.
+        """
+        for operand in operands:
+            if operand.number is not None:
+                raise ShapeError(f"{op} of a number")
+        output = f"t{len(self._steps) + 1}"
+        names = tuple(operand.name for operand in operands)
+        self._steps[output] = Step(op, names, output, over, tuple(attrs.items()))
+        return self._added(output, tuple(dims))
+
+    def take(self, taken: Taken, dims: Sequence[Atoms]) -> Value:
+        """Add a window of an input, or of a window of one; return it."""
+        output = f"w{len(self._taken) + 1}"
+        self._taken[output] = Taken(
+            taken.operand, output, taken.along, taken.into,
+            taken.offset, taken.step, taken.first, taken.last,
+        )  # fmt: skip
+        return self._added(output, tuple(dims))
+
+    def join_views(self, outputs: Sequence[Value]) -> None:
+        """Let views be what they are views of, unless a tensor has an index variable twice then."""
+        live = self._live(outputs)
+        for whole, view in self._views:
+            if view.name not in live:
+                continue
+            before = self.atoms.copy()
+            try:
+                for mine, other in zip(whole.dims, view.dims, strict=True):
+                    if mine:
+                        self.atoms.identify(mine, other)
+                is_joined = not self._has_twice(live)
+            except ShapeError:
+                is_joined = False
+            if not is_joined:
+                self.atoms = before
+
+    def program(self, name: str, outputs: Sequence[Value]) -> tuple[MuGraph, list[str], list[Dims]]:
+        """Return the program, the model's values that it reads, and of each result its dims in order.
+
+        Raises:
+            ShapeError: it is none.
+        """
+        live = self._live(outputs)
+        if self._has_twice(live):  # rows and columns of one matrix are the same variable
+            raise ShapeError("a tensor has an index variable twice")
+        return _Naming(self.atoms).program(
+            name, outputs, self._inputs_among(live), self._windows(live),
+            [step for step in self._steps.values() if step.output in live], self._values,
+        )  # fmt: skip
+
+    def _inputs_among(self, live: frozenset[str]) -> dict[str, Value]:
+        return {name: value for name, value in self.inputs.items() if value.name in live}
+
+    def _windows(self, live: frozenset[str]) -> list[Taken]:
+        return [taken for taken in self._taken.values() if taken.output in live]
+
+    def _live(self, outputs: Sequence[Value]) -> frozenset[str]:
+        """Return what results are computed of, and themselves."""
+        live: set[str] = set()
+        pending = [value.name for value in outputs]
+        while pending:
+            name = pending.pop()
+            if name in live:
+                continue
+            live.add(name)
+            if name in self._steps:
+                pending += self._steps[name].operands
+            elif name in self._taken:
+                pending.append(self._taken[name].operand)
+        return frozenset(live)
+
+    def _has_twice(self, live: frozenset[str]) -> bool:
+        inner = {taken.operand for taken in self._windows(live)} - {
+            name for step in self._steps.values() if step.output in live for name in step.operands
+        }
+        for name in live - inner:
+            atoms = [a for dim in self._values[name].dims for a in self.atoms.resolved(dim)]
+            if len(set(atoms)) < len(atoms):
+                return True
+        return False
+
+    def _added(self, name: str, dims: tuple[Atoms, ...]) -> Value:
+        self._values[name] = Value(name, dims)
+        return self._values[name]
+
+
+class _Naming:
+    """Gives atoms the names of index variables, in the order in which they are met."""
+
+    def __init__(self, atoms: IndexAtoms) -> None:
+        self._atoms = atoms
+        self._names: dict[int, str] = {}
+
+    def program(
+        self,
+        name: str,
+        outputs: Sequence[Value],
+        inputs: Mapping[str, Value],
+        taken: Sequence[Taken],
+        steps: Sequence[Step],
+        values: Mapping[str, Value],
+    ) -> tuple[MuGraph, list[str], list[Dims]]:
+        given = {value.name: self._dims(value) for value in inputs.values()}
+        for step in steps:
+            self._dims(values[step.output])
+        read = {name for step in steps for name in step.operands}
+        operations, called = self._windows(taken, read | {output.name for output in outputs})
+        known: dict[str, str] = {}
+        for step in steps:
+            attrs = dict(step.attrs) | ({"over": self._named(step.over)} if step.over else {})
+            operands = tuple(called.get(operand, operand) for operand in step.operands)
+            content = repr((step.op, operands, attrs))
+            if known.setdefault(content, step.output) == step.output:
+                operations.append(Operation(step.op, operands, step.output, attrs))
+            else:  # what views had apart, and were the same in the end
+                called[step.output] = known[content]
+        results = tuple(called.get(output.name, output.name) for output in outputs)
+        computed = {step.output for step in steps}
+        if len(results) > 1 and len(computed.intersection(results)) < len(results):
+            raise ShapeError("a result is another one, or an operand, as it is")
+        program = MuGraph(name, given, tuple(operations), results)
+        made = kernel_tensors(program)
+        orders = [self._dims(output) for output in outputs]
+        for output, order in zip(results, orders, strict=True):
+            if set(variables(made[output])) != set(variables(order)):
+                raise ShapeError("a result is only repeated along a dim")
+        return program, list(inputs), orders
+
+    def _windows(
+        self, taken: Sequence[Taken], read: set[str]
+    ) -> tuple[list[Operation], dict[str, str]]:
+        """Return windows as operations, windows of windows as one where they are, and what each is called.
+
+        Windows that are all of what they are taken of are that, and equal ones are one.
+        """
+        chains: dict[str, tuple[str, tuple[Window, ...]]] = {}
+        for one in taken:
+            base, chain = chains.get(one.operand, (one.operand, ()))
+            for window in self._window(one):
+                both = composed(chain[-1], window) if chain else None
+                chain = (*chain[:-1], both) if both else (*chain, window)
+            chains[one.output] = base, tuple(window for window in chain if not _is_whole(window))
+        made: dict[tuple[str, Window], str] = {}
+        operations, called = [], {}
+        for output, (base, chain) in chains.items():
+            if output not in read:
+                continue
+            for window in chain:
+                if (base, window) not in made:
+                    made[(base, window)] = f"w{len(made) + 1}"
+                    operation = Operation("window", (base,), made[(base, window)], window.attrs)
+                    operations.append(operation)
+                base = made[(base, window)]
+            called[output] = base
+        return operations, called
+
+    def _window(self, taken: Taken) -> Iterator[Window]:
+        along, into = self._named(taken.along), self._dims_of(taken.into)
+        size = self._atoms.size(taken.into)
+        if taken.last is None and not taken.offset and taken.step == 1 and along == variables(into):
+            return
+        last = size if taken.last is None else taken.last
+        yield Window(
+            along, variables(into), tuple(dim.size for dim in into),
+            taken.offset, taken.step, taken.first, last,
+        )  # fmt: skip
+
+    def _dims(self, value: Value) -> Dims:
+        return tuple(dim for part in value.dims for dim in self._dims_of(part))
+
+    def _dims_of(self, part: Atoms) -> Dims:
+        atoms = self._atoms.resolved(part)
+        sizes = [self._atoms.size((atom,)) for atom in atoms]
+        return tuple(map(Dim, self._named(part), sizes))
+
+    def _named(self, part: Atoms) -> tuple[str, ...]:
+        atoms = self._atoms.resolved(part)
+        for atom in atoms:
+            self._names.setdefault(atom, _variable(len(self._names)))
+        return tuple(self._names[atom] for atom in atoms)
+
+
+def _is_whole(window: Window) -> bool:
+    """Whether a window is all of what it is taken of, by the same variables."""
+    is_plain = not window.offset and window.step == 1 and not window.is_bounded
+    return is_plain and window.variables == window.into
+
+
+def _variable(number: int) -> str:
+    turn, letter = divmod(number, len(_LETTERS))
+    return _LETTERS[letter] + (str(turn) if turn else "")

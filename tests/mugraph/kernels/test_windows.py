@@ -1,0 +1,64 @@
+"""Kernels that load parts of inputs, as code: by C, by CUDA thread by thread, by Triton's interpreter."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error
+from bench.emulation.running import DTYPES, run_kernels
+from relational_tensat.mugraph.finding import find_kernels
+from relational_tensat.mugraph.fusion.chain_program import row_kernel
+from relational_tensat.mugraph.graph.cores import core, with_windows
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.mugraph_json import decoded, encoded
+from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
+from relational_tensat.mugraph.kernels.emission import emit
+from relational_tensat.mugraph.regions.lowering_regions import lowered
+from relational_tensat.mugraph.search.search_options import SearchOptions
+from tests.mugraph.parts import joint_attention, rotary
+
+
+def rows() -> MuGraph:
+    model = rotary()
+    program = lowered(model, model.nodes, model.name).program
+    return with_windows(row_kernel(core(program)), program)
+
+
+def products() -> MuGraph:
+    model = joint_attention("split")
+    program = lowered(model, model.nodes, model.name).program
+    best = find_kernels(program, SearchOptions(max_kernels=1, max_operators=6)).best
+    assert best is not None
+    return best.graph
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_parts_of_inputs_are_loaded_from_where_they_lie(tmp_path: Path) -> None:
+    targets = ["cuda", *(["triton"] if importlib.util.find_spec("triton") else [])]
+    for place, (graph, target) in enumerate(
+        [(rows(), "c"), *((graph, t) for graph in (rows(), products()) for t in targets)]
+    ):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        inputs = drawn(graph, DTYPES[target])
+        values = run_kernels(graph, inputs, target, folder)
+        tolerance = TOLERANCES[DTYPES[target]]
+        assert norm_error(values[graph.outputs[0]], exact(graph, inputs)) < tolerance
+
+
+def test_sixteen_bytes_are_copied_where_rows_of_a_part_begin_at_such() -> None:
+    """Queries begin at a multiple of 8 elements; halves with zeros beside them are copied one by one."""
+    (attention,), (turned,) = (emit(graph, "cuda") for graph in (products(), rows()))
+    assert attention.source.count("copy16(") == 2  # a block has two columns of the values only
+    assert turned.source.count("copy16(") == 3  # x, the sine and the cosine, whole
+    assert "? from[" in turned.source and "? from[" not in attention.source
+
+
+def test_parts_are_printed_and_kept() -> None:
+    graph = rows()
+    assert decoded(encoded(graph), "rows") == graph
+    assert "(d = -8 + i, i = d=16, 0 unless 8 ≤ i < 16)" in mugraph_text(graph)
