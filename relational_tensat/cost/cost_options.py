@@ -24,6 +24,12 @@ class CostOptions(OptionGroup):
         None, "keep measured costs here", name="cost_cache", metavar="FILE",
         default_text="in the user's cache folder",
     )  # fmt: skip
+    measure_time_limit_s: float = option(
+        60.0,
+        "seconds of measuring single operators, where --cost measures; costs that are asked for after them "
+        "are estimated",
+        metavar="S",
+    )
     end_to_end: bool = option(
         True,
         "with --cost cpu and cuda, go by the sums of single operators: without it, original and optimized "

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from relational_tensat.base.errors import InputError
+from relational_tensat.cost.bound import MARGIN, LeastCosts
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.calibration import Calibration, base_profile, calibrate
 from relational_tensat.cost.device import PROTOCOLS, Configuration, Device, Sample, Unmeasurable
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.record import sample_fault
-from relational_tensat.cost.source import CACHED, ESTIMATED, MEASURED, Answer, CostSource
+from relational_tensat.cost.source import (
+    CACHED,
+    ESTIMATED,
+    MEASURED,
+    Answer,
+    CostCounts,
+    CostSource,
+)
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.inference import weight_bytes
 
@@ -28,12 +38,21 @@ class MeasuredSource(CostSource):
     Args:
         name: how reports call it.
         watch: is called before the first measurement and after each.
+        limit_s: wall seconds of measuring; what is asked for after them is estimated.
     """
 
+    is_lazy = True
+
     def __init__(
-        self, name: str, device: Device, cache: CostCache, watch: Watch | None = None
+        self,
+        name: str,
+        device: Device,
+        cache: CostCache,
+        watch: Watch | None = None,
+        limit_s: float = math.inf,
     ) -> None:
         super().__init__(name)
+        self._limit_s = limit_s
         self._device = device
         self._opened = device
         self._cache = cache
@@ -43,6 +62,12 @@ class MeasuredSource(CostSource):
         self.tells_computed = PROTOCOLS[device.key.kind].prepares
         self._outdated = 0
         self._calibration: Calibration | None = None
+        self._least = LeastCosts(base_profile(device.key))
+        #: What the cache lacked when it was looked up.
+        self._absent: set[Configuration] = set()
+        #: What a choice was settled by bounds of, and what was not measured for lack of time.
+        self._bounded: set[Configuration] = set()
+        self._late: set[Configuration] = set()
 
     @property
     def device(self) -> Device:
@@ -50,8 +75,14 @@ class MeasuredSource(CostSource):
         return self._device
 
     @property
+    def counts(self) -> CostCounts:
+        """How many configurations were asked for so far, by origin, and how many need not be."""
+        spared = len(self._bounded.difference(self._answers, self._late))
+        return replace(super().counts, spared=spared)
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """What was estimated and why; how many times of before were not used."""
+        """What was estimated and why, and what was not measured; how many times of before were not used."""
         sentences = []
         if self._device.key != self._opened.key:
             sentences.append(f"the model is small enough for costs of {self._device.key.name}")
@@ -61,6 +92,18 @@ class MeasuredSource(CostSource):
             sentences.append(
                 f"{count} {_configurations(count)} cannot be measured (the first: {reason}); "
                 f"estimated by {self._calibrated().describe()}"
+            )
+        if self._late:
+            count = len(self._late)
+            sentences.append(
+                f"measuring was ended after {self._limit_s:g} s: {count} {_configurations(count)} "
+                f"{'is' if count == 1 else 'are'} estimated by {self._calibrated().describe()}"
+            )
+        if count := self.counts.spared:
+            sentences.append(
+                f"{count} {_configurations(count)} need not be measured: none is in a cheaper graph, as "
+                f"long as no kernel is, for its work, more than {MARGIN:g} times as quick as the quickest "
+                "measured ones of about its size"
             )
         if self._outdated:
             sentences.append(
@@ -74,31 +117,42 @@ class MeasuredSource(CostSource):
         suited = self._opened.suited(weight_bytes(graph))
         if suited.key != self._device.key:
             self._device, self._calibration = suited, None
-            for mapping in (self._answers, self._samples, self._unmeasurable):
-                mapping.clear()
+            self._least = LeastCosts(base_profile(suited.key))
+            for known in (
+                self._answers, self._samples, self._unmeasurable,
+                self._absent, self._bounded, self._late,
+            ):  # fmt: skip
+                known.clear()
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Look a batch up in one query; measure what is missing, and keep each result at once."""
-        results = dict(self._cache.find(self._device.key, configurations))
-        origins = dict.fromkeys(results, CACHED)
+        answers = dict(self.look_up(configurations))
         uncached = [
-            configuration for configuration in configurations if configuration not in results
+            configuration for configuration in configurations if configuration not in answers
         ]
         if uncached:
             self._outdated += self._cache.count_outdated(self._device.key, uncached)
-            results |= self._measure(uncached)
-        for configuration, result in results.items():
-            if isinstance(result, Sample):
-                self._samples[configuration] = result
-            else:
-                self._unmeasurable[configuration] = result.reason
-        self._calibration = None
-        return {
-            configuration: self._answer(
-                configuration, results[configuration], origins.get(configuration, MEASURED)
-            )
-            for configuration in configurations
-        }
+            answers |= self._learned(self._measure(uncached), MEASURED)
+        late = [configuration for configuration in configurations if configuration not in answers]
+        self._late.update(late)
+        return answers | {each: Answer(self.estimate_us(each), ESTIMATED) for each in late}
+
+    def look_up(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+        """Look a batch up in the cache, in one query, but for what it lacked before."""
+        new = [each for each in configurations if each not in self._absent]
+        if not new:
+            return {}
+        cached = self._cache.find(self._device.key, new)
+        self._absent.update(each for each in new if each not in cached)
+        return self._learned(cached, CACHED)
+
+    def least_us(self, configuration: Configuration) -> float:
+        """Return what it takes at least (``cost.bound``); out of time, what it takes by the estimate."""
+        if self.measuring_s >= self._limit_s:
+            self._late.add(configuration)
+            return self.estimate_us(configuration)
+        self._bounded.add(configuration)
+        return self._least.least_us(configuration)
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether the protocol of this kind of device says so."""
@@ -108,17 +162,34 @@ class MeasuredSource(CostSource):
         """Return what the profile says, calibrated on all that was asked for so far."""
         return self._calibrated().cost_us(configuration)
 
+    def _learned(
+        self, results: Mapping[Configuration, Sample | Unmeasurable], origin: str
+    ) -> dict[Configuration, Answer]:
+        """Take results into account, and return what they answer."""
+        for configuration, result in results.items():
+            if isinstance(result, Sample):
+                self._samples[configuration] = result
+                self._least.learn(configuration, self._time_us(result))
+            else:
+                self._unmeasurable[configuration] = result.reason
+        if results:
+            self._calibration = None
+        return {each: self._answer(each, result, origin) for each, result in results.items()}
+
+    def _time_us(self, sample: Sample) -> float:
+        return float(getattr(sample, self._device.statistic))
+
     def _answer(
         self, configuration: Configuration, result: Sample | Unmeasurable, origin: str
     ) -> Answer:
         if isinstance(result, Unmeasurable):
             return Answer(self.estimate_us(configuration), ESTIMATED)
-        return Answer(float(getattr(result, self._device.statistic)), origin)
+        return Answer(self._time_us(result), origin)
 
     def _measure(
         self, configurations: Sequence[Configuration]
     ) -> dict[Configuration, Sample | Unmeasurable]:
-        """Measure configurations; each result is kept before the next is asked for.
+        """Measure configurations while there is time; each result is kept before the next is asked for.
 
         Raises:
             InputError: a time is no time.
@@ -126,6 +197,9 @@ class MeasuredSource(CostSource):
         """
         results: dict[Configuration, Sample | Unmeasurable] = {}
         start_s = time.perf_counter()
+        left_s = self._limit_s - self.measuring_s
+        if left_s <= 0:
+            return {}
         self._watch(0, len(configurations))
         try:
             for configuration, result in self._device.measure(configurations):
@@ -133,6 +207,8 @@ class MeasuredSource(CostSource):
                 self._cache.keep(self._device.key, configuration, result)
                 results[configuration] = result
                 self._watch(len(results), len(configurations))
+                if time.perf_counter() - start_s >= left_s:
+                    break
         except KeyboardInterrupt:
             cached_count = len(self._cache.find(self._device.key, configurations))
             raise KeyboardInterrupt(
@@ -151,7 +227,7 @@ class MeasuredSource(CostSource):
     def _calibrated(self) -> Calibration:
         if self._calibration is None:
             times = {
-                configuration: float(getattr(sample, self._device.statistic))
+                configuration: self._time_us(sample)
                 for configuration, sample in self._samples.items()
             }
             self._calibration = calibrate(base_profile(self._device.key), times)

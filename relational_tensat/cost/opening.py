@@ -12,6 +12,7 @@ A name alone is a device first, then a profile, then a table.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -57,6 +58,7 @@ def open_source(
     *,
     cache: Path | None = None,
     watch: Callable[[int, int], None] | None = None,
+    limit_s: float = math.inf,
 ) -> CostSource:
     """Return the source of costs that ``--cost`` names; nothing is measured yet.
 
@@ -64,6 +66,7 @@ def open_source(
         text: see the module.
         cache: the cost cache of ``cpu`` and ``cuda``; None for the user's own.
         watch: is called with how many of how many configurations have been measured.
+        limit_s: wall seconds of measuring; what is asked for after them is estimated.
 
     Raises:
         UsageError: there is no such source; names the nearest.
@@ -71,7 +74,7 @@ def open_source(
         MissingDependencyError: what a device needs is not installed.
     """
     if text in DEVICES:
-        return _measured(text, cache, watch)
+        return _measured(text, cache, watch, limit_s)
     if text.startswith(_TABLE):
         return _recorded(text.removeprefix(_TABLE))
     if text.startswith(_ANALYTIC):
@@ -109,12 +112,13 @@ def load_table(name_or_path: str) -> RecordedTable:
 
 
 def _measured(
-    name: str, cache: Path | None, watch: Callable[[int, int], None] | None
+    name: str, cache: Path | None, watch: Callable[[int, int], None] | None, limit_s: float
 ) -> CostSource:
     from relational_tensat.cost.cache import CostCache, default_cache
     from relational_tensat.cost.measured import MeasuredSource
 
-    return MeasuredSource(name, open_device(name), CostCache(cache or default_cache()), watch)
+    file = CostCache(cache or default_cache())
+    return MeasuredSource(name, open_device(name), file, watch, limit_s)
 
 
 def _recorded(name_or_path: str) -> CostSource:

@@ -20,6 +20,8 @@ from relational_tensat.tensor.operators import get_operator
 #: Where a cost may come from; what no kernel runs for comes from nowhere ("free").
 MEASURED, CACHED, RECORDED, ESTIMATED = ORIGINS = ("measured", "cached", "recorded", "estimated")
 FREE = "free"
+#: What nobody has measured: no less than its cost, and about its cost.
+AT_LEAST, ABOUT = UNMEASURED = ("at least, not measured", "about, not measured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Answer:
     """What a configuration costs, in microseconds, and where that is from.
 
     Attributes:
-        origin: one of ``ORIGINS``, or ``FREE``.
+        origin: one of ``ORIGINS``, ``FREE``, or of ``UNMEASURED``.
     """
 
     cost_us: float
@@ -36,12 +38,17 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class CostCounts:
-    """How many distinct configurations were asked for, by where their costs are from."""
+    """How many distinct configurations were asked for, by where their costs are from.
+
+    Attributes:
+        spared: were not asked for, as bounds show that they are in no cheapest graph.
+    """
 
     measured: int = 0
     cached: int = 0
     recorded: int = 0
     estimated: int = 0
+    spared: int = 0
 
 
 class CostSource(ABC):
@@ -50,10 +57,12 @@ class CostSource(ABC):
     Attributes:
         measuring_s: wall seconds spent on measuring so far.
         is_instant: asking costs nothing, so that what no result depends on may be asked for, too.
+        is_lazy: answers may have to be measured, so that a choice is settled with bounds of most.
         tells_computed: whether operands that are computed instead of constant change an answer.
     """
 
     is_instant: ClassVar[bool] = False
+    is_lazy: ClassVar[bool] = False
     tells_computed: bool = False
 
     def __init__(self, name: str) -> None:
@@ -97,17 +106,44 @@ class CostSource(ABC):
             KeyboardInterrupt: measuring was interrupted; its text says what is kept.
         """
         told = {each: self._told(each) for each in configurations}
-        distinct = dict.fromkeys(told.values())
-        new = [configuration for configuration in distinct if configuration not in self._answers]
-        unanswered = []
-        for configuration in new:
-            if self.is_free(configuration):
-                self._answers[configuration] = Answer(0.0, FREE)
-            else:
-                unanswered.append(configuration)
+        unanswered = self._unanswered(told.values())
         if unanswered:
             self._answers.update(self.find(unanswered))
         return {each: self._answers[configuration] for each, configuration in told.items()}
+
+    def known(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
+        """Return what configurations cost, of those that are known without measuring.
+
+        Raises:
+            InputError: the cache cannot be used.
+        """
+        told = {each: self._told(each) for each in configurations}
+        unanswered = self._unanswered(told.values())
+        if unanswered:
+            self._answers.update(self.look_up(unanswered))
+        return {
+            each: self._answers[configuration]
+            for each, configuration in told.items()
+            if configuration in self._answers
+        }
+
+    def at_least(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
+        """As ``ask``, but what would have to be measured is answered by no more than its cost."""
+        asked = list(configurations)
+        known = self.known(asked)
+        return {
+            each: known[each] if each in known else Answer(self.least_us(each), AT_LEAST)
+            for each in asked
+        }
+
+    def about(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
+        """As ``ask``, but what would have to be measured is estimated."""
+        asked = list(configurations)
+        known = self.known(asked)
+        return {
+            each: known[each] if each in known else Answer(self.peek_us(each), ABOUT)
+            for each in asked
+        }
 
     def peek_us(self, configuration: Configuration) -> float:
         """Return a cost without asking for it: the known one, else an estimate.
@@ -137,6 +173,26 @@ class CostSource(ABC):
     def _told(self, configuration: Configuration) -> Configuration:
         """Return what is asked for: what changes no answer is left out."""
         return configuration if self.tells_computed else as_constants(configuration)
+
+    def _unanswered(self, configurations: Iterable[Configuration]) -> list[Configuration]:
+        """Return those that nothing is known of yet, each once; what is free is known from now on."""
+        unanswered = []
+        for configuration in dict.fromkeys(configurations):
+            if configuration in self._answers:
+                continue
+            if self.is_free(configuration):
+                self._answers[configuration] = Answer(0.0, FREE)
+            else:
+                unanswered.append(configuration)
+        return unanswered
+
+    def look_up(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+        """Answer for those, of distinct, new ones that are not free, that need not be measured: for all."""
+        return self.find(configurations)
+
+    def least_us(self, configuration: Configuration) -> float:
+        """Return no more than what a configuration costs that is not known; unless overridden, 0."""
+        return 0.0
 
     @abstractmethod
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:

@@ -6,7 +6,8 @@ from relational_tensat.cost import CostModel
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
-from relational_tensat.extract.tables import choose, chosen_graph, extraction_problem
+from relational_tensat.extract.settling import settle
+from relational_tensat.extract.tables import choose, chosen_graph
 from relational_tensat.tensor import Graph
 
 
@@ -16,6 +17,8 @@ def cheapest_graph(egraph: EGraph, cost: CostModel, options: ExtractionOptions) 
     Raises:
         NoSolutionError: the root has no acyclic derivation.
     """
-    table = extraction_problem(egraph, cost)
-    choose(egraph, table, extract(table.problem, options).choice)
+    table, extraction = settle(
+        egraph, cost, lambda problem, start: extract(problem.problem, options, start=start)
+    )
+    choose(egraph, table, extraction.choice)
     return chosen_graph(egraph)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from relational_tensat.cost.analytic import as_source
 from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.cost.device import Configuration
 from relational_tensat.cost.key import configuration_of
-from relational_tensat.cost.source import CostSource
+from relational_tensat.cost.source import AT_LEAST, UNMEASURED, Answer, CostSource
 from relational_tensat.egraph.egraph import EGraph
 
+#: How a source is asked: ``CostSource.ask``, ``at_least`` or ``about``.
+Asking: TypeAlias = Callable[[CostSource, Iterable[Configuration]], Mapping[Configuration, Answer]]
 
-def fill_costs(egraph: EGraph, cost: CostModel) -> None:
+
+def fill_costs(egraph: EGraph, cost: CostModel, asking: Asking = CostSource.ask) -> None:
     """Give every signature a cost; rows that are there hold, whoever put them there.
+
+    What stands for costs that nobody has measured is replaced.
 
     The table ``meta`` says which source filled in last; see ``forget_costs``.
     Classes must be marked weight-only already: what no result depends on is not asked for, but
@@ -22,9 +28,33 @@ def fill_costs(egraph: EGraph, cost: CostModel) -> None:
     source = as_source(cost)
     provisional = f"{source.name}: estimated, not asked for"
     egraph.database.run("cost/note_source", source=source.name)
-    _fill_constant(egraph, source, provisional)
+    if source.is_lazy:
+        labels = [source.label(origin) for origin in UNMEASURED]
+        egraph.database.run("cost/drop_unmeasured", labels=labels)
+        egraph.database.run("cost/drop_unmeasured_computed", labels=labels)
+    _fill_constant(egraph, source, provisional, asking)
     if source.tells_computed:
-        _fill_computed(egraph, source)
+        _fill_computed(egraph, source, asking)
+
+
+def ask_for_chosen(
+    egraph: EGraph, cost: CostModel, enodes: Sequence[int], origin: str = AT_LEAST
+) -> bool:
+    """Ask for what chosen e-nodes cost, where something of that origin stands for it.
+
+    Returns:
+        Whether there was any; the tables have it when costs are filled in again.
+    """
+    source = as_source(cost)
+    if not source.is_lazy:
+        return False
+    rows = egraph.database.run(
+        "cost/chosen_unmeasured", ids=list(enodes), label=source.label(origin)
+    )
+    source.ask(
+        _configuration(egraph, int(signature), int(computed)) for signature, computed in rows
+    )
+    return bool(rows)
 
 
 def signature_costs(egraph: EGraph, cost: CostModel, signatures: Sequence[int]) -> list[float]:
@@ -42,7 +72,7 @@ def forget_costs(egraph: EGraph) -> None:
     egraph.database.run("cost/forget_computed")
 
 
-def _fill_constant(egraph: EGraph, source: CostSource, provisional: str) -> None:
+def _fill_constant(egraph: EGraph, source: CostSource, provisional: str, asking: Asking) -> None:
     """Give every signature what it costs where its operands are constants as they usually are."""
     rows = egraph.database.run("cost/uncosted", provisional=provisional)
     if not rows:
@@ -55,8 +85,8 @@ def _fill_constant(egraph: EGraph, source: CostSource, provisional: str) -> None
         for signature, matters in rows
         if matters or source.is_instant or source.is_free(configurations[int(signature)])
     }
-    answers = source.ask(
-        configurations[signature] for signature in configurations if signature in matter
+    answers = asking(
+        source, [configurations[signature] for signature in configurations if signature in matter]
     )
     costs, labels = [], []
     for signature, configuration in configurations.items():
@@ -74,11 +104,12 @@ def _fill_constant(egraph: EGraph, source: CostSource, provisional: str) -> None
     )
 
 
-def _fill_computed(egraph: EGraph, source: CostSource) -> None:
+def _fill_computed(egraph: EGraph, source: CostSource, asking: Asking) -> None:
     """Give signatures what they cost where operands are computed that usually are constants."""
     rows = egraph.database.run("cost/uncosted_computed", source=source.name)
     asked = [_configuration(egraph, int(signature), int(computed)) for signature, computed in rows]
-    answers = [source.ask(asked)[configuration] for configuration in asked]
+    known = asking(source, asked)
+    answers = [known[configuration] for configuration in asked]
     egraph.database.insert(
         "computed_cost",
         {

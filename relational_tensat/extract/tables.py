@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.cost.cost_model import CostModel
+from relational_tensat.cost.source import CostSource
 from relational_tensat.egraph.chosen_graph import ChosenNode, build_chosen
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import CHILD_COLUMNS
-from relational_tensat.extract.costing import fill_costs
+from relational_tensat.extract.costing import Asking, fill_costs
 from relational_tensat.extract.families import ORIGINAL
 from relational_tensat.extract.greedy.in_sql import InTables
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem
@@ -35,10 +36,16 @@ class TableProblem:
         return InTables(egraph.database, self.enodes)
 
 
-def extraction_problem(egraph: EGraph, cost: CostModel) -> TableProblem:
-    """Fill the cost table for new signatures and return the e-graph's extraction problem."""
+def extraction_problem(
+    egraph: EGraph, cost: CostModel, asking: Asking = CostSource.ask
+) -> TableProblem:
+    """Fill the cost table for new signatures and return the e-graph's extraction problem.
+
+    Args:
+        asking: how costs are asked for; unless with ``CostSource.ask``, not all of them are measured.
+    """
     _mark_weight_only(egraph)
-    fill_costs(egraph, cost)
+    fill_costs(egraph, cost, asking)
     rows = egraph.database.columns("extract/extraction_nodes")
     classes, node_class = np.unique(rows["class"], return_inverse=True)
     children = np.stack([rows[f"c{i}"] for i in range(CHILD_COLUMNS)], axis=1)

@@ -26,10 +26,10 @@ from relational_tensat.egraph import EGraph as World
 from relational_tensat.explore import Exploration, ExplorationOptions, explore
 from relational_tensat.extract import Extraction, ExtractionOptions, extract
 from relational_tensat.extract.costing import forget_costs
+from relational_tensat.extract.settling import settle
 from relational_tensat.extract.tables import (
     choose,
     chosen_graph,
-    extraction_problem,
     rules_of_chosen,
 )
 from relational_tensat.formats import load_model
@@ -220,8 +220,9 @@ class EGraph(Closing):
         limits = _replaced(limits or ExtractionOptions(), options)
         source = open_source(cost) if isinstance(cost, str) else as_source(cost)
         forget_costs(self.world)
-        table = extraction_problem(self.world, source)
-        extraction = extract(table.problem, limits)
+        table, extraction = settle(
+            self.world, source, lambda table, start: extract(table.problem, limits, start=start)
+        )
         choose(self.world, table, extraction.choice)
         return Extracted(
             graph=chosen_graph(self.world),

@@ -11,7 +11,7 @@ SCHEMA: dict[str, Any] = {
     "cost_profile": str,
     "cost_before_us": NUMBER,
     "cost_after_us": NUMBER,
-    "costs": dict.fromkeys(("measured", "cached", "recorded", "estimated"), int),
+    "costs": dict.fromkeys(("measured", "cached", "recorded", "estimated", "spared"), int),
     "race": (dict, type(None)),
     "whole": (dict, type(None)),  # WHOLE
     "e_nodes": int,

@@ -50,7 +50,7 @@ def test_a_second_run_measures_nothing(
     first = run(model, capsys=capsys)
     requests = [configuration for batch in device.requests for configuration in batch]
     assert len(requests) == len(set(requests))
-    counts = {"measured": len(requests), "cached": 0, "recorded": 0, "estimated": 0}
+    counts = {"measured": len(requests), "cached": 0, "recorded": 0, "estimated": 0, "spared": 0}
     assert first["costs"] == counts
     second = run(model, capsys=capsys)
     assert second["costs"] == {**counts, "measured": 0, "cached": len(requests)}
@@ -117,7 +117,13 @@ def test_a_model_is_optimized_for_a_device_that_is_not_here(
     recorded = run(model, "--cost", f"table:{table}", capsys=capsys)
     assert recorded["cost_after_us"] == measured["cost_after_us"]
     count = measured["costs"]["measured"]  # type: ignore[index]
-    assert recorded["costs"] == {"measured": 0, "cached": 0, "recorded": count, "estimated": 0}
+    assert recorded["costs"] == {
+        "measured": 0,
+        "cached": 0,
+        "recorded": count,
+        "estimated": 0,
+        "spared": 0,
+    }
     assert recorded["cost_profile"] == "table:fake"
 
 
@@ -126,7 +132,13 @@ def test_analytic_costs_are_estimates(model: Path, capsys: pytest.CaptureFixture
     costs = out["costs"]
     assert isinstance(costs, dict)
     assert costs["estimated"] > 0
-    assert costs == {"measured": 0, "cached": 0, "recorded": 0, "estimated": costs["estimated"]}
+    assert costs == {
+        "measured": 0,
+        "cached": 0,
+        "recorded": 0,
+        "estimated": costs["estimated"],
+        "spared": 0,
+    }
 
 
 def test_from_python(model: Path, device: FakeDevice, tmp_path: Path) -> None:

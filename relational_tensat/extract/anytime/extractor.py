@@ -19,13 +19,13 @@ import numpy as np
 from relational_tensat.base.clock import now_s
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.watch import ShouldStop, Watch
-from relational_tensat.cost import CostModel, as_source, graph_cost_us
+from relational_tensat.cost import CostModel, CostSource, as_source, graph_cost_us
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.seed import Seed, Slack
 from relational_tensat.explore.worlds.world_arrays import WorldArrays
 from relational_tensat.extract.anytime.entry import ExtractionEntry, ExtractionProgress
 from relational_tensat.extract.anytime.kept import KeptChoice, seed_of
-from relational_tensat.extract.costing import signature_costs
+from relational_tensat.extract.costing import fill_costs, signature_costs
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.problem import (
@@ -36,8 +36,9 @@ from relational_tensat.extract.problem import (
     Ints,
     relative_gap,
 )
+from relational_tensat.extract.settling import settle
 from relational_tensat.extract.slack import slack_of
-from relational_tensat.extract.tables import TableProblem, choose, extraction_problem
+from relational_tensat.extract.tables import TableProblem, choose
 
 LEAST_S = 0.5
 """So long an extraction between iterations may take in any case."""
@@ -185,12 +186,7 @@ class AnytimeExtractor:
         """
         start_s = now_s()
         with self.watch.watching():
-            table = self._problem()
-            extraction = self._known(table)
-            if extraction is None:
-                extraction = self._search(table, self._options.time_limit_s)
-            else:
-                self._progress.extraction(extraction.cost_us, extraction.bound_us)
+            table, extraction = self._settled(self._options.time_limit_s)
             self._best_us = min(self._best_us, extraction.cost_us)
             entry = _entry(iteration, extraction, self._best_us, start_s, final=True)
             if self._kept is None or extraction.cost_us <= self._kept.cost_us * (
@@ -201,6 +197,8 @@ class AnytimeExtractor:
                 self._kept.restore()
                 extraction = _earlier(self._kept, extraction)
             self._write(entry)
+        if as_source(self._cost).is_lazy:  # what is shown of others is near what they cost
+            fill_costs(self._egraph, self._cost, CostSource.about)
         self.log.append(entry)
         return extraction
 
@@ -209,11 +207,8 @@ class AnytimeExtractor:
         limit_s = min(limit_s, self._options.time_limit_s)
         with self._egraph.transaction():
             self._egraph.catalogue.flush(self._egraph.database)
-        table = self._problem()
-        extraction = self._known(table)
-        if extraction is None:
-            database = self._egraph.database
-            extraction = self._search(table, limit_s, lambda: database.is_interrupted)
+        database = self._egraph.database
+        table, extraction = self._settled(limit_s, lambda: database.is_interrupted)
         self._last = table, extraction
         kept_choice, best_us = self._kept, self._best_us
         with self._egraph.transaction():  # what another process would resume from
@@ -236,11 +231,32 @@ class AnytimeExtractor:
         self._stalled = 0 if self._is_cheaper(best_us) else self._stalled + 1
         self._best_us = best_us
 
-    def _problem(self) -> TableProblem:
-        """Return the extraction problem; measuring its costs is no search that has a best so far."""
+    def _settled(
+        self, limit_s: float, should_stop: ShouldStop | None = None
+    ) -> tuple[TableProblem, Extraction]:
+        """Return the extraction problem and what is found in it, all of whose kernels have been asked for.
+
+        Args:
+            limit_s: seconds of all searches together; each may take ``LEAST_S``.
+        """
+        spent_s = 0.0
+
+        def search(table: TableProblem, start: Ints | None) -> Extraction:
+            nonlocal spent_s
+            start_s = now_s()
+            known = self._known(table)
+            if known is not None:
+                self._progress.extraction(known.cost_us, known.bound_us)
+                return known
+            left_s = max(limit_s - spent_s, min(LEAST_S, limit_s))
+            found = self._search(table, left_s, should_stop, start)
+            spent_s += now_s() - start_s
+            return found
+
+        # Measuring is no search that has a best so far.
         is_instant = as_source(self._cost).is_instant
-        with nullcontext() if is_instant else self.watch.final():
-            return extraction_problem(self._egraph, self._cost)
+        measuring = nullcontext if is_instant else self.watch.final
+        return settle(self._egraph, self._cost, search, measuring)
 
     def _known(self, table: TableProblem) -> Extraction | None:
         """Return what the last extraction found if there is no more to find, or no time for it."""
@@ -251,7 +267,11 @@ class AnytimeExtractor:
         return extraction if is_final else None
 
     def _search(
-        self, table: TableProblem, limit_s: float, should_stop: ShouldStop | None = None
+        self,
+        table: TableProblem,
+        limit_s: float,
+        should_stop: ShouldStop | None = None,
+        start: Ints | None = None,
     ) -> Extraction:
         options = replace(self._options, time_limit_s=limit_s)
         has_best_so_far = options.extractor == "ilp"
@@ -262,7 +282,7 @@ class AnytimeExtractor:
                 self._process,
                 watch=self.watch.within(limit_s, should_stop),
                 progress=self._progress.extraction,
-                start=self._start(table),
+                start=self._start(table) if start is None else start,
                 tables=table.in_tables(self._egraph),
             )
 

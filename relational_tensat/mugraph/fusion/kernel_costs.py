@@ -20,6 +20,7 @@ class KernelCosts(CostSource):
     def __init__(self, operators: CostSource) -> None:
         super().__init__(operators.name)
         self.is_instant = operators.is_instant  # type: ignore[misc]  # as is what it asks
+        self.is_lazy = operators.is_lazy  # type: ignore[misc]
         self.operators = operators
         self._kernels_us: dict[str, float] = {}
 
@@ -61,20 +62,33 @@ class KernelCosts(CostSource):
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Ask for operators in one batch."""
-        kernels = {
-            each: Answer(us, ESTIMATED)
-            for each in configurations
-            if (us := self._kernel_us(each)) is not None
-        }
+        kernels = self._own(configurations)
         others = [each for each in configurations if each not in kernels]
         answers = {**kernels, **(self.operators.ask(others) if others else {})}
         self.measuring_s = self.operators.measuring_s
         return {each: answers[each] for each in configurations}
 
+    def look_up(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+        """Answer for own kernels, and the operators that are known."""
+        kernels = self._own(configurations)
+        return {**kernels, **self.operators.known(c for c in configurations if c not in kernels)}
+
+    def least_us(self, configuration: Configuration) -> float:
+        """Return what the operators' source says; own kernels are known."""
+        return self.operators.at_least([configuration])[configuration].cost_us
+
     def estimate_us(self, configuration: Configuration) -> float:
         """Return what a kernel is modelled to take, or what the operators' source estimates."""
         us = self._kernel_us(configuration)
         return self.operators.peek_us(configuration) if us is None else us
+
+    def _own(self, configurations: Sequence[Configuration]) -> dict[Configuration, Answer]:
+        """Return what those of own kernels are modelled to take."""
+        return {
+            each: Answer(us, ESTIMATED)
+            for each in configurations
+            if (us := self._kernel_us(each)) is not None
+        }
 
     def _kernel_us(self, configuration: Configuration) -> float | None:
         if configuration.op != "fused":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from relational_tensat.cost import graph_cost_us
+from relational_tensat.cost import CostSource, graph_cost_us
+from relational_tensat.cost.source import ABOUT
 from relational_tensat.extract import Extraction, extract
+from relational_tensat.extract.costing import ask_for_chosen
 from relational_tensat.extract.families import FamilyChoice, cheapest_by_family
 from relational_tensat.extract.index import nodes_by_class
 from relational_tensat.extract.problem import (
@@ -15,10 +17,12 @@ from relational_tensat.extract.problem import (
     dag_cost_us,
     relative_gap,
 )
+from relational_tensat.extract.settling import chosen_enodes
 from relational_tensat.extract.tables import (
     TableProblem,
     chosen_choice,
     chosen_graph,
+    extraction_problem,
     families_of,
     rules_of_chosen,
 )
@@ -68,7 +72,23 @@ def candidates(
                 break
     finally:
         write_choice(state.egraph, table, first)
-    return found
+    return _measured(state, table, found, original_us)
+
+
+def _measured(
+    state: RunState, table: TableProblem, found: Sequence[Candidate], original_us: float
+) -> list[Candidate]:
+    """Return candidates with what they cost, the first first; estimates may have brought dearer ones."""
+    enodes = {enode for each in found for enode in chosen_enodes(table, each.found.choice)}
+    if not ask_for_chosen(state.egraph, state.cost, sorted(enodes), ABOUT):
+        return list(found)
+    problem = extraction_problem(state.egraph, state.cost, CostSource.about).problem
+    costed = [
+        replace(each, found=replace(each.found, cost_us=dag_cost_us(problem, each.found.choice)))
+        for each in found
+    ]
+    others = [each for each in costed[1:] if each.found.cost_us < original_us]
+    return [*costed[:1], *sorted(others, key=lambda each: each.found.cost_us)]
 
 
 def _cheapest(
@@ -117,10 +137,13 @@ def with_candidate(state: RunState, table: TableProblem, candidate: Candidate) -
     )
 
 
-def fixed_share(table: TableProblem) -> float:
+def fixed_share(table: TableProblem, original_us: float) -> float:
     """Return the share of the original's cost in kernels that every graph of the e-graph has.
 
     Those are the only e-nodes of classes that all e-nodes of such a class need, from the root on.
+
+    Args:
+        original_us: what the original costs.
     """
     problem = table.problem
     if not problem.has_original:
@@ -136,5 +159,4 @@ def fixed_share(table: TableProblem) -> float:
         stack += set.intersection(*children)
         if len(members[owner]) == 1:
             fixed_us += float(problem.cost_us[members[owner][0]])
-    total_us = dag_cost_us(problem, problem.original)
-    return fixed_us / total_us if total_us else 0.0
+    return min(fixed_us / original_us, 1.0) if original_us else 0.0

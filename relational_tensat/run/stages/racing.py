@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import count
 
 from relational_tensat.base.errors import InputError
-from relational_tensat.cost import Device, Unmeasurable, graph_cost_us, open_device
+from relational_tensat.cost import CostSource, Device, Unmeasurable, graph_cost_us, open_device
 from relational_tensat.cost.race import LEAST_HEATS, Heat, RaceResult, race
 from relational_tensat.extract.tables import TableProblem, extraction_problem
 from relational_tensat.run.end_to_end import inputs_to_time, with_drawn_weights
@@ -55,7 +55,7 @@ def run_race(state: RunState) -> RunState:
 
 def _raced(state: RunState, device: Device, budget_s: float) -> RunState:
     is_over = _clock(budget_s)
-    table = extraction_problem(state.egraph, state.cost)
+    table = extraction_problem(state.egraph, state.cost, CostSource.about)
     found = candidates(state, table, _MOST_GRAPHS, lambda: is_over(_FINDING))
     if not found:
         return state
@@ -123,11 +123,12 @@ def _report(
         Contender(candidate.without, candidate.found.cost_us, standing)
         for candidate, standing in zip(found, result.standings, strict=True)
     ]
+    original_us = graph_cost_us(state.original, state.cost)
     return RaceReport(
-        graph_cost_us(state.original, state.cost),
+        original_us,
         contenders,
         result.winner - 1,
         result.final,
         result.noise,
-        fixed_share(table),
+        fixed_share(table, original_us),
     )

@@ -49,6 +49,7 @@ class _OfConstants(CostSource):
     def __init__(self, cost: CostSource, graph: Graph) -> None:
         super().__init__(cost.name)
         self.is_instant = cost.is_instant  # type: ignore[misc]  # as is what it asks
+        self.is_lazy = cost.is_lazy  # type: ignore[misc]
         self._cost = cost
         self._own = frozenset(graph_configurations(graph))
 
@@ -59,12 +60,24 @@ class _OfConstants(CostSource):
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Ask for those that are possible."""
         possible = [each for each in configurations if self._is_possible(each)]
-        never = Answer(_NEVER_US, "never")
-        return {**dict.fromkeys(configurations, never), **self._cost.ask(possible)}
+        return {**self._impossible(configurations), **self._cost.ask(possible)}
+
+    def look_up(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+        """Answer for those that are known or impossible."""
+        possible = [each for each in configurations if self._is_possible(each)]
+        return {**self._impossible(configurations), **self._cost.known(possible)}
+
+    def least_us(self, configuration: Configuration) -> float:
+        """Return what the costs say."""
+        return self._cost.at_least([configuration])[configuration].cost_us
 
     def estimate_us(self, configuration: Configuration) -> float:
         """Return what the costs say."""
         return self._cost.peek_us(configuration)
+
+    def _impossible(self, configurations: Sequence[Configuration]) -> dict[Configuration, Answer]:
+        never = Answer(_NEVER_US, "never")
+        return {each: never for each in configurations if not self._is_possible(each)}
 
     def _is_possible(self, configuration: Configuration) -> bool:
         return not configuration.computed or configuration in self._own

@@ -25,6 +25,7 @@ class TargetCosts(CostSource):
     def __init__(self, kernels: CostSource, target: Target, rules: Sequence[Rule]) -> None:
         super().__init__(f"{kernels.name} on {target.name}")
         self.is_instant = kernels.is_instant  # type: ignore[misc]  # as is what it asks
+        self.is_lazy = kernels.is_lazy  # type: ignore[misc]
         self._kernels = kernels
         self._target = target
         self._rules = rules
@@ -73,10 +74,23 @@ class TargetCosts(CostSource):
         kernels = {each: self._kernels_of(each) for each in configurations}
         answers = self._kernels.ask(kernel for own in kernels.values() for kernel in own)
         self.measuring_s = self._kernels.measuring_s
+        return {each: _sum(own, answers) for each, own in kernels.items()}
+
+    def look_up(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+        """Answer for those of which all kernels are known."""
+        kernels = {each: self._kernels_of(each) for each in configurations}
+        answers = self._kernels.known(kernel for own in kernels.values() for kernel in own)
         return {
-            each: Answer(sum(answers[kernel].cost_us for kernel in own), answers[own[0]].origin)
+            each: _sum(own, answers)
             for each, own in kernels.items()
+            if all(kernel in answers for kernel in own)
         }
+
+    def least_us(self, configuration: Configuration) -> float:
+        """Return the sum of what is known of the kernels, and what the others cost at least."""
+        kernels = self._kernels_of(configuration)
+        answers = self._kernels.at_least(kernels)
+        return sum(answers[kernel].cost_us for kernel in kernels)
 
     def estimate_us(self, configuration: Configuration) -> float:
         """Return the sum of what the kernels would cost."""
@@ -85,3 +99,8 @@ class TargetCosts(CostSource):
     def _kernels_of(self, configuration: Configuration) -> list[Configuration]:
         tells = self._kernels.tells_computed
         return self._target.kernels_of(configuration, tells_computed=tells)
+
+
+def _sum(kernels: Sequence[Configuration], answers: Mapping[Configuration, Answer]) -> Answer:
+    cost_us = sum(answers[kernel].cost_us for kernel in kernels)
+    return Answer(cost_us, answers[kernels[0]].origin)

@@ -1,0 +1,81 @@
+"""A choice is settled with as few measurements as decide it.
+
+Where costs are measured, an e-graph has far more kernels than any of its cheapest graphs. So the others are
+given bounds first, which are not above their costs (``cost.bound``). The cheapest graph under these is
+extracted, its kernels are measured, and again, until it has measured kernels only: no other graph is then
+cheaper, as each costs at least what it does under the bounds. Each round measures a kernel at least, so
+there is an end; at worst all have been measured, as without bounds (lazy evaluation of edges, as in LazySP:
+Dellin and Srinivasa 2016, "A unifying formalism for shortest path problems with expensive edge
+evaluations"). What a greedy method finds is measured first: in which order that is done, proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeAlias
+
+from relational_tensat.base.watch import Watch
+from relational_tensat.cost import CostModel, CostSource, as_source
+from relational_tensat.egraph.egraph import EGraph
+from relational_tensat.extract.costing import ask_for_chosen
+from relational_tensat.extract.greedy.dag import cheapest_greedy
+from relational_tensat.extract.problem import UNUSED, Extraction, ExtractionProblem, Ints
+from relational_tensat.extract.tables import TableProblem, extraction_problem
+
+#: Seconds of a greedy method on a very large e-graph.
+_QUICK_S = 2.0
+#: Extracts, beginning from a choice if one is given.
+Search: TypeAlias = Callable[[TableProblem, Ints | None], Extraction]
+
+
+def settle(
+    egraph: EGraph,
+    cost: CostModel,
+    search: Search,
+    measuring: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> tuple[TableProblem, Extraction]:
+    """Extract and measure until all that was chosen is measured; see the module.
+
+    Args:
+        measuring: what measurements are made within.
+
+    Returns:
+        The problem with bounds for what was not measured, and what was extracted: its bound is one on
+        what graphs really cost.
+    """
+    while True:
+        table, quick = _quickly(egraph, cost, measuring)
+        extraction = search(table, quick)
+        with measuring():
+            if not ask_for_chosen(egraph, cost, chosen_enodes(table, extraction.choice)):
+                return table, extraction
+
+
+def _quickly(
+    egraph: EGraph, cost: CostModel, measuring: Callable[[], AbstractContextManager[None]]
+) -> tuple[TableProblem, Ints | None]:
+    """Measure until what a greedy method chooses is measured; return the problem then, and that choice.
+
+    Where nothing is to be measured there is none.
+    """
+    while True:
+        with measuring():
+            table = extraction_problem(egraph, cost, CostSource.at_least)
+        if not as_source(cost).is_lazy:
+            return table, None
+        choice = _greedy(table.problem)
+        with measuring():
+            if not ask_for_chosen(egraph, cost, chosen_enodes(table, choice)):
+                return table, choice
+
+
+def _greedy(problem: ExtractionProblem) -> Ints:
+    watch = Watch(_QUICK_S)
+    return cheapest_greedy(problem, lambda: watch.is_over)[0]
+
+
+def chosen_enodes(table: TableProblem, choice: Ints) -> list[int]:
+    """Return the ids of a choice's e-nodes."""
+    ids: list[int] = table.enodes[choice[choice != UNUSED]].tolist()
+    return ids

@@ -1,0 +1,2 @@
+-- Forget what stands for costs that nobody had measured: bounds and estimates.
+DELETE FROM cost WHERE source IN (SELECT unnest($labels))
