@@ -28,6 +28,7 @@ import platformdirs
 
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.resources import sql
+from relational_tensat.cost.corrections import RaceOutcome
 from relational_tensat.cost.device import Configuration, DeviceKey, Sample, Unmeasurable
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.postponed import Postponed
@@ -117,11 +118,41 @@ class CostCache:
             for text, kind, device, driver, libraries, protocol, *result, date in rows
         ]
 
+    def keep_races(self, key: DeviceKey, outcomes: Sequence[RaceOutcome]) -> None:
+        """Write what races on a device said; what the same graphs said before is replaced."""
+        columns = {
+            "model": [each.model for each in outcomes],
+            "before_us": [json.dumps(each.before_us, sort_keys=True) for each in outcomes],
+            "after_us": [json.dumps(each.after_us, sort_keys=True) for each in outcomes],
+            "speedup": [each.speedup for each in outcomes],
+            "error": [each.error for each in outcomes],
+        }
+        with self._opened() as connection:
+            connection.execute(sql("cost_cache/race_schema"))
+            connection.execute(
+                sql("cost_cache/add_races"), {**columns, **device_columns(key), "date": now()}
+            )
+
+    def races(self, key: DeviceKey) -> list[RaceOutcome]:
+        """Return what all races under exactly this key said."""
+        if not self.path.exists():
+            return []
+        with self._opened() as connection:
+            if not _has_races(connection):
+                return []
+            rows = connection.execute(sql("cost_cache/races"), device_columns(key)).fetchall()
+        return [
+            RaceOutcome(model, json.loads(before_us), json.loads(after_us), speedup, error)
+            for model, before_us, after_us, speedup, error in rows
+        ]
+
     def forget(self, key: DeviceKey) -> int:
-        """Delete the rows of one key; return how many there were."""
+        """Delete the rows of one key, and what races said under it; return how many rows there were."""
         if not self.path.exists():
             return 0
         with self._opened() as connection:
+            if _has_races(connection):
+                connection.execute(sql("cost_cache/forget_races"), device_columns(key))
             ((count,),) = connection.execute(
                 sql("cost_cache/forget"), device_columns(key)
             ).fetchall()
@@ -204,6 +235,11 @@ _ENGINE_LOCK = threading.Lock()
 def _engine() -> duckdb.DuckDBPyConnection:
     """Return the DuckDB that files are attached to: starting one takes longer than writing a row."""
     return duckdb.connect(":memory:", config={"threads": 1})
+
+
+def _has_races(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the attached cache has the table: caches of before have not."""
+    return ("race_outcome",) in connection.execute("SHOW TABLES").fetchall()
 
 
 def _columns(record: Record) -> Mapping[str, Any]:

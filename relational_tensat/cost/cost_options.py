@@ -30,6 +30,11 @@ class CostOptions(OptionGroup):
         "are estimated",
         metavar="S",
     )
+    learn_costs: bool = option(
+        True,
+        "take measured costs as they are: without it, they are corrected by what earlier races of whole "
+        "graphs said about each kind of kernel, and what they say is kept in the cache",
+    )
     end_to_end: bool = option(
         True,
         "with --cost cpu and cuda, go by the sums of single operators: without it, original and optimized "

@@ -12,6 +12,7 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.cost.bound import MARGIN, LeastCosts
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.calibration import Calibration, base_profile, calibrate
+from relational_tensat.cost.corrections import Corrections, RaceOutcome, corrections_of
 from relational_tensat.cost.device import PROTOCOLS, Configuration, Device, Sample, Unmeasurable
 from relational_tensat.cost.key import configuration_text
 from relational_tensat.cost.record import sample_fault
@@ -22,6 +23,7 @@ from relational_tensat.cost.source import (
     Answer,
     CostCounts,
     CostSource,
+    Race,
 )
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.inference import weight_bytes
@@ -39,6 +41,8 @@ class MeasuredSource(CostSource):
         name: how reports call it.
         watch: is called before the first measurement and after each.
         limit_s: wall seconds of measuring; what is asked for after them is estimated.
+        learns: costs are corrected by what races of whole graphs said before (``cost.corrections``), and
+            what they say is kept.
     """
 
     is_lazy = True
@@ -50,8 +54,12 @@ class MeasuredSource(CostSource):
         cache: CostCache,
         watch: Watch | None = None,
         limit_s: float = math.inf,
+        *,
+        learns: bool = False,
     ) -> None:
         super().__init__(name)
+        self._learns = learns
+        self._corrections: Corrections | None = None
         self._limit_s = limit_s
         self._device = device
         self._opened = device
@@ -93,6 +101,11 @@ class MeasuredSource(CostSource):
                 f"{count} {_configurations(count)} cannot be measured (the first: {reason}); "
                 f"estimated by {self._calibrated().describe()}"
             )
+        if corrected := self.corrections.describe({each.op for each in self._samples}):
+            sentences.append(
+                f"measured costs are corrected by what races say ({self.corrections.races} in "
+                f"{self._cache.path}): times {corrected}; --no-learn-costs takes them as they are"
+            )
         if self._late:
             count = len(self._late)
             sentences.append(
@@ -112,11 +125,42 @@ class MeasuredSource(CostSource):
             )
         return tuple(sentences)
 
+    @property
+    def corrections(self) -> Corrections:
+        """What costs are multiplied by: as the races of before this run say, all along the run."""
+        if self._corrections is None:
+            outcomes = self._cache.races(self._device.key) if self._learns else []
+            self._corrections = corrections_of(outcomes)
+        return self._corrections
+
+    def learn_races(self, races: Sequence[Race]) -> None:
+        """Keep what races said, if that is wanted: of graphs of which all kernels are measured."""
+        outcomes = []
+        for race in races:
+            before_us, after_us = self._by_kind(race.before), self._by_kind(race.after)
+            if before_us is not None and after_us is not None and before_us != after_us:
+                outcomes.append(
+                    RaceOutcome(race.model, before_us, after_us, race.speedup, race.error)
+                )
+        if outcomes and self._learns:
+            self._cache.keep_races(self._device.key, outcomes)
+
+    def _by_kind(self, configurations: Sequence[Configuration]) -> dict[str, float] | None:
+        """Return the sum of measured times by kind of kernel; None where one is not measured."""
+        sums_us: dict[str, float] = {}
+        for each in map(self._told, configurations):
+            if self.is_free(each):
+                continue
+            if each not in self._samples:
+                return None
+            sums_us[each.op] = sums_us.get(each.op, 0.0) + self._time_us(self._samples[each])
+        return {kind: round(us, 3) for kind, us in sums_us.items()}
+
     def suit(self, graph: Graph) -> None:
         """Take the device as this graph finds it; what was asked of it in another state is forgotten."""
         suited = self._opened.suited(weight_bytes(graph))
         if suited.key != self._device.key:
-            self._device, self._calibration = suited, None
+            self._device, self._calibration, self._corrections = suited, None, None
             self._least = LeastCosts(base_profile(suited.key))
             for known in (
                 self._answers, self._samples, self._unmeasurable,
@@ -152,7 +196,7 @@ class MeasuredSource(CostSource):
             self._late.add(configuration)
             return self.estimate_us(configuration)
         self._bounded.add(configuration)
-        return self._least.least_us(configuration)
+        return self._least.least_us(configuration) * self.corrections.of(configuration.op)
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether the protocol of this kind of device says so."""
@@ -160,7 +204,8 @@ class MeasuredSource(CostSource):
 
     def estimate_us(self, configuration: Configuration) -> float:
         """Return what the profile says, calibrated on all that was asked for so far."""
-        return self._calibrated().cost_us(configuration)
+        corrected = self.corrections.of(configuration.op)
+        return self._calibrated().cost_us(configuration) * corrected
 
     def _learned(
         self, results: Mapping[Configuration, Sample | Unmeasurable], origin: str
@@ -184,7 +229,7 @@ class MeasuredSource(CostSource):
     ) -> Answer:
         if isinstance(result, Unmeasurable):
             return Answer(self.estimate_us(configuration), ESTIMATED)
-        return Answer(self._time_us(result), origin)
+        return Answer(self._time_us(result) * self.corrections.of(configuration.op), origin)
 
     def _measure(
         self, configurations: Sequence[Configuration]

@@ -59,6 +59,7 @@ def open_source(
     cache: Path | None = None,
     watch: Callable[[int, int], None] | None = None,
     limit_s: float = math.inf,
+    learns: bool = False,
 ) -> CostSource:
     """Return the source of costs that ``--cost`` names; nothing is measured yet.
 
@@ -67,6 +68,7 @@ def open_source(
         cache: the cost cache of ``cpu`` and ``cuda``; None for the user's own.
         watch: is called with how many of how many configurations have been measured.
         limit_s: wall seconds of measuring; what is asked for after them is estimated.
+        learns: measured costs are corrected by what races said, and what they say is kept.
 
     Raises:
         UsageError: there is no such source; names the nearest.
@@ -74,7 +76,11 @@ def open_source(
         MissingDependencyError: what a device needs is not installed.
     """
     if text in DEVICES:
-        return _measured(text, cache, watch, limit_s)
+        from relational_tensat.cost.cache import CostCache, default_cache
+        from relational_tensat.cost.measured import MeasuredSource
+
+        file = CostCache(cache or default_cache())
+        return MeasuredSource(text, open_device(text), file, watch, limit_s, learns=learns)
     if text.startswith(_TABLE):
         return _recorded(text.removeprefix(_TABLE))
     if text.startswith(_ANALYTIC):
@@ -109,16 +115,6 @@ def load_table(name_or_path: str) -> RecordedTable:
         f"unknown table of costs {name_or_path!r}, expected {choices}"
         f"{nearest(name_or_path, table_names())}"
     )
-
-
-def _measured(
-    name: str, cache: Path | None, watch: Callable[[int, int], None] | None, limit_s: float
-) -> CostSource:
-    from relational_tensat.cost.cache import CostCache, default_cache
-    from relational_tensat.cost.measured import MeasuredSource
-
-    file = CostCache(cache or default_cache())
-    return MeasuredSource(name, open_device(name), file, watch, limit_s)
 
 
 def _recorded(name_or_path: str) -> CostSource:

@@ -26,6 +26,8 @@ LEAST_HEATS = 5
 MOST_HEATS = 24
 #: What is not known to be slower than this is as fast as the original.
 TIE = 0.98
+#: Standard deviations on either side of the mean in an interval of 99 %.
+_DEVIATIONS = 2.58
 #: Share of the time in which the winner is found; the rest is for the winner alone.
 _FINDING = 0.6
 #: Student's t, 99.5 %, by degrees of freedom from 1 on: intervals of 99 %, for they are looked at often.
@@ -55,6 +57,13 @@ class Standing:
         """Return what heats say, from the logarithms of their ratios."""
         mean, half = mean_and_half_width(logarithms)
         return cls(math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(logarithms))
+
+    @property
+    def error(self) -> float:
+        """The standard deviation of the speed-up, as a fraction; infinite where one heat was run."""
+        if math.isinf(self.high):
+            return math.inf
+        return math.log(self.high / self.low) / 2 / _DEVIATIONS
 
     @property
     def is_faster(self) -> bool:

@@ -51,6 +51,24 @@ class CostCounts:
     spared: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Race:
+    """How fast a graph was against the original.
+
+    Attributes:
+        model: what was raced.
+        before, after: the configurations that the original and the graph run.
+        speedup: how many times as fast the graph was.
+        error: of the speed-up, as a fraction: a standard deviation.
+    """
+
+    model: str
+    before: Sequence[Configuration]
+    after: Sequence[Configuration]
+    speedup: float
+    error: float
+
+
 class CostSource(ABC):
     """Answers in batches and forgets nothing: no configuration is looked up or measured twice.
 
@@ -165,6 +183,9 @@ class CostSource(ABC):
     def label(self, origin: str) -> str:
         """Return what the e-graph's table ``cost`` says of where an answer is from."""
         return f"{self.name}: {origin}"
+
+    def learn_races(self, races: Sequence[Race]) -> None:  # noqa: B027  # most costs stand as they are
+        """Keep what races of whole graphs said, for the costs of later runs."""
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether a configuration takes no time: unless overridden, no kernel runs on any device."""

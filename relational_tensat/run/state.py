@@ -274,5 +274,9 @@ def _opened(options: Options, progress: Progress) -> CostSource:
     is_cpu = costs.source == "cpu" and options.rules.target == "onnxruntime"
     source = "cpu:all" if is_cpu else costs.source
     return open_source(
-        source, cache=costs.cache, watch=progress.measuring, limit_s=costs.measure_time_limit_s
+        source,
+        cache=costs.cache,
+        watch=progress.measuring,
+        limit_s=costs.measure_time_limit_s,
+        learns=costs.learn_costs,
     )

@@ -14,6 +14,7 @@ from relational_tensat.cost import Configuration, DeviceKey, Sample, Unmeasurabl
 from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.cost.key import configuration_of
+from relational_tensat.rules.targets.known import know_kernels
 from relational_tensat.tensor import Array, AttrValue, Graph, ValueType
 from relational_tensat.tensor.operators import get_operator
 from tests.graphs import f32
@@ -124,6 +125,7 @@ def _parts(kind: ValueType) -> tuple[ValueType, ...]:
 
 def plug_in(monkeypatch: pytest.MonkeyPatch, device: FakeDevice) -> FakeDevice:
     """Make a device this machine's, as ``--cost cpu`` or ``--cost cuda`` opens it; it has no other."""
+    know_kernels()  # they import parts of the modules that are replaced
     for kind in PROTOCOLS:
         module = ModuleType(f"relational_tensat.cost.{kind}")
         opened = device if kind == device.key.kind else None

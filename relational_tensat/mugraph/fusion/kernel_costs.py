@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
-from relational_tensat.cost.source import ESTIMATED, Answer
+from relational_tensat.cost.source import ESTIMATED, Answer, Race
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
 from relational_tensat.tensor import Graph
 
@@ -55,6 +55,10 @@ class KernelCosts(CostSource):
     def label(self, origin: str) -> str:
         """Return what the operators' source says."""
         return self.operators.label(origin)
+
+    def learn_races(self, races: Sequence[Race]) -> None:
+        """Keep what races say about operators."""
+        self.operators.learn_races(races)
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether the operators' source says so."""

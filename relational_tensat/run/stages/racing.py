@@ -6,10 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.cost import CostSource, Device, Unmeasurable, graph_cost_us, open_device
+from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.race import LEAST_HEATS, Heat, RaceResult, race
+from relational_tensat.cost.source import Race
 from relational_tensat.extract.tables import TableProblem, extraction_problem
 from relational_tensat.run.end_to_end import inputs_to_time, with_drawn_weights
 from relational_tensat.run.race_report import Contender, RaceReport
@@ -67,6 +70,7 @@ def _raced(state: RunState, device: Device, budget_s: float) -> RunState:
     found = found[: max(1, fitting)]
     result = race(heat, len(found), is_over)
     report = _report(state, table, found, result)
+    state.cost.learn_races(_outcomes(state, found, result))
     if not result.is_won:
         loss = f"raced whole, {report.outcome}: the original is kept"
         state.egraph.database.run("run/set_kept_original", why=loss)
@@ -114,6 +118,18 @@ def _heats(state: RunState, device: Device, graphs: Sequence[Graph]) -> Heat:
         return ratios
 
     return heat
+
+
+def _outcomes(state: RunState, found: Sequence[Candidate], result: RaceResult) -> list[Race]:
+    """Return what a race said of each graph."""
+    before = list(graph_configurations(state.cost.as_run(state.original)))
+    model = state.source.name if isinstance(state.source, Graph) else Path(state.source).name
+    races = []
+    for number, (candidate, standing) in enumerate(zip(found, result.standings, strict=True), 1):
+        known = result.final if number == result.winner else standing
+        after = list(graph_configurations(state.cost.as_run(candidate.graph)))
+        races.append(Race(model, before, after, known.speedup, known.error))
+    return races
 
 
 def _report(

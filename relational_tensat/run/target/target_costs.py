@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
-from relational_tensat.cost.source import Answer
+from relational_tensat.cost.source import Answer, Race
 from relational_tensat.rules.model import Rule
 from relational_tensat.rules.targets.target import FIXED_SHAPES, Target
 from relational_tensat.run.target.as_run import as_run
@@ -65,6 +66,19 @@ class TargetCosts(CostSource):
             self._as_run[graph] = fused
         return self._as_run[graph]
 
+    def learn_races(self, races: Sequence[Race]) -> None:
+        """Keep what races said about single kernels."""
+        self._kernels.learn_races(
+            [
+                replace(
+                    race,
+                    before=self._kernels_of_all(race.before),
+                    after=self._kernels_of_all(race.after),
+                )
+                for race in races
+            ]
+        )
+
     def is_free(self, configuration: Configuration) -> bool:
         """Whether the kernels' source says so."""
         return self._kernels.is_free(configuration)
@@ -95,6 +109,9 @@ class TargetCosts(CostSource):
     def estimate_us(self, configuration: Configuration) -> float:
         """Return the sum of what the kernels would cost."""
         return sum(map(self._kernels.peek_us, self._kernels_of(configuration)))
+
+    def _kernels_of_all(self, configurations: Sequence[Configuration]) -> list[Configuration]:
+        return [kernel for each in configurations for kernel in self._kernels_of(each)]
 
     def _kernels_of(self, configuration: Configuration) -> list[Configuration]:
         tells = self._kernels.tells_computed

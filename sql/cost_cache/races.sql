@@ -1,0 +1,5 @@
+-- The outcomes of all races on exactly one device, driver, libraries and protocol.
+SELECT model, before_us, after_us, speedup, error
+FROM race_outcome
+WHERE kind = $kind AND device = $device AND driver = $driver AND libraries = $libraries AND protocol = $protocol
+ORDER BY ALL
