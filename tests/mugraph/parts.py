@@ -96,3 +96,21 @@ def joined_product() -> Graph:
     ]
     kinds = {"a": of_floats(16, 32), "b": of_floats(16, 16), "w": of_floats(48, 32)}
     return build_graph("joined", kinds, {}, nodes, ["y"])
+
+
+def cast_norm() -> Graph:
+    """A root mean square in float32 of what is float16, as LLaMA's exports have it."""
+    number = Weight(of_floats(), np.asarray(2.0, "float32"))
+    epsilon = Weight(of_floats(), np.asarray(1e-5, "float32"))
+    nodes = [
+        Node("cast", ("x",), ("wide",), {"dtype": "float32"}),
+        Node("pow", ("wide", "two"), ("squares",)),
+        Node("reduce_mean", ("squares",), ("mean",), {"axes": (1,), "keepdims": True}),
+        Node("add", ("mean", "epsilon"), ("shifted",)),
+        Node("sqrt", ("shifted",), ("size",)),
+        Node("div", ("wide", "size"), ("unit",)),
+        Node("cast", ("unit",), ("narrow",), {"dtype": "float16"}),
+        Node("mul", ("narrow", "gain"), ("y",)),
+    ]
+    kinds = {"x": of_floats(8, 64, dtype="float16"), "gain": of_floats(64, dtype="float16")}
+    return build_graph("cast_norm", kinds, {"two": number, "epsilon": epsilon}, nodes, ["y"])

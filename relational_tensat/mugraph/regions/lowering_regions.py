@@ -192,6 +192,14 @@ class _Lowering:
                 x = self._emit("neg", [x], dims)
         return self._emit("shift", [x], dims, value=number.number)
 
+    def _pow(self, node: Node) -> Value:
+        """Return a cube, as GELU's approximation by tanh has it; squares are taken before."""
+        x, exponent = map(self._value, node.inputs)
+        if exponent.number != 3.0 or x.number is not None:
+            raise ShapeError("a power but square and cube is no operator of μGraphs")
+        square = self._emit("square", [x], self._broadcast(x, exponent))
+        return self._binary("mul", square, x)
+
     def _smul(self, node: Node) -> Value:
         x = self._value(node.inputs[0])
         return self._emit("scale", [x], x.dims, value=cast(float, node.attrs["value"]))
@@ -361,6 +369,7 @@ _OPERATORS: Mapping[str, Callable[[_Lowering, Node], Value]] = {
     "matmul": _Lowering._matmul,
     "mul": _Lowering._mul,
     "opaque": _Lowering._opaque,
+    "pow": _Lowering._pow,
     "reduce_mean": _Lowering._reduce_mean,
     "reduce_sum": _Lowering._reduce_sum,
     "reshape": _Lowering._reshape,

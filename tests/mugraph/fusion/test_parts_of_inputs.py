@@ -12,13 +12,18 @@ import pytest
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.formats import save_model
 from relational_tensat.tensor import Graph
-from tests.mugraph.parts import gated, rotary
+from tests.mugraph.parts import cast_norm, gated, rotary
 
 
 @pytest.mark.parametrize(
     ("model", "inner"),
-    [(gated("split"), "Split"), (gated("gather"), "Gather"), (rotary(), "Concat")],
-    ids=["split", "gather", "rotary"],
+    [
+        (gated("split"), "Split"),
+        (gated("gather"), "Gather"),
+        (rotary(), "Concat"),
+        (cast_norm(), "Cast"),
+    ],
+    ids=["split", "gather", "rotary", "cast"],
 )
 def test_parts_of_inputs_are_within_a_kernel(tmp_path: Path, model: Graph, inner: str) -> None:
     save_model(model, tmp_path / "in.onnx")
@@ -38,13 +43,14 @@ def test_parts_of_inputs_are_within_a_kernel(tmp_path: Path, model: Graph, inner
         onnxruntime.InferenceSession(tmp_path / name, providers=["CPUExecutionProvider"])
         for name in ("in.onnx", "out.onnx")
     )
-    random = np.random.default_rng(0)
+    random, dtype = np.random.default_rng(0), "float16" if inner == "Cast" else "float32"
     given = {
-        value.name: random.standard_normal(value.shape).astype("float32")
+        value.name: random.standard_normal(value.shape).astype(dtype)
         for value in before.get_inputs()
     }
     ((expected,), (computed,)) = before.run(None, given), after.run(None, given)
     assert np.allclose(computed, expected, atol=1e-6)
-    (kernel,) = kernels.load(tmp_path / "kernels").values()
+    runner = "numpy" if inner == "Cast" else "c"  # C has float32 only
+    (kernel,) = kernels.load(tmp_path / "kernels", runner).values()
     by_kernel = kernel(*(given[name] for name in sorted(given, reverse=True)))
     assert np.allclose(by_kernel.reshape(expected.shape), expected, atol=1e-5)

@@ -20,7 +20,7 @@ from relational_tensat.mugraph.regions.finding_regions import find_regions
 from relational_tensat.mugraph.regions.lowering_regions import lowered
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
-from relational_tensat.tensor import Graph, Node, build_graph
+from relational_tensat.tensor import Graph, Node, Weight, build_graph
 from tests.mugraph.parts import cut, joined_product, joint_attention, of_floats, rotary
 from tests.mugraph.regions.test_regions import compare
 
@@ -80,6 +80,16 @@ def test_a_matrix_times_its_own_transpose_reads_it_by_two_rows() -> None:
     model = build_graph("gram", {"x": of_floats(4, 8)}, {}, nodes, ["y"])
     compare(model, list(model.nodes))
     assert len(core(lowered(model, model.nodes, "region").program).inputs) == 2
+
+
+def test_cubes_are_products() -> None:
+    number = Weight(of_floats(), np.asarray(3.0, "float32"))
+    model = build_graph(
+        "cube", {"x": of_floats(4, 8)}, {"n": number}, [Node("pow", ("x", "n"), ("y",))], ["y"]
+    )
+    compare(model, list(model.nodes))
+    steps = lowered(model, model.nodes, "region").program.operators
+    assert [step.op for step in steps] == ["square", "mul"]
 
 
 def test_what_has_no_such_form_says_so() -> None:
