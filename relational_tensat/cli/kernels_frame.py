@@ -131,8 +131,11 @@ def verification_lines(verification: Verification) -> list[str]:
     if verification.full_tests:
         lines.append(f"finite fields, its own sizes: {verification.full_tests} random tests passed")
     if verification.entry_tests:
+        which = (
+            "all sums and loops" if verification.has_all_sums else "each sum and loop in some test"
+        )
         lines.append(
-            "finite fields, some entries of the result, all sums and loops at their own sizes: "
+            f"finite fields, some entries of the result, {which} at their own sizes: "
             f"{verification.entry_tests} random tests passed"
         )
     if verification.float64_error is not None:

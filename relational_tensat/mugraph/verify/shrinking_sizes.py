@@ -37,14 +37,27 @@ def shrunk(program: MuGraph, graph: MuGraph) -> tuple[MuGraph, MuGraph] | None:
     return _resized_both(program, graph, {}, _smallest_splits)
 
 
-def with_full_sums(program: MuGraph, graph: MuGraph) -> tuple[MuGraph, MuGraph] | None:
+def summed_variables(program: MuGraph, graph: MuGraph) -> frozenset[str]:
+    """Return the variables that a sum, a maximum, a mean or a loop of either graph runs over."""
+    return _run_over(program) | _run_over(graph)
+
+
+def with_full_sums(
+    program: MuGraph, graph: MuGraph, only: frozenset[str] | None = None
+) -> tuple[MuGraph, MuGraph] | None:
     """Return a program and its μGraph with few entries of the result, each computed as at full size.
 
     Variables that a sum, a maximum, a mean or a loop runs over keep their sizes, and the grid and the loop
     that split them their extents. All operators are the same for each value of the others: of these there
     are as few as in ``shrunk``. None where that has none.
+
+    Args:
+        program: the program.
+        graph: the μGraph.
+        only: of those variables, the ones that keep their sizes; all by default.
     """
-    whole = _run_over(program) | _run_over(graph)
+    whole = summed_variables(program, graph)
+    whole = whole if only is None else whole & only
     sizes = {d.variable: d.size for dims in graph.inputs.values() for d in dims}
 
     def splits(kernel: Kernel) -> tuple[tuple[int, ...], int]:

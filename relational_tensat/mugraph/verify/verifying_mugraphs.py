@@ -15,7 +15,11 @@ from relational_tensat.mugraph.verify.floats import level_error, relative_error
 from relational_tensat.mugraph.verify.lax import bound
 from relational_tensat.mugraph.verify.random_tests import Difference, first_difference
 from relational_tensat.mugraph.verify.scaling_rows import free_of_exponentials, has_exponentials
-from relational_tensat.mugraph.verify.shrinking_sizes import shrunk, with_full_sums
+from relational_tensat.mugraph.verify.shrinking_sizes import (
+    shrunk,
+    summed_variables,
+    with_full_sums,
+)
 from relational_tensat.mugraph.verify.stability import stabilized
 
 #: The odds that a wrong graph passes, where the theorem gives odds.
@@ -42,8 +46,9 @@ class Verification:
         error: the odds that a wrong graph passes these, by Theorem 4, at these small sizes; None where the
             theorem says nothing.
         full_tests: random tests at the graph's own sizes; 0 where it is too large.
-        entry_tests: random tests of a few entries of the result where it is: all that is summed or looped
-            over at its own size, few values of other variables; 0 where that is too large, too.
+        entry_tests: random tests of a few entries of the result where it is: what is summed or looped over
+            at its own size, few values of other variables; 0 where one such sum is too large, too.
+        has_all_sums: whether these have all sums at their own sizes at once, or each in some test.
         float64_error: relative; at its own sizes, or at small ones where it is too large.
         float16_error: the same in float16; infinite where something overflowed.
         large_error: the same with logits as large as 600; None where there are no exponentials.
@@ -60,6 +65,7 @@ class Verification:
     large_error: float | None = None
     level_error: float | None = None
     entry_tests: int = 0
+    has_all_sums: bool = False
 
     @property
     def is_stable(self) -> bool:
@@ -146,15 +152,42 @@ def _verified(program: MuGraph, graph: MuGraph, seed: int) -> Verification:
 def _with_entries(
     passed: Verification, program: MuGraph, graph: MuGraph, seed: int
 ) -> Verification:
-    """Return a verification with tests of some entries, whose sums are those of the graph's own sizes."""
-    both = with_full_sums(program, graph)
-    if both is None or not all(map(is_small_enough, both)):
-        return passed
+    """Return a verification with tests of some entries, whose sums are those of the graph's own sizes.
+
+    Where all sums together are too large (both dims of a weight are summed over), each is in some test at
+    its own size, with as many others as fit.
+    """
+    pairs, has_all = _with_some_sums(program, graph)
     try:
-        difference = first_difference(*both, seed, TESTS)
+        for place, both in enumerate(pairs):
+            difference = first_difference(*both, seed + place * TESTS, TESTS)
+            if difference is not None:
+                return replace(passed, difference=difference)
     except VerificationError:  # of so many denominators one is always 0
         return passed
-    return replace(passed, difference=difference, entry_tests=TESTS)
+    return replace(passed, entry_tests=TESTS * len(pairs), has_all_sums=has_all)
+
+
+def _with_some_sums(program: MuGraph, graph: MuGraph) -> tuple[list[tuple[MuGraph, MuGraph]], bool]:
+    """Return both with some sums of their own sizes, so that each is in one pair; and whether one has all.
+
+    None where a sum alone is too large.
+    """
+    summed = summed_variables(program, graph)
+    pairs, left = [], sorted(summed)
+    while left:
+        kept: frozenset[str] = frozenset()
+        found = None
+        for variable in (*left, *sorted(summed - set(left))):
+            both = with_full_sums(program, graph, kept | {variable})
+            if both is not None and all(map(is_small_enough, both)):
+                found, kept = both, kept | {variable}
+            elif variable == left[0]:
+                return [], False
+        assert found is not None
+        pairs.append(found)
+        left = [variable for variable in left if variable not in kept]
+    return pairs, len(pairs) == 1
 
 
 def is_small_enough(graph: MuGraph) -> bool:

@@ -92,6 +92,40 @@ def test_large_programs_of_benchmarks_pass_them() -> None:
     )
     assert verification.passed
     assert (verification.full_tests, verification.entry_tests) == (0, 2)
+    assert verification.has_all_sums
+
+
+def test_where_both_dims_of_a_weight_are_summed_over_each_has_tests_of_its_own() -> None:
+    """The two products of an expert's MLP, 4,096 by 4,096: a weight alone has 16 million elements."""
+    inputs = {
+        "X": dims_of("m=8 k=4096"),
+        "A": dims_of("k=4096 f=4096"),
+        "B": dims_of("f=4096 n=64"),
+    }
+    first = Operation("matmul", ("X", "A"), "H", {"over": ("k",)})
+    second = Operation("matmul", ("H", "B"), "Y", {"over": ("f",)})
+
+    def kernel(name: str, over: str, columns: str, tensors: str, result: str) -> Kernel:
+        a, b, made = tensors
+        block = BlockGraph(
+            grid=(64,),
+            loop=64,
+            iterators=(TileIterator(a, "a", ("",), over), TileIterator(b, "b", (columns,), over)),
+            steps=(Operation("matmul", ("a", "b"), "p", {"over": (over,)}), Accumulate("p", "y")),
+            savers=(Saver("y", made, dims_of(result), (columns,)),),
+        )
+        return Kernel(name, block)
+
+    program = MuGraph("both", inputs, (first, second), ("Y",))
+    kernels = (
+        kernel("up", "k", "f", "XAH", "m=8 f=4096"),
+        kernel("down", "f", "n", "HBY", "m=8 n=64"),
+    )
+    graph = MuGraph("both", inputs, kernels, ("Y",))
+    assert with_full_sums(program, graph) is not None
+    verification = verify_mugraph(program, graph)
+    assert verification.passed
+    assert (verification.entry_tests, verification.has_all_sums) == (4, False)
 
 
 def test_the_bound_is_that_of_the_theorem_where_it_applies() -> None:
