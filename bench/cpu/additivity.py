@@ -79,7 +79,7 @@ def operator_counts(graph: Graph) -> Counter[Configuration]:
         part
         for configuration in graph_configurations(graph)
         for part in nodes_of(configuration)
-        if not PROTOCOLS[KIND].is_free(part.op)
+        if not PROTOCOLS[KIND].is_free(part)
     )
 
 

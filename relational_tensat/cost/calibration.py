@@ -83,7 +83,10 @@ class Calibration:
         """Whether a configuration takes no time: no kernel runs, unless enough times say otherwise."""
         family = self.families.get(get_operator(configuration.op).family)
         is_timed = family is not None and family.own
-        return get_operator(configuration.op).free and not is_timed
+        operator = get_operator(configuration.op)
+        if operator.is_left_to_readers(dict(configuration.attrs)):
+            return True
+        return operator.free and not is_timed
 
     def describe(self) -> str:
         """Return what estimates, for a sentence."""

@@ -82,9 +82,11 @@ class MeasuringProtocol:
     calls_all: bool = False
     prepares: bool = False
 
-    def is_free(self, op: str) -> bool:
+    def is_free(self, configuration: Configuration) -> bool:
         """Whether an operator takes no time."""
-        operator = get_operator(op)
+        operator = get_operator(configuration.op)
+        if operator.is_left_to_readers(dict(configuration.attrs)):
+            return True
         return operator.kernel in self.free and not (self.calls_all and operator.is_called)
 
 

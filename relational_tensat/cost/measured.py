@@ -200,7 +200,7 @@ class MeasuredSource(CostSource):
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether the protocol of this kind of device says so."""
-        return PROTOCOLS[self._device.key.kind].is_free(configuration.op)
+        return PROTOCOLS[self._device.key.kind].is_free(configuration)
 
     def estimate_us(self, configuration: Configuration) -> float:
         """Return what the profile says, calibrated on all that was asked for so far."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from relational_tensat.cost.roofline import kernel_time_us
@@ -32,6 +32,8 @@ class Profile:
         cache_bytes: what fits into the cache in which one kernel finds the results of another; 0 where that
             makes no difference.
         cache_bandwidth_bytes_per_s: of that cache.
+        elements_per_s: by operator, how many elements it works through; those that are not there take no
+            time of their own beside their operations.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Profile:
     shared_bytes: int = 0
     cache_bytes: int = 0
     cache_bandwidth_bytes_per_s: float = 0.0
+    elements_per_s: Mapping[str, float] = field(default_factory=dict)
 
     def peak_for(self, dtype: str) -> float:
         """Return the operations per second on elements of type ``dtype``."""

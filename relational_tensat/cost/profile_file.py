@@ -1,4 +1,4 @@
-"""Reading profiles: TOML files of eight keys, checked strictly.
+"""Reading profiles: TOML files of nine keys, checked strictly.
 
 peak_flops_per_s = 8.1e12                  # or a table, one number per element type and default
 bandwidth_bytes_per_s = 320e9
@@ -8,13 +8,14 @@ multiprocessors = 40                       # of a GPU, for kernels of one's own;
 shared_bytes = 65536                       # of shared memory that a block may have; goes with these
 cache_bytes = 1048576                      # of a processor's cache for activations; may be left out
 cache_bandwidth_bytes_per_s = 50e9         # of that cache; goes with it
+elements_per_s = { erf = 3e9 }             # what operators take for their elements; may be left out
 """
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from relational_tensat.tensor.operators import operators
 
 _KEYS = (
     "peak_flops_per_s", "bandwidth_bytes_per_s", "launch_us", "free", "multiprocessors", "shared_bytes",
-    "cache_bytes", "cache_bandwidth_bytes_per_s",
+    "cache_bytes", "cache_bandwidth_bytes_per_s", "elements_per_s",
 )  # fmt: skip
 _CACHE_BANDWIDTH = "cache_bandwidth_bytes_per_s"
 
@@ -77,6 +78,7 @@ def _read(path: Path) -> Profile:
         cache_bandwidth_bytes_per_s=_positive(
             table.get(_CACHE_BANDWIDTH, table["bandwidth_bytes_per_s"]), _CACHE_BANDWIDTH, path
         ),
+        elements_per_s=_rates(table.get("elements_per_s", {}), path),
     )
 
 
@@ -132,8 +134,20 @@ def _positive(value: object, key: str, path: Path) -> float:
 def _operator_names(value: object, path: Path) -> frozenset[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise InputError(f"{path}: free = {value!r}, expected a list of operator names")
-    names = operators()
-    for name in value:
-        if name not in names:
-            raise InputError(f"{path}: free: unknown operator {name!r}{nearest(name, names)}")
+    _check_operators(value, "free", path)
     return frozenset(value)
+
+
+def _rates(value: object, path: Path) -> Mapping[str, float]:
+    key = "elements_per_s"
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: {key} = {value!r}, expected a table, a number per operator")
+    _check_operators(value, key, path)
+    return {name: _positive(rate, f"{key}.{name}", path) for name, rate in value.items()}
+
+
+def _check_operators(given: Iterable[str], key: str, path: Path) -> None:
+    names = operators()
+    for name in given:
+        if name not in names:
+            raise InputError(f"{path}: {key}: unknown operator {name!r}{nearest(name, names)}")

@@ -44,7 +44,7 @@ class RecordedSource(CostSource):
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether the protocol of the table's kind of device says so."""
-        return PROTOCOLS[self._table.key.kind].is_free(configuration.op)
+        return PROTOCOLS[self._table.key.kind].is_free(configuration)
 
     def estimate_us(self, configuration: Configuration) -> float:
         """Return the table's time where it has one, else the calibrated profile's."""

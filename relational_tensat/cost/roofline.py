@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from typing import Protocol
 
 from relational_tensat.tensor import Attrs, ValueType, tensors_of
@@ -29,6 +29,10 @@ class Rates(Protocol):
         """What one kernel costs before it does anything."""
 
     @property
+    def elements_per_s(self) -> Mapping[str, float]:
+        """How many elements operators work through, by name, where that takes a time of its own."""
+
+    @property
     def free(self) -> Set[str]:
         """Names of operators that launch no kernel."""
 
@@ -48,7 +52,8 @@ def kernel_time_us(
     Raises:
         UsageError: there is no operator of that name.
     """
-    if get_operator(op).kernel == "nothing" or op in device.free:
+    operator = get_operator(op)
+    if operator.kernel == "nothing" or op in device.free or operator.is_left_to_readers(attrs):
         return 0.0
     return max(roofline_us(device, op, inputs, output, attrs)) + device.launch_us
 
@@ -57,6 +62,9 @@ def roofline_us(
     device: Rates, op: str, inputs: tuple[ValueType, ...], output: ValueType, attrs: Attrs
 ) -> tuple[float, float]:
     """Return ``flops / peak`` and ``bytes / bandwidth`` of one kernel, in microseconds.
+
+    To the former comes what operators take for each element (a division, an exponential): peaks are
+    those of sums of products.
 
     Of activations, what fits into a cache moves at its bandwidth, and only the rest at that of main memory,
     so that a byte more never costs more than a byte; weights come from main memory.
@@ -69,6 +77,11 @@ def roofline_us(
     parts = tensors_of(output)
     peak = device.peak_for(parts[0].dtype if parts else "")
     compute_s = operator.flops(inputs, output, complete) / peak
+    compute_s += sum(
+        elements / device.elements_per_s[part]
+        for part, elements in operator.works(inputs, output, complete)
+        if part in device.elements_per_s
+    )
     moved = operator.bytes_moved(inputs, output, complete)
     weights = [part for n in operator.weight_operands(inputs) for part in tensors_of(inputs[n])]
     weight_bytes = min(moved, sum(part.nbytes for part in weights))

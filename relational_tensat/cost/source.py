@@ -189,7 +189,8 @@ class CostSource(ABC):
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether a configuration takes no time: unless overridden, no kernel runs on any device."""
-        return get_operator(configuration.op).free
+        operator = get_operator(configuration.op)
+        return operator.free or operator.is_left_to_readers(dict(configuration.attrs))
 
     def _told(self, configuration: Configuration) -> Configuration:
         """Return what is asked for: what changes no answer is left out."""

@@ -11,9 +11,7 @@ from relational_tensat.tensor.operators import get_operator
 
 
 class TermCosts:
-    """Costs of terms: values that depend on weights only are free, they are computed before inference.
-
-    So is what unpacks quantized weights, which their kernels do."""
+    """Costs of terms: values that depend on weights only are free, they are computed before inference."""
 
     def __init__(self, terms: Terms, stored: StoredEGraph) -> None:
         self._terms = terms
@@ -37,8 +35,8 @@ class TermCosts:
         """
         total, operators = 0.0, 0
         for term in self._terms.of(outputs):
-            if not self._is_free(term):
-                total += self.term_us(term)
+            total += self.term_us(term)
+            if not self._is_idle(term):
                 operators += not get_operator(self._op(term)).is_structure
         return total, operators
 
@@ -49,7 +47,7 @@ class TermCosts:
             InputError: its signature has no cost.
         """
         signature = self._terms[term].signature
-        if self._is_free(term):
+        if self.is_constant(term):
             return 0.0
         if signature not in self._cost_us:
             raise InputError(f"the database has no cost for an e-node of {self._op(term)}")
@@ -76,7 +74,7 @@ class TermCosts:
         prepared = get_operator(kind.symbol.op).prepared_operands(kind.operands)
         return sum(1 << n for n in prepared if not self.is_constant(children[n]))
 
-    def _is_free(self, term: int) -> bool:
+    def _is_idle(self, term: int) -> bool:
         """Whether a term is known before inference, or unpacks what is."""
         if self.is_constant(term):
             return True

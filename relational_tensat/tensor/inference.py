@@ -31,7 +31,7 @@ def inference_nodes(graph: Graph) -> Iterator[tuple[Node, tuple[ValueType, ...],
     """Yield the nodes that run at inference, with the types of their operands and result."""
     constant = weight_only_values(graph)
     for node in graph.nodes:
-        if _runs(node, constant):
+        if node.outputs[0] not in constant:
             inputs = tuple(graph.types[name] for name in node.inputs)
             yield node, inputs, _result_type(graph, node.outputs)
 
@@ -47,12 +47,12 @@ def count_inference_ops(graph: Graph) -> dict[str, int]:
     Those that depend on weights only do not: they are folded before, or unpacked where they are used.
     """
     constant = weight_only_values(graph)
-    counts = Counter(node.op for node in graph.nodes if _runs(node, constant))
+    counts = Counter(node.op for node in graph.nodes if _is_counted(node, constant))
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _runs(node: Node, constant: frozenset[str]) -> bool:
-    """Whether a node runs at inference; what unpacks constants does so inside of other kernels."""
+def _is_counted(node: Node, constant: frozenset[str]) -> bool:
+    """Whether a node is one of inference; what unpacks constants belongs to what reads them."""
     if node.outputs[0] in constant:
         return False
     unpacks = get_operator(node.op).unpacks(node.attrs)

@@ -1,12 +1,11 @@
 -- Kept e-nodes with the cost of choosing them. What depends on weights only is folded before inference:
--- it is free, and in a class that can be had from weights only, nothing else is worth choosing. What unpacks
--- quantized weights is free, too: the kernels that take them do so. Where operands are computed that kernels usually
--- find as constants, computed_cost holds.
+-- it is free, and in a class that can be had from weights only, nothing else is worth choosing. Where operands are
+-- computed that kernels usually find as constants, computed_cost holds.
 SELECT
     e.id, e.class, e.c0, e.c1, e.c2, e.c3, e.c4, e.iteration, class.weight_only,
     coalesce(k0.weight_only, true) AND coalesce(k1.weight_only, true) AND coalesce(k2.weight_only, true)
     AND coalesce(k3.weight_only, true) AND coalesce(k4.weight_only, true) AS takes_weights_only,
-    CASE WHEN class.weight_only OR (y.unpacks AND takes_weights_only) THEN 0.0 ELSE coalesce(own.cost_us, cost.cost_us) END AS cost_us
+    CASE WHEN class.weight_only THEN 0.0 ELSE coalesce(own.cost_us, cost.cost_us) END AS cost_us
 FROM enode AS e
 JOIN eclass AS class ON class.id = e.class
 JOIN cost ON cost.signature = e.signature

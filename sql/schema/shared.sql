@@ -15,7 +15,7 @@ COMMENT ON COLUMN symbol.arity IS 'Number of operands.';
 COMMENT ON COLUMN symbol.foldable IS
 'Whether the result is known before inference once the operands are (not so for an input, for random numbers, or where quantized weights are unpacked).';
 COMMENT ON COLUMN symbol.unpacks IS
-'Whether it makes quantized constants large again where they are used: of constants, it costs nothing.';
+'Whether it makes quantized constants large again where they are used.';
 
 CREATE TABLE value_type (id INTEGER NOT NULL, type VARCHAR NOT NULL);
 COMMENT ON TABLE value_type IS 'Types of values, each once.';

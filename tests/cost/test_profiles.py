@@ -8,6 +8,7 @@ import pytest
 
 from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.cost import load_profile, profile_names
+from relational_tensat.tensor import TensorType
 from relational_tensat.tensor.operators import operators
 from tests.graphs import f32
 
@@ -126,3 +127,29 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         load_profile(tmp_path / "absent.toml")
     with pytest.raises(InputError, match="not UTF-8 at byte 0"):
         load_profile(write(tmp_path, b"\xff\xfe"))
+
+
+def test_elements_may_take_a_time_of_their_own(tmp_path: Path) -> None:
+    kind = TensorType("float32", (1000,))
+    plain = load_profile(write(tmp_path, GOOD))
+    rated = load_profile(write(tmp_path, f"{GOOD}\n[elements_per_s]\nerf = 1e6\ntanh = 2e6\n"))
+    assert rated.cost_us("relu", (kind,), kind, {}) == plain.cost_us("relu", (kind,), kind, {})
+    more_us = rated.cost_us("erf", (kind,), kind, {}) - plain.launch_us
+    assert more_us == pytest.approx(1000.0, rel=1e-3)
+    image, filters = TensorType("float32", (1, 1, 4, 4)), TensorType("float32", (1, 1, 1, 1))
+    attrs = {"stride": (1, 1), "pad": "valid", "act": "tanh"}
+    took_us = rated.cost_us("conv", (image, filters), image, attrs) - plain.launch_us
+    assert took_us == pytest.approx(8.0, rel=1e-2)  # the activation of 16 elements
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("elements_per_s = 3", "a table"),
+        ("[elements_per_s]\nerff = 1e9", "erff"),
+        ("[elements_per_s]\nerf = 0", "positive"),
+    ],
+)
+def test_rates_are_checked(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_profile(write(tmp_path, f"{GOOD}\n{text}\n"))

@@ -173,7 +173,7 @@ class OnnxRuntimeDevice:
 
 def _obstacle(configuration: Configuration) -> str:
     """Return why a configuration cannot even be tried, "" where it can."""
-    if PROTOCOLS[KIND].is_free(configuration.op):
+    if PROTOCOLS[KIND].is_free(configuration):
         return f"{configuration.op} runs no kernel"
     kinds = [
         part for kind in (*configuration.inputs, configuration.output) for part in tensors_of(kind)

@@ -105,6 +105,18 @@ class FusedKernel(Operator):
             flops.append(get_operator(part.op).flops(own, kinds[number], part.attrs))
         return max(flops)
 
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """Its parts' work."""
+        parts, kinds = self.typed_parts(inputs, attrs)
+        first = sum(len(tensors_of(kind)) for kind in inputs)
+        return [
+            work
+            for number, part in enumerate(parts, first)
+            for work in get_operator(part.op).works(
+                tuple(kinds[operand] for operand in part.operands), kinds[number], part.attrs
+            )
+        ]
+
     def to_onnx(
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:

@@ -80,8 +80,8 @@ class TargetCosts(CostSource):
         )
 
     def is_free(self, configuration: Configuration) -> bool:
-        """Whether the kernels' source says so."""
-        return self._kernels.is_free(configuration)
+        """Whether the kernels' source says so of all kernels."""
+        return all(map(self._kernels.is_free, self._kernels_of(configuration)))
 
     def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
         """Ask for the kernels that each is, in one batch; several cost the sum of theirs."""

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError, nearest
+from relational_tensat.tensor.operators.traits import NO_ACTIVATION as NO_ACTIVATION
 
-NO_ACTIVATION = "none"
 #: Their names: those of operators.
 ACTIVATIONS = (NO_ACTIVATION, "relu", "sigmoid", "tanh")
 

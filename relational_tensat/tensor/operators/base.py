@@ -23,7 +23,7 @@ from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.operators.attributes import Attr, normalized
 from relational_tensat.tensor.operators.onnx_form import OnnxForm
 from relational_tensat.tensor.operators.sampling import Sampling
-from relational_tensat.tensor.operators.traits import Family
+from relational_tensat.tensor.operators.traits import NO_ACTIVATION, Family
 from relational_tensat.tensor.types import Attrs, AttrValue, TensorType, ValueType, tensors_of
 
 #: What operators' methods take: the operands' types, their values.
@@ -110,6 +110,17 @@ class Operator(OnnxForm, Sampling, ABC):
         """Return the number of arithmetic operations; one per output element unless overridden."""
         return sum(part.size for part in tensors_of(output))
 
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """Return the operators that it does, by name, with how many elements each works through.
+
+        It does itself, and an activation where it has one.
+        """
+        result = sum(part.size for part in tensors_of(output))
+        first = sum(part.size for part in tensors_of(inputs[0])) if inputs else 0
+        own = [(self.name, max(first, result))]
+        act = attrs.get("act", NO_ACTIVATION)
+        return own if act == NO_ACTIVATION else [*own, (str(act), result)]
+
     def bytes_moved(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """Return the bytes read and written; every operand and result once unless overridden."""
         parts = [part for value in (*inputs, output) for part in tensors_of(value)]
@@ -162,9 +173,12 @@ class Operator(OnnxForm, Sampling, ABC):
     def unpacks(self, attrs: Attrs) -> bool:
         """Whether it makes integers that were stored to be small large again, where they are used.
 
-        Constants stay as they are stored: the result is never computed before inference, and costs
-        nothing where the operands are constants, since kernels unpack them as they read them.
+        Constants stay as they are stored: the result is never computed before inference.
         """
+        return False
+
+    def is_left_to_readers(self, attrs: Attrs) -> bool:
+        """Whether it unpacks constants: without a target, nothing runs for it, as their readers do so."""
         return False
 
     def is_foldable(self, attrs: Attrs) -> bool:

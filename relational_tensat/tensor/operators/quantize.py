@@ -15,7 +15,7 @@ from relational_tensat.base.errors import ShapeError
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.floats import integer_range, rounded
 from relational_tensat.tensor.hints import Hints
-from relational_tensat.tensor.operators.attributes import Attr, int_of, str_of
+from relational_tensat.tensor.operators.attributes import Attr, bool_of, int_of, str_of
 from relational_tensat.tensor.operators.base import Operator, Types, Values, tensor
 from relational_tensat.tensor.operators.onnx_form import Mapped, Names, OnnxEmitter, OnnxNode
 from relational_tensat.tensor.operators.onnx_read import attr_int, has_input, input_type
@@ -129,7 +129,7 @@ class Dequantize(_Linear):
     """
 
     name = "dequantize"
-    attrs = (Attr("axis", "int", 0), Attr("stored", "bool", False, timed_as=False))
+    attrs = (Attr("axis", "int", 0), Attr("stored", "bool", False))
     onnx = ("DequantizeLinear",)
 
     def infer(self, inputs: Types, attrs: Attrs) -> TensorType:
@@ -155,6 +155,9 @@ class Dequantize(_Linear):
 
     def unpacks(self, attrs: Attrs) -> bool:
         return True
+
+    def is_left_to_readers(self, attrs: Attrs) -> bool:
+        return bool_of(attrs, "stored")
 
     def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
         return sizes[0] * sizes[1]

@@ -13,6 +13,10 @@ from enum import Enum, StrEnum
 KERNELS = ("nothing", "view", "copy", "compute")
 
 
+#: What the attribute ``act`` of an operator says that has no activation.
+NO_ACTIVATION = "none"
+
+
 class Family(StrEnum):
     """Operators whose kernels are alike: their times are fitted together."""
 

@@ -50,6 +50,26 @@ def test_onnxruntime_runs_what_is_measured() -> None:
         assert len(own) == (kernel.op not in _PLAIN), kernel.op
 
 
+def test_what_onnxruntime_fuses_is_measured_as_its_own_operator() -> None:
+    x, vector = f32(1, 4, 8), f32(8)
+    kernels = {
+        configuration(
+            "ort_scaled_product", x, f32(1, 6, 8), alpha=0.5, trans_b=True
+        ): "FusedMatMul",
+        configuration("ort_bias_gelu", x, vector): "BiasGelu",
+        configuration("ort_quick_gelu", x): "QuickGelu",
+        configuration("ort_blocked_activation", _IMAGE, act="silu"): "QuickGelu",
+        configuration(
+            "ort_skip_layer_norm", x, x, vector, vector, axis=2, epsilon=1e-5
+        ): "SkipLayerNormalization",
+    }
+    for kernel, name in kernels.items():
+        probe = make_probe(kernel, 1)
+        prepare(probe.with_operator, probe.feeds, "off")()
+        nodes = to_onnx_model(probe.with_operator).graph.node
+        assert [node.op_type for node in nodes if node.domain == "com.microsoft"] == [name]
+
+
 def test_a_convolution_is_measured_as_three_kernels() -> None:
     whole = configuration("conv", f32(1, 40, 7, 7), f32(24, 40, 3, 3), **_WINDOW)
     kernels = kernels_of(whole, tells_computed=True)

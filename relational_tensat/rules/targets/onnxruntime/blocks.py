@@ -10,7 +10,7 @@ from typing import Any
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, in_turn
-from relational_tensat.rules.targets.onnxruntime.contrib import InBlocks
+from relational_tensat.rules.targets.onnxruntime.contrib import CONTRIB, InBlocks
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.hints import Hints
@@ -225,6 +225,20 @@ class BlockedActivation(FusedKernel):
         if attrs["act"] == SILU:
             return [Part("sigmoid", (0,)), Part("mul", (0, 1))]
         return [Part(str_of(attrs, "act"), (0,))]
+
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """As the kernel of the same function outside of blocks."""
+        if attrs["act"] == SILU:
+            return [("exp", tensor(output, self.name).size)]
+        return super().works(inputs, output, attrs)
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write the function; onnxruntime has one of its own for SiLU."""
+        if attrs["act"] == SILU:
+            return emitter.emit_of(CONTRIB, "QuickGelu", inputs, alpha=1.0)
+        return super().to_onnx(inputs, types, output, attrs, emitter)
 
 
 def _blocked(op: str, kernel: str) -> type[FusedKernel]:

@@ -1,4 +1,4 @@
-"""onnxruntime's own operators of images in blocks: what is measured alone brings nothing there."""
+"""onnxruntime's own operators, as which kernels are measured alone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 from relational_tensat.tensor import Array
 from relational_tensat.tensor.operators.onnx_form import FunctionBody, Names, OnnxEmitter
 
+#: onnxruntime's own operators, and those of images in blocks.
+CONTRIB = "com.microsoft"
 _DOMAIN = "com.microsoft.nchwc"
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, last_swapped
-from relational_tensat.tensor import Attrs
+from relational_tensat.rules.targets.onnxruntime.contrib import CONTRIB
+from relational_tensat.tensor import Attrs, ValueType
 from relational_tensat.tensor.operators import Attr, Family, Use, get_operator
 from relational_tensat.tensor.operators.attributes import bool_of, float_of
 from relational_tensat.tensor.operators.base import Types, tensor
+from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
 from relational_tensat.tensor.operators.sampling import NUMBERS
 
 
@@ -52,6 +54,14 @@ class ScaledProduct(FusedKernel):
         """As a product's."""
         return get_operator("matmul").prepared_operands(inputs)
 
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write onnxruntime's own operator, which is what is measured alone."""
+        trans = {f"trans{name}": int(bool_of(attrs, f"trans_{name.lower()}")) for name in "AB"}
+        alpha = float_of(attrs, "alpha")
+        return emitter.emit_of(CONTRIB, "FusedMatMul", inputs, alpha=alpha, **trans)
+
 
 class BiasGelu(FusedKernel):
     """gelu(x + v) with a vector v."""
@@ -68,6 +78,12 @@ class BiasGelu(FusedKernel):
         """The vector."""
         return (1,)
 
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write onnxruntime's own operator, which is what is measured alone."""
+        return emitter.emit_of(CONTRIB, "BiasGelu", inputs)
+
 
 class QuickGelu(FusedKernel):
     """x · sigmoid(alpha x): SiLU where alpha is 1."""
@@ -81,6 +97,17 @@ class QuickGelu(FusedKernel):
             return [Part("sigmoid", (0,)), Part("mul", (0, 1))]
         scale = Part("smul", (0,), {"value": float_of(attrs, "alpha")})
         return [scale, Part("sigmoid", (1,)), Part("mul", (0, 2))]
+
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """An exponential: it takes half as long as the sigmoid and the product apart."""
+        return [("exp", tensor(output, self.name).size)]
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write onnxruntime's own operator, which is what is measured alone."""
+        alpha = float_of(attrs, "alpha")
+        return emitter.emit_of(CONTRIB, "QuickGelu", inputs, alpha=alpha)
 
 
 KERNELS: tuple[type[FusedKernel], ...] = (ScaledProduct, BiasGelu, QuickGelu)

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import replace
 
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
+from relational_tensat.rules.targets.onnxruntime.contrib import CONTRIB
 from relational_tensat.tensor import Attrs, Graph, Node, TensorType, ValueType, build_graph
 from relational_tensat.tensor.operators import Attr, Family, Use
 from relational_tensat.tensor.operators.attributes import float_of, int_of
@@ -36,6 +37,13 @@ class SkipLayerNorm(FusedKernel):
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
         """Scale and bias."""
         return (2, 3)
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write onnxruntime's own operator, which is what is measured alone."""
+        epsilon = float_of(attrs, "epsilon")
+        return emitter.emit_of(CONTRIB, "SkipLayerNormalization", inputs, epsilon=epsilon)
 
 
 class Sum(FusedKernel):
@@ -65,6 +73,12 @@ class SumLayerNorm(SkipLayerNorm):
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
         """Sum, layer norm."""
         return _parts(Sum.name, attrs)
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write the two."""
+        return FusedKernel.to_onnx(self, inputs, types, output, attrs, emitter)
 
 
 NORM_KERNELS: tuple[type[FusedKernel], ...] = (SkipLayerNorm, Sum, SumLayerNorm)

@@ -21,6 +21,7 @@ from relational_tensat.tensor import (
     Graph,
     Node,
     TensorType,
+    ValueType,
     Weight,
     build_graph,
     tensors_of,
@@ -46,6 +47,10 @@ class _OnIntegers(FusedKernel):
     def unpacks(self, attrs: Attrs) -> bool:
         """As what dequantizes its operands."""
         return True
+
+    def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
+        """None beside its sums of products: nothing is dequantized."""
+        return []
 
     def _around(
         self, inputs: Types, middle: list[Part], operands: list[Mapping[str, AttrValue]]

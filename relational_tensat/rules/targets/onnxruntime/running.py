@@ -30,7 +30,7 @@ from relational_tensat.tensor.operators.base import tensor
 _POOLS = ("max_pool", "avg_pool")
 _OF_BLOCKS = frozenset(kernel.name for kernel in BLOCKED_KERNELS)
 #: So many times more.
-_SLOWER_BY_GROUPS, _SLOWER_WITH_SKIP = 2, 3
+_SLOWER_BY_GROUPS, _SLOWER_WITH_SKIP = 2, 10
 _CONVOLUTIONS = (BlockedConv.name, BlockedConvAdd.name)
 
 
@@ -93,6 +93,13 @@ def _blocked(configuration: Configuration) -> list[Configuration]:
     if op == FromBlocks.name and isinstance(configuration.output, tuple):
         # No kernel takes several images: it is never cheaper than one for each.
         return 2 * [_reorder(FromBlocks.name, each) for each in tensors_of(configuration.output)]
+    if op == "dequantize":
+        # onnxruntime computes none before inference, and these are no longer part of a kernel
+        return [
+            configuration_of(
+                op, inputs, configuration.output, {**dict(configuration.attrs), "stored": False}
+            )
+        ]
     if op == "hard_swish":
         gate = configuration_of("hard_sigmoid", inputs, configuration.output, {})
         return [gate, configuration_of("mul", inputs * 2, configuration.output, {})]
