@@ -1,4 +1,4 @@
-"""Emitted CUDA, compiled for the CPU, with races in shared memory counted; see ``races.h``."""
+"""Emitted CUDA, compiled for the CPU; ``races.h`` finds races, and what is outside of tensors."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.emulation.device_memory import DeviceMemory, check_nothing_was_outside
 from bench.emulation.host import FOLDER, with_meanings
 from relational_tensat.gpu.catalogue import read_source
 from relational_tensat.mugraph.kernels.cuda.compile_cuda import read_fused
 from relational_tensat.mugraph.kernels.cuda.emit_cuda import CudaKernel
 from relational_tensat.tensor import Array
-
-_GUARD_ELEMENTS = 64
 
 
 class Emulated:
@@ -43,8 +42,8 @@ class Emulated:
     ) -> list[Array]:
         """Run a kernel, threads forward and backward; return its results, float32 where it says so.
 
-        What it computes must not depend on the order, nothing outside of a result is written, and no
-        byte of shared memory is touched by two threads between two barriers, one of them writing.
+        What it computes must not depend on the order, nothing outside of a tensor is read or written, and
+        no byte of shared memory is touched by two threads between two barriers, one of them writing.
         """
         forward, backward = (self._once(name, operands, results, order) for order in (0, 1))
         for one, other in zip(forward, backward, strict=True):
@@ -62,28 +61,20 @@ class Emulated:
         types = _types(kernel)
         for operand, kind in zip(operands, types, strict=False):
             assert operand.dtype == ("float32" if kind == "float" else kernel.dtype)
-        given = [np.ascontiguousarray(operand) for operand in operands]
         outputs = [
-            np.full(
-                int(np.prod(shape)) + 2 * _GUARD_ELEMENTS,
-                np.nan,
-                "float32" if kind == "float" else kernel.dtype,
-            )
+            np.full(shape, np.nan, "float32" if kind == "float" else kernel.dtype)
             for shape, kind in zip(results.values(), types[len(operands) :], strict=True)
         ]
-        starts = [output.ctypes.data + _GUARD_ELEMENTS * output.itemsize for output in outputs]
-        addresses = [operand.ctypes.data for operand in given] + starts
+        memory = DeviceMemory([*operands, *outputs])
+        memory.watch(self._library)
+        addresses = [tensor.ctypes.data for tensor in memory.tensors]
         pointers = (ctypes.c_void_p * len(addresses))(*addresses)
         grid = (ctypes.c_uint * 3)(*kernel.grid)
         block = (ctypes.c_uint * 3)(kernel.threads, 1, 1)
         races = getattr(self._library, f"run_{name}")(grid, block, pointers, order)
         assert races == 0, f"{name}: {races} races in shared memory"
-        values = []
-        for output, shape in zip(outputs, results.values(), strict=True):
-            guards = output[:_GUARD_ELEMENTS], output[-_GUARD_ELEMENTS:]
-            assert np.isnan(guards).all(), f"{name} wrote outside of a result"
-            values.append(output[_GUARD_ELEMENTS:-_GUARD_ELEMENTS].reshape(shape))
-        return values
+        check_nothing_was_outside(self._library, name)
+        return memory.tensors[len(operands) :]
 
 
 def _types(kernel: CudaKernel) -> list[str]:

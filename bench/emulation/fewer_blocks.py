@@ -50,8 +50,10 @@ def with_fewer_blocks(graph: MuGraph) -> MuGraph:
         for variable in {*it.imap, it.fmap} - {""}:
             splits = [extent for name, extent in maps if name == variable]
             whole = next(d.size for d in graph.inputs[it.tensor] if d.variable == variable)
-            tile = whole // math.prod(splits)
-            sizes[variable] = tile * math.prod(min(extent, _FEW) for extent in splits)
+            tile = -(-whole // math.prod(splits))
+            lacking = tile * math.prod(splits) - whole  # in the last tile
+            few = math.prod(min(extent, _FEW) for extent in splits)
+            sizes[variable] = tile * few - lacking
     return resized(graph, sizes, _few)
 
 

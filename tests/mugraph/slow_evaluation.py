@@ -49,7 +49,12 @@ def formula(step: Operation, arrays: Arrays, dims: Mapping[str, Dims], result: D
         case "exp":
             return np.exp(operands[0])
         case "mul" | "div" | "add":
-            ones = np.ones([dim.size for dim in result])
+            sizes = {
+                v: size
+                for name, x in zip(step.operands, operands, strict=True)
+                for v, size in zip(variables(dims[name]), x.shape, strict=True)
+            }
+            ones = np.ones([sizes[dim.variable] for dim in result])  # a last tile may be smaller
             wide = [
                 np.einsum(f"{s},{target}->{target}", x, ones)
                 for s, x in zip(subscripts, operands, strict=True)
@@ -68,14 +73,13 @@ def run_kernel(kernel: Kernel, device: Arrays, dims: Mapping[str, Dims]) -> Arra
             for it in block.iterators:
                 at = []
                 for dim, tile in zip(dims[it.tensor], tensors.dims[it.output], strict=True):
-                    offset, extent = 0, dim.size
+                    number = 0
                     for axis, variable in enumerate(it.imap):
                         if variable == dim.variable:
-                            extent //= block.grid[axis]
-                            offset += place[axis] * extent
+                            number = number * block.grid[axis] + place[axis]
                     if it.fmap == dim.variable:
-                        offset += iteration * tile.size
-                    at.append(slice(offset, offset + tile.size))
+                        number = number * block.loop + iteration
+                    at.append(slice(number * tile.size, (number + 1) * tile.size))
                 tiles[it.output] = device[it.tensor][tuple(at)]
             for step in block.steps:
                 if tensors.stages[step.outputs[0]] is not Stage.AFTER:
@@ -116,8 +120,10 @@ def run_step(step: BlockStep, tiles: Arrays, dims: Mapping[str, Dims]) -> None:
 
 
 def add(step: Accumulate, x: np.ndarray, kept: Arrays, names: tuple[str, ...]) -> None:
-    if step.kind == "sum":
-        kept[step.output] = kept.get(step.output, 0.0) + x
+    if step.kind == "sum" and step.output in kept:
+        kept[step.output][tuple(map(slice, x.shape))] += x
+    elif step.kind == "sum":
+        kept[step.output] = np.array(x)
     else:
         (variable,) = step.along
         before = [kept[step.output]] if step.output in kept else []

@@ -17,13 +17,21 @@ from relational_tensat.base.errors import ShapeError
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """One dim of a tensor: the index variable, and how many values it takes there."""
+    """One dim of a tensor.
+
+    Attributes:
+        variable: the index variable.
+        size: how many values it takes there.
+        whole: of a block's tile whose size does not divide that of the tensor in device memory: how many
+            values all tiles have together, the last of which has fewer; else 0.
+    """
 
     variable: str
     size: int
+    whole: int = 0
 
     def __str__(self) -> str:
-        return f"{self.variable}={self.size}"
+        return f"{self.variable}{'≤' if self.whole else '='}{self.size}"
 
 
 #: The dims of a tensor, in the order of its layout, the last one contiguous.
@@ -84,17 +92,18 @@ def union(first: Dims, second: Dims, what: str) -> Dims:
     Raises:
         ShapeError: a variable has two sizes.
     """
-    sizes = {dim.variable: dim.size for dim in second}
+    others = {dim.variable: dim for dim in second}
     for dim in first:
-        if sizes.get(dim.variable, dim.size) != dim.size:
-            other = sizes[dim.variable]
-            raise ShapeError(
-                f"{what}: {dim.variable} is {dim.size} in one operand, {other} in another"
-            )
+        if others.get(dim.variable, dim) != dim:
+            sizes = [
+                text_of((one,)).removeprefix(dim.variable) for one in (dim, others[dim.variable])
+            ]
+            one, other = (size.removeprefix("=") for size in sizes)
+            raise ShapeError(f"{what}: {dim.variable} is {one} in one operand, {other} in another")
     longer, shorter = (first, second) if len(first) >= len(second) else (second, first)
     return longer + without(shorter, variables(longer))
 
 
 def text_of(dims: Dims) -> str:
-    """Return dims as ``dims_of`` reads them."""
+    """Return dims as ``dims_of`` reads them; "≤" of tiles the last of which is smaller."""
     return " ".join(map(str, dims))

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 
 from relational_tensat.mugraph.graph.arithmetic import Arithmetic, Elements
-from relational_tensat.mugraph.graph.dims import Dims, variables
+from relational_tensat.mugraph.graph.described import names
+from relational_tensat.mugraph.graph.dims import Dim, Dims, size_of, variables
 from relational_tensat.mugraph.graph.labelled import Labelled, elementwise, summed
 from relational_tensat.mugraph.graph.mugraph import (
-    AXES,
     Accumulate,
     BlockGraph,
     BlockStep,
@@ -29,11 +31,21 @@ from relational_tensat.mugraph.graph.mugraph import (
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.operators import mu_operator, root_mean_square
+from relational_tensat.mugraph.graph.partial_tiles import (
+    GRID,
+    LOOP,
+    Split,
+    only_existing,
+    partial_splits,
+    splits_of,
+)
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 
-#: The label of a loop's iterations, and those of a grid's axes.
-LOOP = "@loop"
-GRID = tuple(f"@{axis}" for axis in AXES)
+#: The splits of a block whose last tile is smaller, by variable.
+Partial: TypeAlias = Mapping[str, Split]
+#: The operators that add up elements; of these, those beyond the end are left out.
+_SUMS = ("sum", "matmul", "concat_matmul")
+_NONE: Partial = MappingProxyType({})
 
 
 def evaluate(
@@ -72,8 +84,10 @@ def evaluate_block(
     """
     grid, loop = block.grid, block.loop
     tiles = {it.output: tile_of(it, device[it.tensor], grid, loop) for it in block.iterators}
+    dims = {name: dims_of_labels(tensor) for name, tensor in device.items()}
+    partial = partial_splits(block, dims)
     for step in block.steps:
-        tiles.update(run_step(step, tiles, loop, arithmetic))
+        tiles.update(run_step(step, tiles, loop, arithmetic, partial))
     return tiles
 
 
@@ -94,8 +108,16 @@ def _run_kernel(
     return results
 
 
-def _apply(step: Operation, tensors: Mapping[str, Labelled], arithmetic: Arithmetic) -> Labelled:
+def _apply(
+    step: Operation,
+    tensors: Mapping[str, Labelled],
+    arithmetic: Arithmetic,
+    partial: Partial = _NONE,
+) -> Labelled:
     operands = [tensors[name] for name in step.operands]
+    if partial and step.op in _SUMS:
+        over = names(step.attrs, "over")
+        operands = [only_existing(operand, over, partial) for operand in operands]
     return mu_operator(step.op).evaluate(arithmetic, operands, step.attrs)
 
 
@@ -103,46 +125,64 @@ def tile_of(iterator: Iterator, tensor: Labelled, grid: Sequence[int], loop: int
     """Return what blocks load: the grid's axes split a dim first, the loop what is left of it."""
     for window in iterator.windows:
         tensor = window.taken(tensor)
-    for variable in dict.fromkeys([*iterator.imap, iterator.fmap]):
-        if not variable:
-            continue
-        parts = [
-            (GRID[axis], grid[axis])
-            for axis, mapped in enumerate(iterator.imap)
-            if mapped == variable
-        ]
-        if iterator.fmap == variable:
-            parts.append((LOOP, loop))
-        rest = tensor.size(variable) // math.prod(size for _, size in parts)
-        tensor = tensor.split(variable, [*parts, (variable, rest)])
+    block = BlockGraph(tuple(grid), loop, (iterator,), (), ())
+    for split in splits_of(iterator, dims_of_labels(tensor), block, iterator.tensor):
+        beyond = split.count * split.tile - split.whole
+        if beyond:  # copies of the last element
+            tensor = tensor.longer(split.variable, beyond)
+        tensor = tensor.split(split.variable, [*split.parts, (split.variable, split.tile)])
     return tensor
 
 
+def dims_of_labels(tensor: Labelled) -> Dims:
+    """Return the labels of an array as dims."""
+    return tuple(Dim(label, tensor.size(label)) for label in tensor.labels)
+
+
 def run_step(
-    step: BlockStep, tiles: Mapping[str, Labelled], loop: int, arithmetic: Arithmetic
+    step: BlockStep,
+    tiles: Mapping[str, Labelled],
+    loop: int,
+    arithmetic: Arithmetic,
+    partial: Partial = _NONE,
 ) -> dict[str, Labelled]:
-    """Return what a step of a block makes, for all blocks and iterations."""
+    """Return what a step of a block makes, for all blocks and iterations.
+
+    Args:
+        step: the step.
+        tiles: the tensors that there are.
+        loop: the number of iterations.
+        arithmetic: what elements are.
+        partial: the splits whose last tile is smaller.
+    """
     match step:
         case Operation():
-            return {step.output: _apply(step, tiles, arithmetic)}
+            return {step.output: _apply(step, tiles, arithmetic, partial)}
         case ThreadGraph():
             registers = dict(tiles)
             for operation in step.steps:
-                registers[operation.output] = _apply(operation, registers, arithmetic)
+                registers[operation.output] = _apply(operation, registers, arithmetic, partial)
             return {name: registers[name] for name in step.outputs}
         case RunningMax():
             return {step.output: _running_max(step, tiles[step.operand], arithmetic)}
         case Accumulate():
-            return {step.output: _accumulate(step, tiles, loop, arithmetic)}
+            return {step.output: _accumulate(step, tiles, loop, arithmetic, partial)}
 
 
 def _accumulate(
-    step: Accumulate, tiles: Mapping[str, Labelled], loop: int, arithmetic: Arithmetic
+    step: Accumulate,
+    tiles: Mapping[str, Labelled],
+    loop: int,
+    arithmetic: Arithmetic,
+    partial: Partial,
 ) -> Labelled:
     x = tiles[step.operand]
     if step.rescale:
         x = _rescaled(x, tiles[step.rescale], arithmetic)
     is_varying = LOOP in x.labels
+    if step.kind in ("sum", "rms") and is_varying:
+        looped = [name for name, split in partial.items() if split.is_in_loop]
+        x = only_existing(x, looped, partial)
     match step.kind:
         case "sum" if is_varying:
             return summed(arithmetic, x, [LOOP])
@@ -153,10 +193,20 @@ def _accumulate(
         case "concat":
             (variable,) = step.along
             varying = x if is_varying else x.repeated(LOOP, loop)
-            return varying.merged([LOOP, variable], variable)
+            whole = varying.merged([LOOP, variable], variable)
+            return whole.cut(variable, partial[variable].whole) if variable in partial else whole
         case _:
             over = [*step.along, LOOP] if is_varying else step.along
-            return root_mean_square(arithmetic, x, over, step.epsilon)
+            return root_mean_square(arithmetic, x, over, step.epsilon, _existing(x, over, partial))
+
+
+def _existing(x: Labelled, over: Sequence[str], partial: Partial) -> int:
+    """Return how many elements there are over some labels."""
+    count = math.prod(x.size(label) for label in over)
+    for split in (partial[name] for name in over if name in partial):
+        if split.exists(x) is not None:
+            count = count // (split.count * split.tile) * split.whole
+    return count
 
 
 def _running_max(step: RunningMax, x: Labelled, arithmetic: Arithmetic) -> Labelled:
@@ -202,6 +252,8 @@ def assemble(tile: Labelled, saver: Saver, grid: Iterable[int]) -> Labelled:
     for variable, axes in places.items():
         own = [variable] if variable in tile.labels else []
         tile = tile.merged([*axes, *own], variable)
+        if 0 < size_of(saver.dims, variable) < tile.size(variable):
+            tile = tile.cut(variable, size_of(saver.dims, variable))
     single = [label for label in GRID if label in tile.labels]  # axes of one block
     return _without_units(tile, single).ordered(variables(saver.dims))
 

@@ -60,6 +60,19 @@ class Labelled:
         shape = moved.data.shape[: len(moved.data.shape) - len(labels)]
         return Labelled((*kept, into), moved.data.reshape(*shape, size))
 
+    def longer(self, label: str, more: int) -> Labelled:
+        """Return the elements with the last one along a label so many times more."""
+        axis = self.axis(label)
+        last = np.take(self.data, [-1], axis=axis)
+        return Labelled(
+            self.labels, np.concatenate([self.data, np.repeat(last, more, axis=axis)], axis=axis)
+        )
+
+    def cut(self, label: str, size: int) -> Labelled:
+        """Return the first elements along a label."""
+        first = (slice(None),) * self.axis(label)
+        return Labelled(self.labels, self.data[(*first, slice(size))])
+
     def renamed(self, old: str, new: str) -> Labelled:
         """Return the same elements with another name of an axis."""
         return Labelled(tuple(new if label == old else label for label in self.labels), self.data)

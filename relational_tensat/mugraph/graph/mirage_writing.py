@@ -79,7 +79,12 @@ class _Writer:
         if "" in scopes or len(set(scopes)) < len(scopes):
             raise InputError(f"{graph.name}: kernels need names of their own")
         for kernel in graph.kernels:
-            self._blocks[kernel.name] = block_tensors(kernel, self._device)
+            self._blocks[kernel.name] = tensors = block_tensors(kernel, self._device)
+            if tensors.partial:
+                raise InputError(
+                    f"{graph.name}: {kernel.name}: the last tile of {min(tensors.partial)} is smaller, "
+                    "Mirage's divide their dims"
+                )
             stored = [saver.tile for saver in kernel.block.savers]
             steps = mirage_steps(kernel.name, kernel.block.steps, stored)
             self._inner[kernel.name] = [s for s in steps if isinstance(s, MirageStep)]

@@ -17,6 +17,7 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
     ThreadGraph,
 )
+from relational_tensat.mugraph.graph.partial_tiles import Split
 from relational_tensat.mugraph.graph.well_formed import Stage, block_tensors, kernel_tensors
 from relational_tensat.tensor.types import AttrValue
 
@@ -53,6 +54,7 @@ def _kernel_lines(kernel: Kernel, device: Mapping[str, Dims]) -> list[str]:
     for iterator in block.iterators:
         tile = _tensor(iterator.output, tensors.dims[iterator.output])
         lines.append(f"  {tile} = {load_text(iterator, block.grid)}")
+    lines += [f"  {last_tile_text(split)}" for split in tensors.partial.values()]
     for stage, title in _TITLES:
         steps = [step for step in block.steps if tensors.stages[step.outputs[0]] is stage]
         if not steps:
@@ -70,6 +72,12 @@ def _kernel_lines(kernel: Kernel, device: Mapping[str, Dims]) -> list[str]:
         stored = _tensor(saver.output, saver.dims) + (" as float32" if saver.is_wide else "")
         lines.append(f"  store {saver.tile} → {stored}{maps_text(saver.omap, block.grid)}")
     return lines
+
+
+def last_tile_text(split: Split) -> str:
+    """Return how large the last tile is, where it is smaller than the others."""
+    last = split.whole - (split.count - 1) * split.tile
+    return f"last of {split.count} tiles of {split.variable}={split.whole}: {split.variable}={last}"
 
 
 def load_text(iterator: Iterator, grid: Sequence[int]) -> str:

@@ -214,12 +214,13 @@ class ConcatMatmul(MuOperator):
 
 
 def root_mean_square(
-    arithmetic: Arithmetic, x: Labelled, over: Sequence[str], epsilon: float
+    arithmetic: Arithmetic, x: Labelled, over: Sequence[str], epsilon: float, size: int = 0
 ) -> Labelled:
-    """Return sqrt(mean of x² + epsilon) over labels."""
+    """Return sqrt(mean of x² + epsilon) over labels, of so many elements, or of all."""
     square = Labelled(x.labels, arithmetic.multiply(x.data, x.data))
     total = summed(arithmetic, square, over)
-    mean = arithmetic.scale(total.data, Fraction(1, math.prod(x.size(label) for label in over)))
+    size = size or math.prod(x.size(label) for label in over)
+    mean = arithmetic.scale(total.data, Fraction(1, size))
     shifted = arithmetic.shift(mean, epsilon) if epsilon else mean
     return Labelled(total.labels, arithmetic.function("sqrt", shifted))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from relational_tensat.base.errors import InputError, RelationalTensatError
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dim, Dims, checked, variables, without
 from relational_tensat.mugraph.graph.input_windows import windowed
 from relational_tensat.mugraph.graph.mugraph import (
@@ -23,6 +24,16 @@ from relational_tensat.mugraph.graph.mugraph import (
     ThreadGraph,
 )
 from relational_tensat.mugraph.graph.operators import mu_operator
+from relational_tensat.mugraph.graph.partial_tiles import (
+    Split,
+    partial_splits,
+    sized_tile,
+    splits_of,
+)
+
+#: What has no meaning where a variable's last tile is smaller, by the attribute that names such variables:
+#: relabellings, and means, whose number of elements would differ.
+_WHOLE_ONLY = {"rename": "variable", "split": "variable", "merge": "variables", "rms": "over"}
 
 
 class Stage(Enum):
@@ -35,10 +46,11 @@ class Stage(Enum):
 
 @dataclass(slots=True)
 class BlockTensors:
-    """The tensors of a block: dims of tiles and stages."""
+    """The tensors of a block: dims of tiles and stages; and the splits whose last tile is smaller."""
 
     dims: dict[str, Dims] = field(default_factory=dict)
     stages: dict[str, Stage] = field(default_factory=dict)
+    partial: dict[str, Split] = field(default_factory=dict)
 
 
 def kernel_tensors(graph: MuGraph) -> dict[str, Dims]:
@@ -80,11 +92,19 @@ def block_tensors(kernel: Kernel, device: Mapping[str, Dims]) -> BlockTensors:
     for iterator in block.iterators:
         if iterator.tensor not in device:
             raise InputError(f"{where}: there is no tensor {iterator.tensor!r}")
-        tile = tile_dims(iterator, loaded_dims(iterator, device, where), block, where)
+        dims = loaded_dims(iterator, device, where)
+        tile = sized_tile(dims, splits_of(iterator, dims, block, where))
         _add_new(tensors.dims, {iterator.output: tile}, where)
         tensors.stages[iterator.output] = Stage.LOOP if iterator.fmap else Stage.INVARIANT
+    tensors.partial = partial_splits(block, device, where)
+    for iterator in block.iterators:
+        _check_not_mixed(where, iterator.output, tensors.dims[iterator.output], tensors)
     for step in block.steps:
-        made = _step_dims(where, step, tensors.dims, block.loop)
+        made = _step_dims(where, step, tensors, block.loop)
+        if isinstance(step, Operation):
+            known = {dim.variable for name in step.operands for dim in tensors.dims[name]}
+            new = without(made[step.output], known)
+            _check_not_mixed(where, step.output, new, tensors)
         stage = _stage(where, step, tensors.stages)
         _add_new(tensors.dims, made, where)
         tensors.stages.update(dict.fromkeys(made, stage))
@@ -110,39 +130,14 @@ def loaded_dims(iterator: Iterator, device: Mapping[str, Dims], where: str = "")
         raise InputError(f"{where}: {iterator.output}: {error}") from error
 
 
-def tile_dims(iterator: Iterator, dims: Dims, block: BlockGraph, where: str) -> Dims:
-    """Return what one block loads in one iteration of dims that all together load.
-
-    Raises:
-        InputError: a map names no variable of the tensor, or does not divide it.
-    """
-    maps = list(zip(iterator.imap, block.grid, strict=False))
-    if len(iterator.imap) != len(block.grid):
-        raise InputError(
-            f"{where}: {iterator.tensor} has {len(iterator.imap)} maps for {block.grid}"
-        )
-    if iterator.fmap:
-        maps.append((iterator.fmap, block.loop))
-    sizes = {dim.variable: dim.size for dim in dims}
-    for variable, parts in maps:
-        if variable and variable not in sizes:
-            raise InputError(f"{where}: {iterator.tensor} has no dim {variable!r}")
-        if variable and sizes[variable] % parts:
-            raise InputError(
-                f"{where}: {iterator.tensor}: {parts} parts do not divide {variable}={sizes[variable]}"
-            )
-        if variable:
-            sizes[variable] //= parts
-    return tuple(Dim(dim.variable, sizes[dim.variable]) for dim in dims)
-
-
 def saved_dims(saver: Saver, tile: Dims, grid: Sequence[int]) -> dict[str, int]:
     """Return the sizes of a result's variables, as the tiles of all blocks give them."""
     sizes = {dim.variable: dim.size for dim in tile}
+    wholes = {dim.variable: dim.whole for dim in tile if dim.whole}
     for variable, extent in zip(saver.omap, grid, strict=True):
         if variable:
             sizes[variable] = sizes.get(variable, 1) * extent
-    return sizes
+    return sizes | wholes
 
 
 def _infer(where: str, step: Operation, dims: Mapping[str, Dims], level: str) -> Dims:
@@ -163,14 +158,38 @@ def _infer(where: str, step: Operation, dims: Mapping[str, Dims], level: str) ->
             raise InputError(
                 f"{where}: {step.output} reads {name!r}, which nothing before computes"
             )
+    _check_whole(where, step, dims)
     try:
         return operator.infer([dims[name] for name in step.operands], step.attrs)
     except RelationalTensatError as error:
         raise InputError(f"{where}: {step.output}: {error}") from error
 
 
-def _step_dims(where: str, step: BlockStep, dims: Mapping[str, Dims], loop: int) -> dict[str, Dims]:
+def _check_not_mixed(where: str, name: str, dims: Dims, tensors: BlockTensors) -> None:
+    """Check that a variable whose last tile is smaller comes into a block by its tiles only."""
+    for dim in dims:
+        if dim.variable in tensors.partial and not dim.whole:
+            raise InputError(
+                f"{where}: {name} has all of {dim.variable}, of which others are tiles, the last one "
+                "smaller"
+            )
+
+
+def _check_whole(where: str, step: Operation, dims: Mapping[str, Dims]) -> None:
+    """Check that no relabelling or mean is of a variable whose last tile is smaller."""
+    attr = _WHOLE_ONLY.get(step.op, "")
+    value = step.attrs.get(attr, ())
+    named = {value} if isinstance(value, str) else set(names(step.attrs, attr)) if value else set()
+    for dim in (dim for name in step.operands for dim in dims[name]):
+        if dim.whole and dim.variable in named:
+            raise InputError(
+                f"{where}: no {step.op} of {dim.variable}, as its last tile is smaller"
+            )
+
+
+def _step_dims(where: str, step: BlockStep, tensors: BlockTensors, loop: int) -> dict[str, Dims]:
     """Return the dims of what a step of a block makes."""
+    dims = tensors.dims
     if isinstance(step, Operation):
         return {step.output: _infer(where, step, dims, "block")}
     if isinstance(step, ThreadGraph):
@@ -184,26 +203,60 @@ def _step_dims(where: str, step: BlockStep, dims: Mapping[str, Dims], loop: int)
                 f"{where}: {step.output} reads {name!r}, which nothing before computes"
             )
     operand = dims[step.operand]
+    looped = _looped(where, step, operand, tensors.partial)
     if isinstance(step, RunningMax):
         return {step.output: without(operand, step.over)}
-    return {step.output: _accumulated(where, step, operand, loop)}
+    return {step.output: _accumulated(where, step, operand, loop, looped)}
 
 
-def _accumulated(where: str, step: Accumulate, operand: Dims, loop: int) -> Dims:
-    """Return the dims of an accumulator."""
+def _accumulated(where: str, step: Accumulate, operand: Dims, loop: int, looped: set[str]) -> Dims:
+    """Return the dims of an accumulator.
+
+    Args:
+        where: the kernel, for errors.
+        step: the accumulator.
+        operand: dims of what it accumulates.
+        loop: how often.
+        looped: the variables of the operand whose last tile, in the loop's last iteration, is smaller.
+    """
     missing = set(step.along) - set(variables(operand))
     if missing:
         raise InputError(f"{where}: {step.output}: {step.operand} has no dim {min(missing)!r}")
     match step.kind, step.along:
-        case (("sum" | "max"), ()):
-            return operand
+        case (("sum" | "max"), ()):  # of the other iterations, all elements exist
+            return tuple(Dim(d.variable, d.size) if d.variable in looped else d for d in operand)
         case "concat", (variable,):
             return tuple(
-                Dim(d.variable, d.size * (loop if d.variable == variable else 1)) for d in operand
+                Dim(d.variable, d.whole or d.size * loop) if d.variable == variable else d
+                for d in operand
             )
         case "rms", _:
             return without(operand, step.along)
     raise InputError(f"{where}: {step.output}: no accumulation {step.kind!r} along {step.along}")
+
+
+def _looped(
+    where: str, step: Accumulate | RunningMax, operand: Dims, partial: Mapping[str, Split]
+) -> set[str]:
+    """Return the variables of an operand whose last tile, in the loop's last iteration, is smaller.
+
+    Raises:
+        InputError: then the step has no meaning.
+    """
+    mine = {dim.variable: partial[dim.variable] for dim in operand if dim.whole}
+    looped = {name for name, split in mine.items() if split.is_in_loop}
+    kind = "max" if isinstance(step, RunningMax) else step.kind
+    over = set(step.over) if isinstance(step, RunningMax) else set(step.along)
+    others = set() if kind == "sum" else looped - over
+    of_blocks = {name for name in over if name in mine and (mine[name].axes or name not in looped)}
+    if kind in ("concat", "rms"):
+        others |= of_blocks
+    if others:
+        raise InputError(
+            f"{where}: {step.output}: no {kind} of {step.operand}, as the last tile of "
+            f"{min(others)} is smaller"
+        )
+    return looped
 
 
 def _stage(where: str, step: BlockStep, stages: Mapping[str, Stage]) -> Stage:
@@ -236,6 +289,14 @@ def _check_saver(where: str, saver: Saver, block: BlockGraph, tensors: BlockTens
     for variable, extent in zip(saver.omap, block.grid, strict=True):
         if not variable and extent > 1:
             raise InputError(f"{where}: {extent} blocks store to the same part of {saver.output}")
+    for dim in tensors.dims[saver.tile]:
+        axes = tuple(axis for axis, name in enumerate(saver.omap) if name == dim.variable)
+        axes = tuple(axis for axis in axes if block.grid[axis] > 1)
+        if dim.whole and axes != tensors.partial[dim.variable].axes:
+            raise InputError(
+                f"{where}: {saver.output}: the last tile of {dim.variable} is smaller, and other "
+                "axes of the grid put it together than split it"
+            )
     sizes = saved_dims(saver, tensors.dims[saver.tile], block.grid)
     if sizes != {dim.variable: dim.size for dim in saver.dims}:
         raise InputError(f"{where}: {saver.output} is {saver.dims}, but blocks store {sizes}")

@@ -10,9 +10,9 @@ import numpy as np
 from relational_tensat.extract.extraction import extract
 from relational_tensat.extract.extraction_options import ExtractionOptions
 from relational_tensat.extract.problem import UNUSED, ExtractionProblem, topological_order
-from relational_tensat.mugraph.graph.evaluation import LOOP
 from relational_tensat.mugraph.graph.found_row import FoundRow
 from relational_tensat.mugraph.graph.mugraph import BlockStep
+from relational_tensat.mugraph.graph.partial_tiles import LOOP
 from relational_tensat.mugraph.graph.well_formed import Stage
 from relational_tensat.mugraph.search.block_search import BlockSearch, Derivation, step_of
 from relational_tensat.mugraph.search.found import FoundKernel

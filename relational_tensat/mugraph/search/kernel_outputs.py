@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from relational_tensat.mugraph.graph.dims import Dim
-from relational_tensat.mugraph.graph.evaluation import GRID, assemble
+from relational_tensat.mugraph.graph.evaluation import assemble
 from relational_tensat.mugraph.graph.labelled import Labelled
 from relational_tensat.mugraph.graph.mugraph import Saver
+from relational_tensat.mugraph.graph.partial_tiles import GRID
 from relational_tensat.mugraph.search.block_search import BlockSearch, Operand, Output, fingerprint
 from relational_tensat.mugraph.search.structure import part_of
 

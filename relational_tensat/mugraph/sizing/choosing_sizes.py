@@ -1,16 +1,24 @@
-"""The sizes of a found graph: all splits by powers of two, of one kernel after the other."""
+"""The sizes of a found graph: all splits by powers of two, of one kernel after the other.
+
+What powers of two do not divide is split by other divisors, too, or into tiles the last of which is
+smaller: these are computed as if they were whole, so the model counts them so.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from relational_tensat.base.errors import InputError
+from relational_tensat.mugraph.graph.dims import Dim, Dims
 from relational_tensat.mugraph.graph.mugraph import Accumulate, Kernel, MuGraph
-from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.graph.partial_tiles import tile_size
+from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
 from relational_tensat.mugraph.search.found import FoundGraph, FoundKernel, Route, Splits, build
 from relational_tensat.mugraph.sizing.choices import Floats, Sizes
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
@@ -20,6 +28,9 @@ from relational_tensat.mugraph.sizing.waves import kernel_us
 _LONGEST = 1024
 #: Where fewer powers of two divide a size, its other divisors are tried, too.
 _FEW_POWERS = 3
+#: Tiles whose last one may be smaller have at most so many elements, powers of two, and at least 8.
+_LONGEST_TILE = 1024
+_SHORTEST_TILE = 8
 #: So many combinations of sizes of partial results are followed to the next kernel, the cheapest ones.
 _MOST_FOLLOWED = 32
 
@@ -89,7 +100,7 @@ class _Sizing:
         omaps = (enumerate(saver.omap) for saver in step.block.savers)
         parts = {v: axis for omap in omaps for axis, v in omap if v not in self._given}
         best: dict[tuple[int, ...], _Partial] = {}
-        for number in np.argsort(costs, kind="stable"):
+        for number in _cheapest_first(names, rows, partial.sizes, costs):
             if not math.isfinite(costs[number]):
                 break
             row = rows[number]
@@ -116,17 +127,24 @@ class _Sizing:
         """Return all splits of the last kernel, of grid and loop, what each costs, and the kernel."""
         graph, kernel = self._unsized(kernels), kernels[-1]
         step = graph.kernels[-1]
-        choices = [_parts_of(sizes[name]) for name in names]
-        rows = [row for row in itertools.product(*choices) if _divides(names, row, sizes)]
+        free = _free_of_divisors(step, kernel, kernel_tensors(graph))
+        choices = [
+            [*_parts_of(sizes[name]), *(_more_parts_of(sizes[name]) if name in free else ())]
+            for name in names
+        ]
+        rows = [row for row in itertools.product(*choices) if _fits(names, row, sizes, free)]
         table = np.array(rows, np.float64).reshape(len(rows), len(names))
         extents = {name: np.full(len(rows), float(size)) for name, size in sizes.items()}
         tile = dict(extents)
         for column, name in enumerate(names):
             tile[name] = tile[name] / table[:, column]
+        tile = {name: np.ceil(size) for name, size in tile.items()}
         axes = len(kernel.grid)
         loop = table[:, axes] if kernel.loop else np.ones(len(rows))
         blocks = np.prod(table[:, :axes], axis=1)
-        after = tile | ({kernel.loop: tile[kernel.loop] * loop} if _concatenates(step) else {})
+        after = dict(tile)
+        if _concatenates(step):
+            after[kernel.loop] = np.minimum(tile[kernel.loop] * loop, extents[kernel.loop])
         shapes = Sizes(extents, tile, after, blocks, loop)
         return rows, kernel_us(step, kernel_tensors(graph), shapes, self._device, graph.wide), step
 
@@ -150,11 +168,72 @@ def _parts_of(size: int) -> list[int]:
     return powers if size in powers or size > _LONGEST else [*powers, size]
 
 
-def _divides(names: Sequence[str], row: Sequence[int], sizes: Mapping[str, int]) -> bool:
+def _more_parts_of(size: int) -> list[int]:
+    """Return into how many parts something may be split whose last one is smaller.
+
+    Of tiles of a power of two as many as are needed: each has at least one element.
+    """
+    tiles = [1 << n for n in range(_LONGEST_TILE.bit_length())]
+    parts = {-(-size // tile) for tile in tiles if _SHORTEST_TILE <= tile < size}
+    return sorted(n for n in parts if size % n and n <= _LONGEST)
+
+
+def _free_of_divisors(kernel: Kernel, found: FoundKernel, device: Mapping[str, Dims]) -> list[str]:
+    """Return the variables whose last tile may be smaller: no step has to have all tiles alike.
+
+    Args:
+        kernel: the kernel with one part of each variable.
+        found: the same without sizes.
+        device: dims of tensors in device memory.
+    """
+    result = []
+    for name in dict.fromkeys([*found.grid, *([found.loop] if found.loop else [])]):
+        grid, loop = (
+            tuple(2 if v == name else 1 for v in found.grid),
+            2 if found.loop == name else 1,
+        )
+        size = 2 * math.prod(grid) * loop - 1
+        dims = {
+            tensor: tuple(
+                Dim(d.variable, size if d.variable == name else d.size) for d in of_tensor
+            )
+            for tensor, of_tensor in device.items()
+        }
+        block = replace(kernel.block, grid=grid, loop=loop, savers=())
+        try:
+            block_tensors(Kernel(kernel.name, block), dims)
+        except InputError:
+            continue
+        result.append(name)
+    return result
+
+
+def _total_parts(names: Sequence[str], row: Sequence[int]) -> dict[str, int]:
+    """Return into how many parts each variable is split by all axes and the loop together."""
     total: dict[str, int] = {}
     for name, parts in zip(names, row, strict=True):
         total[name] = total.get(name, 1) * parts
-    return all(sizes[name] % parts == 0 for name, parts in total.items())
+    return total
+
+
+def _fits(
+    names: Sequence[str], row: Sequence[int], sizes: Mapping[str, int], free: Collection[str]
+) -> bool:
+    """Whether splits divide sizes, or leave an element to each tile of what need not be divided."""
+    return all(
+        sizes[name] % parts == 0 or (name in free and tile_size(sizes[name], parts) > 0)
+        for name, parts in _total_parts(names, row).items()
+    )
+
+
+def _cheapest_first(
+    names: Sequence[str], rows: Sequence[tuple[int, ...]], sizes: Mapping[str, int], costs: Floats
+) -> NDArray[np.intp]:
+    """Return the order of splits by cost; of equal ones first those without a smaller last tile."""
+    is_smaller = [
+        any(sizes[name] % parts for name, parts in _total_parts(names, row).items()) for row in rows
+    ]
+    return np.lexsort((np.array(is_smaller, np.bool_), costs))
 
 
 def _concatenates(kernel: Kernel) -> bool:

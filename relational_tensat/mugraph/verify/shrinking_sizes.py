@@ -1,4 +1,7 @@
-"""The same μGraph at small sizes: every split by its smallest factor, at most two elements in a tile."""
+"""The same μGraph at small sizes: every split by its smallest factor, at most two elements in a tile.
+
+Where a last tile is smaller, it still is: of one element, if no other kernel splits the variable.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,14 @@ from relational_tensat.mugraph.graph.mugraph import (
     RunningMax,
     ThreadGraph,
 )
+from relational_tensat.mugraph.graph.partial_tiles import partial_splits, tile_size
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors, saved_dims
 
 #: The extents of a kernel's grid, and the iterations of its loop.
 SplitsOf: TypeAlias = Callable[[Kernel], tuple[tuple[int, ...], int]]
 
+#: Of a split whose last tile is smaller; more parts are tested as two.
+_LARGEST_FACTOR = 7
 _RELABELLINGS = frozenset({"rename", "split", "merge", "repeat"})
 
 
@@ -34,7 +40,7 @@ def shrunk(program: MuGraph, graph: MuGraph) -> tuple[MuGraph, MuGraph] | None:
     The program may be a μGraph of the same splits, too.
     None where the two name their index variables differently, or relabel them: sizes are then not free.
     """
-    return _resized_both(program, graph, {}, _smallest_splits)
+    return _resized_both(program, graph, {}, _smallest_splits(graph))
 
 
 def summed_variables(program: MuGraph, graph: MuGraph) -> frozenset[str]:
@@ -59,13 +65,16 @@ def with_full_sums(
     whole = summed_variables(program, graph)
     whole = whole if only is None else whole & only
     sizes = {d.variable: d.size for dims in graph.inputs.values() for d in dims}
+    smallest = _smallest_splits(graph)
 
     def splits(kernel: Kernel) -> tuple[tuple[int, ...], int]:
         block = kernel.block
         maps = [part.imap for part in block.iterators] + [part.omap for part in block.savers]
         grid = tuple(
-            extent if whole & {one[axis] for one in maps} else _smallest_factor(extent)
-            for axis, extent in enumerate(block.grid)
+            extent if whole & {one[axis] for one in maps} else fewer
+            for axis, (extent, fewer) in enumerate(
+                zip(block.grid, smallest(kernel)[0], strict=True)
+            )
         )
         return grid, block.loop
 
@@ -101,8 +110,8 @@ def _resized_both(
     """Return both at the smallest sizes that go with splits, some at given sizes; None where not free."""
     if program.inputs != graph.inputs or any(_relabels(g) for g in (program, graph)):
         return None
-    sizes = {**_small_sizes(graph, splits), **kept}
     try:
+        sizes = {**_small_sizes(graph, splits), **kept}
         return resized(program, sizes, splits), resized(graph, sizes, splits)
     except InputError:
         return None
@@ -115,21 +124,43 @@ def _relabels(graph: MuGraph) -> bool:
 
 
 def _small_sizes(graph: MuGraph, new_splits: SplitsOf) -> dict[str, int]:
-    """Return a size for each variable of an input that all kernels' splits divide."""
+    """Return a size for each variable of an input that all kernels' splits divide, or do not, as before.
+
+    Raises:
+        InputError: a variable has none.
+    """
     dims = kernel_tensors(graph)
     sizes: dict[str, int] = {}
+    partial: dict[str, set[int]] = {}
     for kernel in graph.kernels:
         grid, loop = new_splits(kernel)
         small_block = replace(kernel.block, grid=grid, loop=loop)
         both = zip(_splits(kernel.block), _splits(small_block), strict=True)
         for (tensor, variable, splits), (_, _, fewer) in both:
-            tile = size_of(dims[tensor], variable) // math.prod(splits)
-            small = math.prod(fewer) * min(tile, 2)
+            whole, parts = size_of(dims[tensor], variable), math.prod(splits)
+            if whole % parts:
+                partial.setdefault(variable, set()).add(math.prod(fewer))
+                continue
+            small = math.prod(fewer) * min(whole // parts, 2)
             sizes[variable] = math.lcm(sizes.get(variable, 1), small)
+    for variable, all_parts in partial.items():
+        sizes[variable] = _size_with_smaller_tiles(variable, sizes.get(variable, 1), all_parts)
     for kind in graph.inputs.values():
         for dim in kind:
             sizes.setdefault(dim.variable, min(dim.size, 2))
     return sizes
+
+
+def _size_with_smaller_tiles(variable: str, divisor: int, all_parts: set[int]) -> int:
+    """Return the smallest multiple of a divisor whose last tile is smaller in each of several splits.
+
+    Raises:
+        InputError: there is none that is small.
+    """
+    for size in range(divisor, 4 * divisor * max(all_parts) + 1, divisor):
+        if all(size % parts and tile_size(size, parts) for parts in all_parts):
+            return size
+    raise InputError(f"{variable} has no small size whose last tiles are as they were")
 
 
 def _splits(block: BlockGraph) -> Iterator[tuple[str, str, list[int]]]:
@@ -177,8 +208,20 @@ def _resized_kernel(kernel: Kernel, device: dict[str, Dims], splits: SplitsOf) -
     return Kernel(kernel.name, replace(bare, savers=tuple(savers)))
 
 
-def _smallest_splits(kernel: Kernel) -> tuple[tuple[int, ...], int]:
-    return tuple(map(_smallest_factor, kernel.block.grid)), _smallest_factor(kernel.block.loop)
+def _smallest_splits(graph: MuGraph) -> SplitsOf:
+    """Return each extent's smallest factor; or 2, if that is large and tiles need not divide."""
+    device = kernel_tensors(graph)
+
+    def splits(kernel: Kernel) -> tuple[tuple[int, ...], int]:
+        block = kernel.block
+        most = _LARGEST_FACTOR if partial_splits(block, device) else max(*block.grid, block.loop, 1)
+        fewer = [
+            factor if (factor := _smallest_factor(extent)) <= most else 2
+            for extent in (*block.grid, block.loop)
+        ]
+        return tuple(fewer[:-1]), fewer[-1]
+
+    return splits
 
 
 def _resized_inputs(graph: MuGraph, sizes: Mapping[str, int]) -> dict[str, Dims]:

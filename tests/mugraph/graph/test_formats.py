@@ -67,7 +67,7 @@ def test_the_hash_is_of_the_content() -> None:
 def test_what_is_malformed_is_refused_in_one_line() -> None:
     document = json.dumps(encoded(flash_attention()))
     mistakes = {
-        '"loop": 4': '"loop": 3',
+        '"loop": 4': '"loop": 5',
         '"y", "output": "Y"': '"p", "output": "Y"',
         '"op": "div"': '"op": "dvi"',
         '"over": ["d"]': '"over": ["x"]',

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from relational_tensat.mugraph.graph.mugraph import Accumulate
+from relational_tensat.mugraph.graph.partial_tiles import tile_size
+from relational_tensat.mugraph.graph.well_formed import block_tensors
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search.found import Route
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.choosing_sizes import Sized, sized
+from relational_tensat.mugraph.sizing.choosing_sizes import (
+    _SHORTEST_TILE,
+    Sized,
+    _cheapest_first,
+    _more_parts_of,
+    sized,
+)
 from relational_tensat.mugraph.sizing.multiprocessors import a100
 from relational_tensat.mugraph.sizing.shared_memory import emitted_bytes
 from tests.mugraph.searches import searched
@@ -64,6 +74,29 @@ def test_sizes_without_powers_of_two_are_split_by_other_divisors() -> None:
     (kernel,) = best.graph.kernels
     assert kernel.block.loop > 1 and 4095 % kernel.block.loop == 0
     assert best.cost_us < 1.1 * flash_attention(4096).cost_us
+
+
+def test_what_nothing_divides_has_a_smaller_last_tile() -> None:
+    """257 and 4,099 are primes; they cost little more than 256 and 4,096."""
+    for size, beside in ((257, 256), (4099, 4096)):
+        best = flash_attention(size)
+        (kernel,) = best.graph.kernels
+        partial = block_tensors(kernel, best.graph.inputs).partial
+        assert kernel.block.loop > 1 and set(partial) == {"k"}
+        assert partial["k"].count * partial["k"].tile < 1.15 * size
+        assert (
+            flash_attention(beside).cost_us < best.cost_us < 1.15 * flash_attention(beside).cost_us
+        )
+
+
+def test_smaller_last_tiles_are_chosen_only_where_they_are_cheaper() -> None:
+    """Of what divides, all splits by powers of two are as they were, and equal costs are no reason."""
+    assert not _more_parts_of(4096) and not _more_parts_of(96)
+    for size in (48, 257, 1000, 4095, 4097):
+        for parts in _more_parts_of(size):
+            assert size % parts and tile_size(size, parts) >= _SHORTEST_TILE // 2
+    rows, costs = [(3,), (2,), (4,), (5,)], np.array([1.0, 1.0, 1.0, 0.5])
+    assert list(_cheapest_first(["k"], rows, {"k": 8}, costs)) == [3, 1, 2, 0]
 
 
 def test_keys_are_not_gathered_in_a_block_where_each_iteration_can_be_done_with_its_own() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from relational_tensat.base.errors import VerificationError
+from relational_tensat.mugraph.graph import evaluation
 from relational_tensat.mugraph.graph.dims import dims_of
 from relational_tensat.mugraph.graph.mirage_json import from_mirage
 from relational_tensat.mugraph.graph.mugraph import (
@@ -16,11 +17,12 @@ from relational_tensat.mugraph.graph.mugraph import (
     Saver,
 )
 from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
+from relational_tensat.mugraph.graph.well_formed import block_tensors
 from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.verify.floats import relative_error
 from relational_tensat.mugraph.verify.lax import Bound, bound
 from relational_tensat.mugraph.verify.random_tests import first_difference
-from relational_tensat.mugraph.verify.shrinking_sizes import shrunk, with_full_sums
+from relational_tensat.mugraph.verify.shrinking_sizes import resized, shrunk, with_full_sums
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.saved import saved
@@ -126,6 +128,33 @@ def test_where_both_dims_of_a_weight_are_summed_over_each_has_tests_of_its_own()
     verification = verify_mugraph(program, graph)
     assert verification.passed
     assert (verification.entry_tests, verification.has_all_sums) == (4, False)
+
+
+def test_a_smaller_last_tile_is_one_at_small_sizes_too() -> None:
+    """Of 4,099 keys in 65 steps, 63 x 64 + 3, there are 9 in 5; of 61 rows in 4 blocks 3 in 2."""
+    sizes = {"h": 2, "q": 61, "d": 4, "k": 4099, "e": 2}
+    graph = resized(flash_attention(), sizes, lambda kernel: ((kernel.block.grid[0], 4), 65))
+    small = shrunk(program("attention", **sizes), graph)
+    assert small is not None
+    assert small[1].inputs["K"] == dims_of("h=2 d=2 k=9") and small[1].inputs["Q"][1].size == 3
+    (kernel,) = small[1].kernels
+    partial = block_tensors(kernel, small[1].inputs).partial
+    assert {name: (s.count, s.tile) for name, s in partial.items()} == {"q": (2, 2), "k": (5, 2)}
+    large_prime = resized(flash_attention(), sizes, lambda _: ((2, 4), 59))
+    small = shrunk(program("attention", **sizes), large_prime)
+    assert small is not None and small[1].kernels[0].block.loop == 2
+
+
+def test_what_adds_up_copies_beyond_the_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mask left out of sums: of attention over 7 keys in 4 tiles; where tiles divide it is none."""
+    for size, is_right in ((7, False), (8, True)):
+        sizes = {"h": 2, "q": 4, "d": 4, "k": size, "e": 2}
+        graph = flash_attention(**sizes)
+        original = program("attention", **sizes)
+        assert first_difference(original, graph, seed=1) is None
+        with monkeypatch.context() as patched:
+            patched.setattr(evaluation, "only_existing", lambda x, over, partial: x)
+            assert (first_difference(original, graph, seed=1) is None) is is_right
 
 
 def test_the_bound_is_that_of_the_theorem_where_it_applies() -> None:

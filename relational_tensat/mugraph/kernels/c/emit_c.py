@@ -16,6 +16,8 @@ from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, reduce
 from relational_tensat.mugraph.kernels.lowering.indices import (
     ITERATION,
     element_offset,
+    end_name,
+    ends,
     inside,
     offset,
     result_start,
@@ -108,11 +110,13 @@ class _Emission(Formulas):
                 if extent > 1:
                     head = f"for (long {axis} = 0; {axis} < {extent}; ++{axis}) {{"
                     blocks.enter_context(text.block(head))
+            self._ends(in_loop=False)
             self._declare()
             self._run(Stage.INVARIANT)
             if program.statements[Stage.LOOP]:
                 head = f"for (long {ITERATION} = 0; {ITERATION} < {program.block.loop}; ++{ITERATION}) {{"
                 with text.block(head):
+                    self._ends(in_loop=True)
                     self._run(Stage.LOOP)
             self._run(Stage.AFTER)
         return CKernel(name, f"{read_functions()}\n{text}", (*parameters, *results))
@@ -128,6 +132,13 @@ class _Emission(Formulas):
                 value = "-INFINITY" if stored.initial < 0 else f"{stored.initial}f"
                 with self._loops(stored.dims) as at:
                     self._text.line(f"{self.stored(name, at)} = {value};")
+
+    def _ends(self, in_loop: bool) -> None:
+        """Declare how many elements a tile has of the variables whose last tile is smaller."""
+        partial = self._program.partial
+        for name, rest in ends(partial, self._program.block, _BLOCKS, in_loop).items():
+            tile = partial[name].tile
+            self._text.line(f"const long {end_name(name)} = fewer({tile}, {rest});")
 
     def _run(self, stage: Stage) -> None:
         for statement in self._program.statements[stage]:
@@ -226,7 +237,8 @@ class _Emission(Formulas):
                 if is_inner and place == len(real) - 1:
                     clause = f" reduction({reduction})" if reduction else ""
                     self._text.line(f"#pragma omp simd{clause}")
-                head = f"for (long {index} = 0; {index} < {dim.size}; ++{index}) {{"
+                size = end_name(dim.variable) if dim.whole else f"{dim.size}"
+                head = f"for (long {index} = 0; {index} < {size}; ++{index}) {{"
                 stack.enter_context(self._text.block(head))
             yield at
 

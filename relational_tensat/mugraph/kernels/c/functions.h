@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+static inline long fewer(long a, long b) { return a < b ? a : b; }
+
 // e^x: 2^n times a polynomial on [-ln 2 / 2, ln 2 / 2] (Cephes); relative error below 2e-7.
 static inline float exp_of(float x) {
   const float low = x < -87.3f ? -87.3f : x, bounded = low > 88.72f ? 88.72f : low;

@@ -23,6 +23,9 @@ from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, parts_
 from relational_tensat.mugraph.kernels.lowering.indices import (
     ITERATION,
     element_offset,
+    end_name,
+    ends,
+    exists,
     inside,
     load_width,
     offset,
@@ -142,11 +145,13 @@ class _Emission(Formulas):
         with text.block(f"{name}({', '.join(parameters)}) {{"):
             size = f"[{max(plan.shared_bytes, 1)}]" if is_static else "[]"
             text.line(f"alignas(16) {'' if is_static else 'extern '}__shared__ u8 arena{size};")
+            self._ends(in_loop=False)
             self._declare()
             self._run(Stage.INVARIANT)
             if plan.steps[Stage.LOOP]:
                 head = f"for (int {ITERATION} = 0; {ITERATION} < {program.block.loop}; ++{ITERATION}) {{"
                 with text.block(head):
+                    self._ends(in_loop=True)
                     self._run(Stage.LOOP)
             self._run(Stage.AFTER)
         grid = (*program.block.grid, 1, 1, 1)
@@ -176,6 +181,12 @@ class _Emission(Formulas):
                 value = "Largest::none()" if stored.initial < 0 else f"{stored.initial}f"
                 with self._loops.elements(stored.dims) as at:
                     self._text.line(f"{self._cell(name, at)} = {value};")
+
+    def _ends(self, in_loop: bool) -> None:
+        """Declare how many values there are, from a tile on, of variables whose last tile is smaller."""
+        program = self._program
+        for name, rest in ends(program.partial, program.block, _BLOCKS, in_loop).items():
+            self._text.line(f"const int {end_name(name)} = {rest};")
 
     def _run(self, stage: Stage) -> None:
         for step in self._schedule.steps[stage]:
@@ -211,15 +222,16 @@ class _Emission(Formulas):
             with self._loops.elements(order, width) as at:
                 to, source = _shared(iterator.output), element_offset(iterator, at, tensor)
                 is_there = inside(iterator, tile, program.block, _BLOCKS, at)
-                if is_there:
-                    none = "0.0f" if is_wide else "from_float<T>(0.0f)"
-                    self._text.line(
-                        f"{to}[{layout.offset(at)}] = {is_there} ? from[{source}] : {none};"
-                    )
+                condition = " && ".join(filter(None, [exists(tile, at), is_there]))
+                if width > 1 and condition:
+                    place = f"{to} + {layout.offset(at)}, from + {source}"
+                    self._text.line(f"copy16_or_0({place}, {condition});")
                 elif width > 1:
                     self._text.line(f"copy16({to} + {layout.offset(at)}, from + {source});")
                 else:
-                    self._text.line(f"{to}[{layout.offset(at)}] = from[{source}];")
+                    none = "0.0f" if is_wide else "from_float<T>(0.0f)"
+                    value = _if_any(condition, f"from[{source}]", none)
+                    self._text.line(f"{to}[{layout.offset(at)}] = {value};")
 
     def _multiply(self, product: Multiply) -> None:
         frame = self._frame_of(product.output)
@@ -264,7 +276,8 @@ class _Emission(Formulas):
             if frame is not None
             else self._loops.elements(self._chosen.orders[key_of(compute)]) as at
         ):
-            value = self.element(compute.operand, at)
+            condition = exists(self._masked(compute), at)
+            value = _if_any(condition, self.element(compute.operand, at))
             if target.frame is not None:
                 cell = self._own(compute.output, at)
             else:
@@ -273,7 +286,21 @@ class _Emission(Formulas):
                 value = f"{cell} * {self._fade(compute.rescale, at)} + {value}"
             elif compute.adds:
                 value = f"{cell} + {value}"
-            text.line(f"{cell} = {value if target.is_wide else f'from_float<T>({value})'};")
+            store = f"{cell} = {value if target.is_wide else f'from_float<T>({value})'};"
+            text.line(f"if ({condition}) {store}" if condition and compute.along else store)
+
+    def _masked(self, compute: Compute) -> Dims:
+        """Return the dims beyond whose end what is computed must be zero.
+
+        A product reads all of its operands; the loop's last iteration must not add up what it lacks. What
+        else reads it leaves out what does not exist.
+        """
+        program = self._program
+        dims = program.dims[compute.operand]
+        if compute.along or not program.stored[compute.output].is_wide:
+            return dims
+        adds = compute.adds or compute.rescale
+        return tuple(d for d in dims if adds and d.whole and program.partial[d.variable].is_in_loop)
 
     def _along(self, compute: Compute, at: Mapping[str, str]) -> Mapping[str, str]:
         """Return the index in the whole, of which an iteration writes a part."""
@@ -311,7 +338,10 @@ class _Emission(Formulas):
         )  # fmt: skip
 
     def _summand(self, reduce: Reduce, at: Mapping[str, str]) -> str:
-        return summand(reduce, self.element(reduce.operand, at))
+        dims = self._program.dims[reduce.operand]
+        condition = exists(tuple(dim for dim in dims if dim.variable in reduce.over), at)
+        none = f"{_HOW[reduce.kind]}::none()"
+        return _if_any(condition, summand(reduce, self.element(reduce.operand, at)), none)
 
     def _result(self, reduce: Reduce, at: Mapping[str, str]) -> list[str]:
         return reduced(reduce, lambda name: self._cell(name, at))
@@ -331,7 +361,9 @@ class _Emission(Formulas):
             ):
                 value = self.element(saver.tile, at)
                 stored = value if saver.is_wide else f"from_float<T>({value})"
-                self._text.line(f"to[{offset(at, result)}] = {stored};")
+                condition = exists(tile, at)
+                store = f"to[{offset(at, result)}] = {stored};"
+                self._text.line(f"if ({condition}) {store}" if condition else store)
 
     def stored(self, name: str, at: Mapping[str, str]) -> str:
         """Return an element of a register or of shared memory."""
@@ -379,6 +411,11 @@ def _registers(name: str) -> str:
 
 def _type(is_wide: bool) -> str:
     return "float" if is_wide else "T"
+
+
+def _if_any(condition: str, value: str, none: str = "0.0f") -> str:
+    """Return a value where a condition holds, if there is one."""
+    return f"({condition} ? {value} : {none})" if condition else value
 
 
 def _flag(value: bool) -> str:

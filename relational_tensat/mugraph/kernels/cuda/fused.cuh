@@ -205,6 +205,11 @@ DEVICE void reduce_rows(float* partials, const Element& element, const Store& st
 DEVICE float fade(float before, float now) { return before == now ? 1.0f : expf(before - now); }
 
 template <class T> DEVICE void copy16(T* to, const T* from) { *(Pack<T>*)to = *(const Pack<T>*)from; }
+// The same where there may be nothing to copy: zeros.
+template <class T> DEVICE void copy16_or_0(T* to, const T* from, bool exists) {
+  if (exists) *(Pack<T>*)to = *(const Pack<T>*)from;
+  else *(Pack<T>*)to = Pack<T>{};
+}
 
 DEVICE float relu(float x) { return x < 0.0f ? 0.0f : x; }
 DEVICE float square(float x) { return x * x; }

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from relational_tensat.mugraph.graph.dims import Dim, Dims, count, size_of
 from relational_tensat.mugraph.graph.input_windows import Bound, source_of
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Iterator, Saver
+from relational_tensat.mugraph.graph.partial_tiles import Split
 from relational_tensat.mugraph.kernels.lowering.formulas import joined
 from relational_tensat.mugraph.kernels.lowering.layouts import (
     PADDING_BYTES,
@@ -15,6 +16,7 @@ from relational_tensat.mugraph.kernels.lowering.layouts import (
     row_major,
     sum_text,
 )
+from relational_tensat.mugraph.kernels.lowering.names import identifier
 
 #: The name of the loop's counter.
 ITERATION = "iteration"
@@ -88,7 +90,8 @@ def load_width(
 ) -> int:
     """Return how many elements of a tile threads copy at once: see ``copy_width``.
 
-    Of a window only where each row of it begins at a multiple of them, and nothing of it is 0.
+    Of a window only where each row of it begins at a multiple of them, and nothing of it is 0; of tiles the
+    last of which is smaller only where all of them exist, or none.
 
     Args:
         iterator: the load.
@@ -97,9 +100,11 @@ def load_width(
         layout: of the tile.
         item_bytes: of an element.
     """
+    width = PADDING_BYTES // item_bytes
+    if order and order[-1].whole % width:
+        return 1
     if not iterator.windows:
         return copy_width(tensor, order, layout, item_bytes)
-    width = PADDING_BYTES // item_bytes
     source = source_of(tensor, iterator.windows)
     if source.bounds or source.start % width or not order or order[-1].size % width:
         return 1
@@ -151,6 +156,41 @@ def result_start(
 def offset(at: Mapping[str, str], tensor: Dims) -> str:
     """Return the offset of an element from there; variables that the tile lacks are 0."""
     return _offset({dim.variable: at.get(dim.variable, "0") for dim in tensor}, tensor)
+
+
+def exists(dims: Dims, at: Mapping[str, str]) -> str:
+    """Return the condition that an element of a tile is not beyond the end; empty where none is.
+
+    Args:
+        dims: of the tile.
+        at: an index for each variable.
+    """
+    return " && ".join(f"{at[d.variable]} < {end_name(d.variable)}" for d in dims if d.whole)
+
+
+def end_name(variable: str) -> str:
+    """Return the name of how many values of a variable there are from a tile's first one on."""
+    return f"end_{identifier(variable)}"
+
+
+def ends(
+    partial: Mapping[str, Split], block: BlockGraph, blocks: Sequence[str], in_loop: bool
+) -> dict[str, str]:
+    """Return how many values of each variable there are from a tile's first one on.
+
+    Args:
+        partial: the splits whose last tile is smaller.
+        block, blocks: as for ``tile_start``.
+        in_loop: those that the loop splits, or the others.
+    """
+    result = {}
+    for name, split in partial.items():
+        if split.is_in_loop is not in_loop:
+            continue
+        parts = [(blocks[axis], block.grid[axis]) for axis in split.axes]
+        parts += [(ITERATION, block.loop)] if in_loop else []
+        result[name] = f"{split.whole} - {joined([*parts, ('0', split.tile)])}"
+    return result
 
 
 def _axes(

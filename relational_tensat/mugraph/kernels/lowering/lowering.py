@@ -6,6 +6,7 @@ Functions of a product's elements stay in its registers, in a thread graph or no
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
@@ -76,6 +77,7 @@ class _Lowering:
         self._wide = wide
         tensors = block_tensors(kernel, device)
         self._dims, self._stages = dict(tensors.dims), dict(tensors.stages)
+        self._partial = tensors.partial
         self._statements: dict[Stage, list[Statement]] = {stage: [] for stage in Stage}
         self._stored: dict[str, Stored] = {}
         self._formulas: dict[str, Operation] = {}
@@ -112,6 +114,7 @@ class _Lowering:
             self._stored,
             self._formulas,
             self._dims,
+            self._partial,
         )
 
     def _flat(self) -> Iterator[Operation | Accumulate | RunningMax]:
@@ -256,10 +259,11 @@ class _Lowering:
             case "rms" if not step.rescale:
                 squares = f"{step.output}_squares"
                 statement = Reduce(squares, step.operand, step.along, "squares")
-                size = _size(self._dims[step.operand], step.along)
+                dims = self._dims[step.operand]
+                size = _size(dims, step.along)
                 if varies:
                     self._reduce(statement, step.output, 0.0)
-                    size *= self._kernel.block.loop
+                    size = size_in_loop(dims, step.along, self._kernel.block.loop)
                 else:
                     self._reduce(statement, step.output)
                 self._root(squares, step.output, size, step.epsilon)
@@ -323,6 +327,16 @@ def frame_of(first: Dims, second: Dims, over: tuple[str, ...]) -> Frame:
     batch = tuple(dim for dim in first if dim.variable in shared)
     rows, columns = (without(dims, {*over, *shared}) for dims in (first, second))
     return Frame(batch, rows, columns)
+
+
+def size_in_loop(dims: Dims, over: tuple[str, ...], loop: int) -> int:
+    """Return how many elements of a tensor all iterations have together over some variables.
+
+    Of what the loop splits into tiles the last of which is smaller, there are as many as in device memory.
+    """
+    wholes = [dim.whole for dim in dims if dim.variable in over and dim.whole]
+    others = tuple(dim for dim in dims if dim.variable in over and not dim.whole)
+    return count(others) * (math.prod(wholes) if wholes else loop)
 
 
 def _size(dims: Dims, over: tuple[str, ...]) -> int:

@@ -8,11 +8,12 @@ are formulas of stored ones, worked out wherever they are read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from relational_tensat.mugraph.graph.dims import Dims, count, variables
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Iterator, Kernel, Operation, Saver
+from relational_tensat.mugraph.graph.partial_tiles import Split
 from relational_tensat.mugraph.graph.well_formed import Stage
 
 
@@ -142,6 +143,7 @@ class Program:
         stored: tensors by name.
         formulas: what the tensors are that are not stored; ``root`` is sqrt(x value + epsilon), ``same`` x.
         dims: of all tensors of the block.
+        partial: the splits whose last tile is smaller, by variable.
     """
 
     kernel: Kernel
@@ -150,6 +152,7 @@ class Program:
     stored: Mapping[str, Stored]
     formulas: Mapping[str, Operation]
     dims: Mapping[str, Dims]
+    partial: Mapping[str, Split] = field(default_factory=dict)
 
     @property
     def block(self) -> BlockGraph:

@@ -20,12 +20,15 @@ from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, Stage, block_tensors
 from relational_tensat.mugraph.kernels.lowering.indices import (
     ITERATION,
+    end_name,
+    ends,
     inside,
     result_start,
     source_layout,
     tile_start,
 )
 from relational_tensat.mugraph.kernels.lowering.layouts import row_major
+from relational_tensat.mugraph.kernels.lowering.lowering import size_in_loop
 from relational_tensat.mugraph.kernels.lowering.names import identifier
 from relational_tensat.mugraph.kernels.lowering.statements import fade_of
 from relational_tensat.mugraph.kernels.lowering.text import Text
@@ -121,9 +124,11 @@ class _Emission:
         self._kernel, self._device, self._dtype = kernel, lying, dtype
         self._wide = frozenset(wide)
         self._dims, self._stages = dict(tensors.dims), dict(tensors.stages)
+        self._partial = tensors.partial
         self._stages.update(self._inner_stages())
         self._steps = flat(kernel.block.steps)
-        self._axes = Axes(multiplied(self._steps, self._dims))
+        looped = [name for name, split in tensors.partial.items() if split.is_in_loop]
+        self._axes = Axes(multiplied(self._steps, self._dims), looped)
         tiles = {identifier(iterator.output) for iterator in kernel.block.iterators}
         self._expressions = Expressions(kernel.name, self._dims, self._axes, dtype, tiles)
         self._lines: dict[Stage, list[str]] = {stage: [] for stage in Stage}
@@ -176,13 +181,22 @@ class _Emission:
         text.line(f'"""{head}"""', "", "import triton", "import triton.language as tl", "", "")
         text.line("@triton.jit")
         with text.block(f"def {name}({', '.join(parameters)}):", ""):
-            text.line(*self._axes.declarations(), *self._lines[Stage.INVARIANT], *self._initial)
+            text.line(*self._axes.declarations(), *self._ends(in_loop=False))
+            text.line(*self._lines[Stage.INVARIANT], *self._initial)
             if self._lines[Stage.LOOP]:
                 with text.block(f"for {ITERATION} in {self._iterations(stages)}:", ""):
-                    text.line(*self._lines[Stage.LOOP])
+                    text.line(*self._ends(in_loop=True), *self._lines[Stage.LOOP])
             text.line(*self._lines[Stage.AFTER])
         text.line("", "", f"{name}{WARPS_SUFFIX} = {warps}  # for the launch")
         return str(text)
+
+    def _ends(self, in_loop: bool) -> list[str]:
+        """Return lines: how many elements a tile has of the variables whose last tile is smaller."""
+        found = ends(self._partial, self._kernel.block, _BLOCKS, in_loop)
+        return [
+            f"{end_name(name)} = tl.minimum({self._partial[name].tile}, {rest})"
+            for name, rest in found.items()
+        ]
 
     def _iterations(self, stages: int) -> str:
         """Return the loop's range, with fewer stages than Triton's own where their tiles would not fit."""
@@ -281,14 +295,16 @@ class _Emission:
             product = self._expressions.product(cast(Operation, producer), name)
         else:
             product = self._expressions.values[step.operand]
-        target = Value(name, product.axes, True)
+        own = {dim.variable: dim for dim in self._dims[step.output]}
+        target = Value(name, tuple(own[dim.variable] for dim in product.axes), True)
         if step.rescale:
             fade = self._expressions.values[fade_of(step.rescale)]
             factor = self._axes.aligned(fade, product.axes, fade.text)
             self._lines[Stage.LOOP].append(f"{name} = {name} * {factor}")
         self._begin(name, product.axes, "0.0")
         is_added = is_product and step.operand in self._sums
-        text = product.text if is_added else f"{name} + {product.wide}"
+        added = self._expressions.existing(product.wide, product.axes)
+        text = product.text if is_added else f"{name} + {added}"
         self._lines[Stage.LOOP].append(f"{name} = {text}")
         self._expressions.values[step.output] = target
 
@@ -299,5 +315,6 @@ class _Emission:
             name = identifier(f"{step.output}_squares")
             self._begin(name, squares.axes, "0.0")
             self._lines[Stage.LOOP].append(f"{name} = {name} + {squares.text}")
-            squares, size = Value(name, squares.axes, True), size * self._kernel.block.loop
+            squares = Value(name, squares.axes, True)
+            size = size_in_loop(value.axes, step.along, self._kernel.block.loop)
         self._let(step.output, root_of(squares, size, step.epsilon))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import (
@@ -64,7 +65,12 @@ def fitted(
         )
         if tile % 2 or tile < 2 * _SHORTEST:
             break
-        kernel = replace(kernel, block=replace(kernel.block, loop=2 * kernel.block.loop))
+        longer = replace(kernel, block=replace(kernel.block, loop=2 * kernel.block.loop))
+        try:
+            block_tensors(longer, device)
+        except InputError:  # a last tile, smaller than others, would have no element
+            break
+        kernel = longer
     return kernel
 
 

@@ -1,7 +1,7 @@
 """Tensors of a Triton program: an expression, and which index variable each of its axes runs over.
 
 Triton's sizes are powers of 2, so an axis may be longer than its variable: what lies beyond is *padding*,
-which holds zeros where it was loaded and anything after a function of it.
+which holds zeros where it was loaded and anything after a function of it. So is what a last tile lacks.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from relational_tensat.mugraph.graph.dims import Dim, Dims
+from relational_tensat.mugraph.kernels.lowering.indices import end_name
 from relational_tensat.mugraph.kernels.lowering.names import identifier
 
 #: The least length of a product's sum in tensor cores, of any element type.
@@ -39,9 +40,15 @@ class Value:
 class Axes:
     """Lengths of axes, and the names of the indices along them."""
 
-    def __init__(self, multiplied: Collection[str]) -> None:
-        """Begin; no axis of the variables ``multiplied`` is shorter than tensor cores need."""
+    def __init__(self, multiplied: Collection[str], looped: Collection[str] = ()) -> None:
+        """Begin.
+
+        Args:
+            multiplied: the variables no axis of which is shorter than tensor cores need.
+            looped: those that the loop splits; its last iteration may have fewer elements.
+        """
         self._multiplied = frozenset(multiplied)
+        self.looped = frozenset(looped)
         self._indices: dict[Dim, str] = {}
 
     def length(self, dim: Dim) -> int:
@@ -77,11 +84,15 @@ class Axes:
             only: the variables whose padding counts; all, if none is named.
         """
         parts = [
-            f"({self.along(dim, axes)} < {dim.size})"
+            f"({self.along(dim, axes)} < {end_name(dim.variable) if dim.whole else dim.size})"
             for dim in axes
-            if self.length(dim) != dim.size and (not only or dim.variable in only)
+            if self.is_padded(dim) and (not only or dim.variable in only)
         ]
         return " & ".join(parts)
+
+    def is_padded(self, dim: Dim) -> bool:
+        """Whether an axis is longer than its variable, in the last tile at least."""
+        return dim.whole > 0 or self.length(dim) != dim.size
 
     def aligned(self, value: Value, axes: Sequence[Dim], text: str) -> str:
         """Return an expression of a tensor's axes as one of these axes, which include them."""

@@ -164,7 +164,9 @@ class Expressions:
         if not summed:  # one element: the product is not a sum
             axes = batch + rows + columns
             x, y = (self.axes.aligned(v, axes, v.wide) for v in (left, right))
-            return Value(f"{total} + {x} * {y}" if total else f"{x} * {y}", axes, True)
+            if not total:
+                return Value(f"{x} * {y}", axes, True)
+            return Value(f"{total} + {self.existing(f'{x} * {y}', axes)}", axes, True)
         operands = [
             self.axes.matrix(left, (batch, rows, summed), self._narrow(left, over)),
             self.axes.matrix(right, (batch, summed, columns), self._narrow(right, over)),
@@ -191,20 +193,32 @@ class Expressions:
         return real(self._dims[name]) if name in self._dims else value.axes
 
     def _narrow(self, value: Value, over: Sequence[str]) -> str:
-        """Return a product's operand as the kernel's elements, zero in the padding of what is summed."""
+        """Return a product's operand as the kernel's elements, zero in the padding of what is summed.
+
+        What the loop's last iteration lacks is zero, too: it may add up the product's rows and columns.
+        """
         if not value.is_wide or (self._dtype == "float32" and value.text in self._tiles):
             return value.text  # a tile, whose padding is zero
         text = value.text
-        if mask := self.axes.mask(value.axes, over):
+        if mask := self.axes.mask(value.axes, [*over, *self._looped(value.axes)]):
             text = f"tl.where({mask}, {text}, 0.0)"
         return text if self._dtype == "float32" else f"{text}.to({TYPES[self._dtype]})"
+
+    def existing(self, text: str, axes: Dims) -> str:
+        """Return an expression that is zero where the loop's last iteration has no element."""
+        looped = self._looped(axes)
+        return f"tl.where({self.axes.mask(axes, looped)}, {text}, 0.0)" if looped else text
+
+    def _looped(self, axes: Dims) -> list[str]:
+        """Return the variables that a tensor has fewer of in the loop's last iteration."""
+        return [dim.variable for dim in axes if dim.whole and dim.variable in self.axes.looped]
 
     def reduced(self, value: Value, over: Sequence[str], op: str, text: str = "") -> Value:
         """Return sums or maxima; ``text`` is an expression of the same axes instead of the tensor."""
         text = text or value.wide
         axes = value.axes
         present = [dim for dim in axes if dim.variable in over]
-        if any(self.axes.length(dim) != dim.size for dim in present):
+        if any(map(self.axes.is_padded, present)):
             none = 'float("-inf")' if op == "max" else "0.0"
             mask = self.axes.mask(axes, [dim.variable for dim in present])
             text = f"tl.where({mask}, {text}, {none})"
