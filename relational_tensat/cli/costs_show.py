@@ -100,5 +100,6 @@ def holdings_of(cache: CostCache, device: str | None) -> list[Holding]:
 
     records = cache.rows()
     kinds = sorted({record.key.kind for record in records})
-    all_holdings = holdings(records, devices_here(kinds))
+    threads = {record.key.libraries.get("threads", "") for record in records} - {""}
+    all_holdings = holdings(records, devices_here(kinds, threads))
     return all_holdings if device is None else matching(all_holdings, device)

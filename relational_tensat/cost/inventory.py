@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -89,14 +89,22 @@ def holdings(records: Sequence[Record], device_keys: Sequence[DeviceKey]) -> lis
     )
 
 
-def devices_here(kinds: Sequence[str]) -> list[DeviceKey]:
-    """Return the keys of those devices of these kinds that this machine has, in all their modes."""
+def devices_here(kinds: Sequence[str], threads: Collection[str] = ()) -> list[DeviceKey]:
+    """Return the keys of those devices of these kinds that this machine has, in all their modes.
+
+    Args:
+        threads: numbers of them that processors are asked for with, too.
+    """
     keys = []
-    for name in DEVICES:
+    modes = [f"{name}:threads={n}" for name in ("cpu", "cpu:all") for n in sorted(threads)]
+    for name in (*DEVICES, *modes):
         if name.partition(":")[0] in kinds:
             try:
                 device = open_device(name)
-            except MissingDependencyError:  # not here: its times are another machine's
+            except (
+                MissingDependencyError,
+                UsageError,
+            ):  # not here: its times are another machine's
                 continue
             keys += [device.key, device.suited(0).key]
     return keys

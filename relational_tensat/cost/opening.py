@@ -3,6 +3,7 @@
     analytic:PROFILE   a profile by name, or a .toml file; PROFILE alone means the same
     cpu                this machine's processor, measured through onnxruntime, a graph run as it is
     cpu:all            the same, with all of onnxruntime's own graph optimizations
+    cpu:threads=N      either with N threads, by wall time: cpu:threads=4, cpu:all:threads=4
     cuda               this machine's NVIDIA GPU, measured through PyCUDA; float32 is multiplied exactly
     cuda:tf32          the same, float32 multiplied by tensor cores, rounded to 10 bits of mantissa
     table:TABLE        a recorded table that ships, by name, or a .parquet file; TABLE alone, too
@@ -13,6 +14,7 @@ A name alone is a device first, then a profile, then a table.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -34,6 +36,7 @@ TABLE_DIR = Path(__file__).resolve().parent / "tables"
 _ANALYTIC, _TABLE = "analytic:", "table:"
 #: What is measured here: a kind of device, or a kind and a mode; each has times of its own.
 DEVICES = (*PROTOCOLS, "cpu:all", "cuda:tf32")
+_THREADS = re.compile(r"cpu(:all)?:threads=\d+")
 
 
 def table_names() -> tuple[str, ...]:
@@ -42,9 +45,10 @@ def table_names() -> tuple[str, ...]:
 
 
 def open_device(name: str) -> Device:
-    """Return this machine's device, by one of the names in ``DEVICES``.
+    """Return this machine's device, by one of the names in ``DEVICES``, or of a processor with threads.
 
     Raises:
+        UsageError: the machine has fewer processors.
         MissingDependencyError: a package or a driver is missing; says what to install.
     """
     kind, _, mode = name.partition(":")
@@ -75,7 +79,7 @@ def open_source(
         InputError: a profile or table is malformed.
         MissingDependencyError: what a device needs is not installed.
     """
-    if text in DEVICES:
+    if text in DEVICES or _THREADS.fullmatch(text):
         from relational_tensat.cost.cache import CostCache, default_cache
         from relational_tensat.cost.measured import MeasuredSource
 
@@ -91,7 +95,7 @@ def open_source(
         return AnalyticSource(load_profile(text))
     choices = (*DEVICES, *profile_names(), *table_names())
     raise UsageError(
-        f"unknown cost profile {text!r}, expected analytic:PROFILE, {', '.join(DEVICES)}, "
+        f"unknown cost profile {text!r}, expected analytic:PROFILE, {', '.join(DEVICES)}, cpu:threads=N, "
         f"table:TABLE or one of {', '.join((*profile_names(), *table_names()))}"
         f"{nearest(text, choices)}"
     )

@@ -271,8 +271,11 @@ class RunState:
 def _opened(options: Options, progress: Progress) -> CostSource:
     """Return what costs are from; a target's kernels are measured as it runs them."""
     costs = options.costs
-    is_cpu = costs.source == "cpu" and options.rules.target == "onnxruntime"
-    source = "cpu:all" if is_cpu else costs.source
+    kind, _, mode = costs.source.partition(":")
+    is_cpu = kind == "cpu" and not mode.startswith("all")
+    source = costs.source
+    if is_cpu and options.rules.target == "onnxruntime":
+        source = f"cpu:all:{mode}".removesuffix(":")
     return open_source(
         source,
         cache=costs.cache,

@@ -59,6 +59,15 @@ def test_a_device_has_modes(monkeypatch: pytest.MonkeyPatch) -> None:
         open_source("cuda:tf23")
 
 
+def test_a_processor_has_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = plug_in(monkeypatch, FakeDevice())
+    assert open_source("cpu:all:threads=2").name == "cpu:all:threads=2"
+    assert open_device("cpu:threads=2").key == in_mode(device.key, "threads=2")
+    for wrong in ("cpu:threads=", "cpu:threads=two", "cuda:threads=2", "cpu:threads=-1"):
+        with pytest.raises(UsageError, match="unknown cost profile"):
+            open_source(wrong)
+
+
 def test_a_device_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     plug_in(monkeypatch, FakeDevice())
     with pytest.raises(MissingDependencyError, match="no cuda device here; install one"):

@@ -1,28 +1,32 @@
-"""Costs measured on this machine's processor: operators run by ONNX Runtime on one thread."""
+"""Costs measured on this machine's processor: operators run by ONNX Runtime."""
 
 from __future__ import annotations
 
 import importlib.util
 import math
+import os
 
-from relational_tensat.base.errors import MissingDependencyError
+from relational_tensat.base.errors import MissingDependencyError, UsageError
 from relational_tensat.cost.device import Device
 
-__all__ = ["open_device"]
+__all__ = ["open_device", "processors"]
 
 
-def open_device(optimizations: str = "off", patience_s: float | None = None) -> Device:
+def open_device(mode: str = "off", patience_s: float | None = None) -> Device:
     """Return this machine's processor.
 
     Args:
-        optimizations: onnxruntime's graph optimizations, ``off`` or ``all``. Off is the default, for
-            then the times of single operators add up to a graph's.
+        mode: onnxruntime's graph optimizations, ``off`` or ``all``. Off is the default, for then the
+            times of single operators add up to a graph's. And how many threads run each operator, one
+            unless it says so: ``threads=4``, ``all:threads=4``.
         patience_s: wall seconds to wait for undisturbed moments, per configuration; None for one, and
             less where many are asked for at once.
 
     Raises:
         MissingDependencyError: onnx or onnxruntime is not installed.
+        UsageError: the machine has fewer processors.
     """
+    optimizations, threads = _mode(mode)
     missing = [name for name in ("onnx", "onnxruntime") if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingDependencyError(
@@ -33,5 +37,27 @@ def open_device(optimizations: str = "off", patience_s: float | None = None) -> 
     )
 
     if patience_s is None:
-        return OnnxRuntimeDevice(optimizations)
-    return OnnxRuntimeDevice(optimizations, patience_s=math.inf, most_patience_s=patience_s)
+        return OnnxRuntimeDevice(optimizations, threads=threads)
+    return OnnxRuntimeDevice(
+        optimizations, patience_s=math.inf, most_patience_s=patience_s, threads=threads
+    )
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _mode(text: str) -> tuple[str, int]:
+    """Return the optimizations and the threads that a mode says."""
+    optimizations, threads = "off", 1
+    for part in text.split(":"):
+        if part.startswith("threads="):
+            threads = int(part.removeprefix("threads="))
+        else:
+            optimizations = part
+    if not 1 <= threads <= processors():
+        raise UsageError(f"threads={threads}: expected 1 to {processors()}, the processors here")
+    return optimizations, threads

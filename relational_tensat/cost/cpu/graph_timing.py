@@ -1,4 +1,4 @@
-"""Two graphs whole in onnxruntime: one thread, thread CPU time, in turn (A B A B), undisturbed."""
+"""Two graphs whole in onnxruntime, in turn (A B A B), undisturbed: CPU time, or wall time of threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.cost.cpu.prepared import leave_caches
-from relational_tensat.cost.cpu.quiet import Taken, is_quiet, take, thread_us
+from relational_tensat.cost.cpu.quiet import (
+    Clock,
+    Taken,
+    clock_of,
+    is_quiet,
+    take,
+    thread_us,
+)
 from relational_tensat.cost.cpu.reference import processor_watch
 from relational_tensat.cost.cpu.sampling import Round, percentiles_us, steady
 from relational_tensat.cost.cpu.session import prepare, refusals
@@ -36,19 +43,21 @@ class Repeated:
     Attributes:
         run: runs it ``times`` times.
         wall_s: of one of these times.
+        clock: what times it; None for the thread's CPU time.
     """
 
     run: Callable[[], None]
     times: int
     wall_s: float
+    clock: Clock | None = None
 
 
-def repeated(run: Callable[[], None]) -> Repeated:
+def repeated(run: Callable[[], None], clock: Clock | None = None) -> Repeated:
     """Warm a function up; return it repeated often enough for a sample."""
     spent_s, runs = 0.0, 0
     while runs == 0 or (runs < _WARM_UP_RUNS and spent_s < _WARM_UP_S):
         start_s = time.perf_counter()
-        took_us = thread_us(run)
+        took_us = (clock or thread_us)(run)
         wall_s = time.perf_counter() - start_s
         spent_s, runs = spent_s + wall_s, runs + 1
     times = max(1, round(_SAMPLE_US / max(took_us, 1.0)))
@@ -57,7 +66,7 @@ def repeated(run: Callable[[], None]) -> Repeated:
         for _ in range(times):
             run()
 
-    return Repeated(several, times, wall_s)
+    return Repeated(several, times, wall_s, clock)
 
 
 def time_whole(
@@ -65,6 +74,7 @@ def time_whole(
     feeds: Mapping[str, Array],
     optimizations: str,
     seconds: float,
+    threads: int = 1,
 ) -> WholeTiming | Unmeasurable:
     """Return how long two graphs take, or why that cannot be known.
 
@@ -78,7 +88,8 @@ def time_whole(
         if weights > MOST_WEIGHT_BYTES:
             return Unmeasurable(f"{weights:,} bytes of weights, more than {MOST_WEIGHT_BYTES:,}")
         try:
-            runs.append(repeated(prepare(graph, feeds, optimizations)))
+            run = prepare(graph, feeds, optimizations, threads)
+            runs.append(repeated(run, clock_of(threads)))
         except errors as error:
             return Unmeasurable(f"onnxruntime cannot run {graph.name}: {first_line(error)}")
         least_s = 2 * ENOUGH_ROUNDS * runs[-1].wall_s
@@ -125,7 +136,7 @@ def time_in_turn(runs: tuple[Repeated, Repeated], rounds: int, seconds: float) -
 
     def sample(repetition: Repeated) -> Taken:
         is_quiet(watch, start_s + seconds / 2)
-        taken = take(repetition.run, leave_caches, watch)
+        taken = take(repetition.run, leave_caches, watch, repetition.clock)
         return replace(taken, time_us=taken.time_us / repetition.times)
 
     while len(steady(pairs)) < rounds:

@@ -1,4 +1,4 @@
-"""One heat of a race (``cost.race``) in onnxruntime: new sessions in any order, run in turn, one thread."""
+"""One heat of a race (``cost.race``) in onnxruntime: new sessions in any order, run in turn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from relational_tensat.cost.cpu.graph_timing import repeated
-from relational_tensat.cost.cpu.quiet import thread_us
+from relational_tensat.cost.cpu.quiet import clock_of
 from relational_tensat.cost.cpu.session import prepare_model
 from relational_tensat.tensor import Array
 
@@ -15,27 +15,31 @@ from relational_tensat.tensor import Array
 _ROUNDS = 7
 
 
-def run_heat(models: Sequence[bytes], feeds: Mapping[str, Array], seed: int) -> list[float]:
+def run_heat(
+    models: Sequence[bytes], feeds: Mapping[str, Array], seed: int, threads: int = 1
+) -> list[float]:
     """Run models by onnxruntime's defaults: all its optimizations, as users run them.
 
     Args:
         models: as ONNX writes them.
         seed: of the order in which sessions are made, and of that in each round.
+        threads: that each operator is run by.
 
     Returns:
-        Per model, how many times as fast as the first it is, by thread CPU time: the median over the
-        rounds.
+        Per model, how many times as fast as the first it is, by thread CPU time, of several threads by
+        wall time: the median over the rounds.
 
     Raises:
         Exception: one of ``session.refusals``.
     """
     rng = np.random.default_rng(seed)
+    clock = clock_of(threads)
     runs = {}
     for number in rng.permutation(len(models)).tolist():
-        runs[number] = repeated(prepare_model(models[number], feeds, "all"))
+        runs[number] = repeated(prepare_model(models[number], feeds, "all", threads), clock)
     times_us = np.empty((_ROUNDS, len(models)))
     for row in times_us:
         for number in rng.permutation(len(models)).tolist():
-            row[number] = thread_us(runs[number].run) / runs[number].times
+            row[number] = clock(runs[number].run) / runs[number].times
     ratios: list[float] = np.median(times_us[:, :1] / times_us, axis=0).tolist()
     return ratios

@@ -40,7 +40,7 @@ MOST_PATIENCE_S = 1.0
 
 
 class OnnxRuntimeDevice:
-    """This machine's processor: one thread, thread CPU time.
+    """This machine's processor: one thread, by its CPU time, or several, by wall time.
 
     Args:
         optimizations: onnxruntime's graph optimizations: ``off``, or ``all``: then an operator is what
@@ -50,6 +50,7 @@ class OnnxRuntimeDevice:
             in a graph that has more of them than fit. Another device, too.
         patience_s: wall seconds to wait for undisturbed moments, per batch of configurations.
         most_patience_s: the same, for one of them.
+        threads: that each operator is run by; times of other numbers are another device's.
     """
 
     statistic = PROTOCOLS[KIND].statistic
@@ -60,16 +61,23 @@ class OnnxRuntimeDevice:
         patience_s: float = PATIENCE_S,
         most_patience_s: float = MOST_PATIENCE_S,
         resident: bool = False,
+        threads: int = 1,
     ) -> None:
         self._optimizations = optimizations
+        self._threads = threads
+        several = f", {threads} threads" if threads > 1 else ""
         self.key = DeviceKey(
             kind=KIND,
-            name=processor_name() + _NAME_SUFFIX[optimizations] + _RESIDENT_SUFFIX * resident,
+            name=processor_name()
+            + _NAME_SUFFIX[optimizations]
+            + several
+            + _RESIDENT_SUFFIX * resident,
             driver=instruction_sets(),
             libraries={
                 "onnx": version("onnx"),
                 "onnxruntime": version("onnxruntime"),
                 "optimizations": optimizations,
+                **({"threads": str(threads)} if threads > 1 else {}),
                 **({"weights": "in L2"} if resident else {}),
             },
             protocol=PROTOCOLS[KIND].version,
@@ -94,6 +102,7 @@ class OnnxRuntimeDevice:
             self._patience_s,
             self._most_patience_s,
             resident=weights_bytes <= _STAY_IN_L2 * l2_bytes(),
+            threads=self._threads,
         )
 
     def measure(
@@ -135,7 +144,8 @@ class OnnxRuntimeDevice:
             for graph in graphs:
                 if graph not in self._models:
                     self._models[graph] = to_onnx_model(graph).SerializeToString()
-            return run_heat([self._models[graph] for graph in graphs], inputs, seed)
+            models = [self._models[graph] for graph in graphs]
+            return run_heat(models, inputs, seed, self._threads)
         except errors as error:
             return Unmeasurable(f"onnxruntime cannot run {graphs[0].name}: {first_line(error)}")
 
@@ -143,7 +153,7 @@ class OnnxRuntimeDevice:
         self, graphs: tuple[Graph, Graph], inputs: Mapping[str, Array], seconds: float
     ) -> WholeTiming | Unmeasurable:
         """Run two graphs in onnxruntime, with the same optimizations of its own as single operators."""
-        return time_whole(graphs, inputs, self._optimizations, seconds)
+        return time_whole(graphs, inputs, self._optimizations, seconds, self._threads)
 
     def prepare(self, configuration: Configuration) -> Prepared:
         """Return a configuration that is one ONNX node, ready to be timed.
@@ -151,7 +161,9 @@ class OnnxRuntimeDevice:
         Raises:
             Exception: onnxruntime cannot run it, one of ``session.refusals``.
         """
-        return prepare_node(configuration, self._optimizations, self._displace, self._most_bytes)
+        return prepare_node(
+            configuration, self._optimizations, self._displace, self._most_bytes, self._threads
+        )
 
     def _measure_node(
         self, configuration: Configuration, patience_s: float

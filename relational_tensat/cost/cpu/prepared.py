@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relational_tensat.cost.cpu.probe import make_probe
-from relational_tensat.cost.cpu.quiet import thread_us
+from relational_tensat.cost.cpu.quiet import clock_of, thread_us
 from relational_tensat.cost.cpu.sampling import Pair
 from relational_tensat.cost.cpu.session import prepare
 from relational_tensat.cost.device import Configuration
@@ -36,6 +36,7 @@ def prepare_node(
     optimizations: str,
     displace: Callable[[], None],
     most_bytes: int = MOST_BYTES,
+    threads: int = 1,
 ) -> Prepared:
     """Return a configuration ready to be timed.
 
@@ -44,14 +45,15 @@ def prepare_node(
         displace: brings the caches into the state that weights find them in; where there are none it is
             not called, for activations have just been computed.
         most_bytes: of the operands of all copies together.
+        threads: that each operator is run by.
 
     Raises:
         Exception: onnxruntime cannot run it, one of ``session.refusals``.
     """
-    pair = _pair(configuration, 1, optimizations, displace)
+    pair = _pair(configuration, 1, optimizations, displace, threads)
     copies = _wanted_copies(_estimate_us(pair), configuration, most_bytes)
     if copies > 1:
-        pair = _pair(configuration, copies, optimizations, displace)
+        pair = _pair(configuration, copies, optimizations, displace, threads)
     return Prepared(pair, copies)
 
 
@@ -66,21 +68,26 @@ def leave_caches() -> None:
 
 
 def _pair(
-    configuration: Configuration, copies: int, optimizations: str, displace: Callable[[], None]
+    configuration: Configuration,
+    copies: int,
+    optimizations: str,
+    displace: Callable[[], None],
+    threads: int,
 ) -> Pair:
     probe = make_probe(configuration, copies)
     return Pair(
-        prepare(probe.with_operator, probe.feeds, optimizations),
-        prepare(probe.without, probe.feeds, optimizations),
+        prepare(probe.with_operator, probe.feeds, optimizations, threads),
+        prepare(probe.without, probe.feeds, optimizations, threads),
         displace if probe.with_operator.weights else leave_caches,
+        clock_of(threads),
     )
 
 
 def _estimate_us(pair: Pair) -> float:
     """Return about how much longer one function takes."""
+    clock = pair.clock or thread_us
     longer, shorter = (
-        min(thread_us(function) for _ in range(_ESTIMATES))
-        for function in (pair.longer, pair.shorter)
+        min(clock(function) for _ in range(_ESTIMATES)) for function in (pair.longer, pair.shorter)
     )
     return longer - shorter
 

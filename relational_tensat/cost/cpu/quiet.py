@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,22 @@ def thread_us(function: Callable[[], object]) -> float:
     start = time.thread_time_ns()
     function()
     return (time.thread_time_ns() - start) / 1e3
+
+
+def wall_us(function: Callable[[], object]) -> float:
+    """Return the wall time that one call takes, in microseconds."""
+    start = time.perf_counter_ns()
+    function()
+    return (time.perf_counter_ns() - start) / 1e3
+
+
+#: Times one call, in microseconds.
+Clock: TypeAlias = Callable[[Callable[[], object]], float]
+
+
+def clock_of(threads: int) -> Clock:
+    """Return what times work of so many threads: one's CPU time does not have what others do."""
+    return thread_us if threads == 1 else wall_us
 
 
 class Watch(Protocol):
@@ -66,11 +82,16 @@ class Taken:
         return self.time_us / max((self.before + self.after) / 2, 1.0)
 
 
-def take(function: Callable[[], object], prepare: Callable[[], object], watch: Watch) -> Taken:
-    """Time a function once, right after what prepares it."""
+def take(
+    function: Callable[[], object],
+    prepare: Callable[[], object],
+    watch: Watch,
+    clock: Clock | None = None,
+) -> Taken:
+    """Time a function once, right after what prepares it; by the thread's CPU time unless given a clock."""
     before = watch.slowdown()
     prepare()
-    time_us = thread_us(function)
+    time_us = (clock or thread_us)(function)
     return Taken(time_us, before, watch.slowdown())
 
 

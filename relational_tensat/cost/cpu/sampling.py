@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.cost.cpu.quiet import Taken, Watch, is_quiet, take
+from relational_tensat.cost.cpu.quiet import Clock, Taken, Watch, is_quiet, take
 from relational_tensat.cost.device import Sample
 
 #: Runs before anything counts.
@@ -53,11 +53,16 @@ Round: TypeAlias = tuple[Taken, Taken]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two functions whose difference is of interest, and what brings the caches into a state."""
+    """Two functions whose difference is of interest, and what brings the caches into a state.
+
+    Attributes:
+        clock: what times them; None for the thread's CPU time.
+    """
 
     longer: Callable[[], None]
     shorter: Callable[[], None]
     before: Callable[[], None]
+    clock: Clock | None = None
 
 
 def difference(pair: Pair, copies: int, watch: Watch, patience_s: float) -> Sample:
@@ -74,7 +79,7 @@ def difference(pair: Pair, copies: int, watch: Watch, patience_s: float) -> Samp
 
     def sample(function: Callable[[], None]) -> Taken:
         is_quiet(watch, give_up)
-        return take(function, partial(warm, function, pair.before), watch)
+        return take(function, partial(warm, function, pair.before), watch, pair.clock)
 
     while not _is_enough(rounds, give_up):
         rounds.append((sample(pair.longer), sample(pair.shorter)))

@@ -1,4 +1,4 @@
-"""Graphs as onnxruntime runs them: one thread, written by this project's own ONNX writer."""
+"""Graphs as onnxruntime runs them: on one thread or several, written by this project's own ONNX writer."""
 
 from __future__ import annotations
 
@@ -30,23 +30,24 @@ def refusals() -> tuple[type[Exception], ...]:
 
 
 def prepare(
-    graph: Graph, feeds: Mapping[str, Array], optimizations: str = "off"
+    graph: Graph, feeds: Mapping[str, Array], optimizations: str = "off", threads: int = 1
 ) -> Callable[[], None]:
-    """Return a function that runs a graph once, on one thread, its inputs bound already.
+    """Return a function that runs a graph once, its inputs bound already.
 
     Args:
         feeds: a value for each graph input.
         optimizations: one of ``OPTIMIZATIONS``.
+        threads: that each operator is run by.
 
     Raises:
         InputError: the graph has no ONNX form.
         Exception: one of ``refusals``.
     """
-    return prepare_model(to_onnx_model(graph).SerializeToString(), feeds, optimizations)
+    return prepare_model(to_onnx_model(graph).SerializeToString(), feeds, optimizations, threads)
 
 
 def prepare_model(
-    model: bytes, feeds: Mapping[str, Array], optimizations: str
+    model: bytes, feeds: Mapping[str, Array], optimizations: str, threads: int = 1
 ) -> Callable[[], None]:
     """As ``prepare``, of a model as ONNX writes it.
 
@@ -55,7 +56,9 @@ def prepare_model(
     """
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = _LEVELS[optimizations]
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
+    if threads > 1:  # another session's idle threads would keep the processors from this one
+        options.add_session_config_entry("session.force_spinning_stop", "1")
     options.inter_op_num_threads = 1
     options.log_severity_level = _FATAL  # what is wrong is raised
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

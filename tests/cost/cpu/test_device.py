@@ -7,6 +7,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -16,12 +17,13 @@ import numpy as np
 import onnx
 import pytest
 
-from relational_tensat.base.errors import MissingDependencyError
-from relational_tensat.cost import Configuration, Sample, Unmeasurable
+from relational_tensat.base.errors import MissingDependencyError, UsageError
+from relational_tensat.cost import Configuration, Sample, Unmeasurable, cpu
 from relational_tensat.cost.cpu import onnxruntime_device as device
 from relational_tensat.cost.cpu import open_device, prepared, session
 from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import make_probe
+from relational_tensat.cost.cpu.quiet import clock_of
 from relational_tensat.cost.cpu.sampling import Evictor
 from relational_tensat.cost.device import PROTOCOLS
 from relational_tensat.cost.key import configuration_of
@@ -243,3 +245,32 @@ def test_an_operand_that_is_a_shape_is_the_shape_of_the_result(
     assert node.op == "opaque"
     result = _one(processor, configuration_of(node.op, inputs, output, node.attrs))
     assert isinstance(result, Sample)
+
+
+def test_threads_are_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "processors", lambda: 4)
+    one, several = open_device(), open_by_name("cpu:all:threads=4")
+    assert open_by_name("cpu:threads=1").key == one.key
+    assert several.key.libraries["threads"] == "4"
+    assert several.key.name.endswith(", graph optimizations on, 4 threads")
+    assert several.suited(0).key.libraries["threads"] == "4"
+    for count in (0, 5):
+        with pytest.raises(
+            UsageError, match=f"threads={count}: expected 1 to 4, the processors here"
+        ):
+            open_by_name(f"cpu:threads={count}")
+
+
+def test_several_threads_are_timed_by_wall_time() -> None:
+    def sleep() -> None:
+        time.sleep(0.002)
+
+    assert clock_of(2)(sleep) >= 2_000 > clock_of(1)(sleep)
+
+
+def test_an_operator_is_measured_with_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "processors", lambda: 2)
+    processor = open_by_name("cpu:threads=2")
+    product = configuration("matmul", f32(64, 256), f32(256, 256))
+    ((_, sample),) = processor.measure([product])
+    assert isinstance(sample, Sample) and sample.p10_us > 0

@@ -19,10 +19,10 @@ def chain(length: int) -> Graph:
     return build_graph("chain", {"v0": f32(_ROWS, _ROWS)}, {}, nodes, [f"v{length}"])
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_all_graphs_are_run_and_the_first_is_the_measure(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "threads"), [(0, 1), (1, 1), (0, 2)])
+def test_all_graphs_are_run_and_the_first_is_the_measure(seed: int, threads: int) -> None:
     feeds = {"v0": np.ones((_ROWS, _ROWS), np.float32)}
     models = [to_onnx_model(chain(length)).SerializeToString() for length in (20, 2, 20)]
-    first, *others = run_heat(models, feeds, seed)
+    first, *others = run_heat(models, feeds, seed, threads)
     assert first == 1.0
     assert len(others) == 2 and min(others) > 0

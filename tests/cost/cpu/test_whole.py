@@ -72,15 +72,17 @@ def test_onnxruntimes_own_optimizations_are_those_of_the_costs(
     monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     pytest.importorskip("onnxruntime")
-    used: list[str] = []
+    used: list[tuple[str, int]] = []
 
-    def prepare(graph: Graph, feeds: object, optimizations: str) -> Callable[[], None]:
-        used.append(optimizations)
+    def prepare(
+        graph: Graph, feeds: object, optimizations: str, threads: int
+    ) -> Callable[[], None]:
+        used.append((optimizations, threads))
         return lambda: None
 
     monkeypatch.setattr(whole, "prepare", prepare)
     open_device(mode).time_whole(_pair(), _X, 5.0)
-    assert used == [mode, mode]
+    assert used == [(mode, 1)] * 2
 
 
 def test_both_run_in_turn_and_as_often_as_there_is_time() -> None:
