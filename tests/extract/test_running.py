@@ -1,17 +1,26 @@
-"""HiGHS beside its caller: Ctrl-C is answered though it does not answer."""
+"""HiGHS beside its caller: Ctrl-C and limits are answered though it does not answer."""
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
 from typing import Any
 
+import highspy
+import numpy as np
 import pytest
 
+from relational_tensat.base.deadline import OutOfTimeError
 from relational_tensat.base.watch import Watch
-from relational_tensat.extract.exact.solve import running
-from relational_tensat.extract.exact.solve.running import run_highs
+from relational_tensat.extract.exact.solve import running, solver
+from relational_tensat.extract.exact.solve.constraints import Columns, rows_of_lists
+from relational_tensat.extract.exact.solve.formulation import formulate
+from relational_tensat.extract.exact.solve.running import is_free, run_highs
+from relational_tensat.extract.exact.solve.solver import LinearProgram, solve_mip
+from relational_tensat.extract.exact.solve.solver_options import SolverOptions
+from tests.extract.instances import layered_problem
 
 
 class Busy:
@@ -59,6 +68,46 @@ def test_what_does_not_answer_is_left_and_waited_for_before_the_next_run() -> No
     threading.Timer(0.2, busy.stop.set).start()
     assert run_highs(highs(following), Watch())
     assert (busy.runs, following.runs) == (1, 1)
+
+
+def test_what_does_not_end_in_time_is_left_and_nothing_runs_beside_it() -> None:
+    busy, following = Busy(), Busy()
+    assert not run_highs(highs(busy), Watch(0.05))
+    assert busy.runs == 0
+    assert not is_free(Watch(0.0))
+    assert not run_highs(highs(following), Watch(0.0))
+    columns = Columns(np.ones(1), np.zeros(1), np.ones(1), np.ones(1, dtype=np.bool_))
+    rows = rows_of_lists([([0], [1.0])], 1.0, 1.0)
+    late = solve_mip(columns, rows, SolverOptions(Watch(0.0)))
+    assert (late.values, late.bound, late.proven) == (None, -math.inf, False)
+    assert late.status == "time limit reached"
+    with pytest.raises(OutOfTimeError):
+        LinearProgram(columns, rows, SolverOptions(Watch(0.0)))
+    busy.stop.set()
+    assert solve_mip(columns, rows, SolverOptions(Watch(60.0))).proven
+    assert (busy.runs, following.runs) == (1, 0)
+
+
+def test_what_was_reported_before_it_was_left_is_kept() -> None:
+    """The callbacks of a real run that is never said to have ended: its point and bound are the answer."""
+    problem = layered_problem(layers=3, width=4, seed=2)
+    model = formulate(problem, "cuts", 1.0)
+    run = solver._run
+
+    def never_ends(loaded: highspy.Highs, options: SolverOptions) -> bool:
+        run(loaded, options)
+        return False
+
+    listened: list[tuple[float, float]] = []
+    expected = solve_mip(model.columns, model.rows, SolverOptions())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solver, "_run", never_ends)
+        left = solve_mip(
+            model.columns, model.rows, SolverOptions(), progress=lambda *two: listened.append(two)
+        )
+    assert listened and not left.proven and left.values is not None
+    assert left.bound == listened[-1][1] <= expected.bound + 1e-6
+    assert model.columns.cost @ left.values == pytest.approx(listened[-1][0])
 
 
 @pytest.mark.skipif(

@@ -11,7 +11,7 @@ import numpy as np
 from relational_tensat.base.clock import wall_limit_s
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.extract.exact.solve.constraints import Columns, Rows
-from relational_tensat.extract.exact.solve.running import run_highs
+from relational_tensat.extract.exact.solve.running import is_free, run_highs
 from relational_tensat.extract.exact.solve.solver_options import Progress, SolverOptions
 from relational_tensat.extract.problem import Floats, Ints
 
@@ -64,6 +64,8 @@ def solve_mip(
     Raises:
         RelationalTensatError: HiGHS refused the model.
     """
+    if not is_free(options.watch):
+        return _Watch(options, progress).leave()
     highs = _loaded(columns, rows, options)
     highs.setOptionValue("mip_rel_gap", 0.0)
     highs.setOptionValue("mip_abs_gap", 1e-6)
@@ -77,7 +79,7 @@ def solve_mip(
     has_ended = _run(highs, options)
     watch.reraise()
     if not has_ended:
-        return watch.so_far()
+        return watch.leave()
     result = _read_mip(highs, watch.stopped)
     ran_out = watch.stopped and not options.watch.wants_stop
     return replace(result, status=_TIME_OVER) if ran_out else result
@@ -87,6 +89,13 @@ class LinearProgram:
     """A linear relaxation that grows row by row and is re-solved from its last basis."""
 
     def __init__(self, columns: Columns, rows: Rows, options: SolverOptions) -> None:
+        """Load it.
+
+        Raises:
+            OutOfTimeError: HiGHS was not free in time.
+        """
+        if not is_free(options.watch):
+            options.check()
         relaxed = Columns(
             columns.cost, columns.lower, columns.upper, np.zeros(len(columns.cost), dtype=np.bool_)
         )
@@ -116,9 +125,12 @@ class LinearProgram:
         # HiGHS counts the time of all runs of one instance together.
         limit_s = wall_limit_s(self._highs.getRunTime() + seconds)
         self._highs.setOptionValue("time_limit", limit_s)
-        _run(self._highs, self._options)
+        has_ended = _run(self._highs, self._options)
         self._watch.reraise()
         self._options.watch.check()
+        if not has_ended:
+            self._watch.leave()
+            return None
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         solution = self._highs.getSolution()
@@ -152,6 +164,7 @@ class _Watch:
     raised: BaseException | None = None
     _last: tuple[float, float] = field(default=(math.inf, -math.inf))
     _values: Floats | None = None
+    _has_left: bool = False
 
     def on_event(self, event: highspy.HighsCallbackEvent) -> None:
         """Report what moved, and stop HiGHS where the caller wants to."""
@@ -172,10 +185,11 @@ class _Watch:
         if self.raised is not None:
             raise self.raised
 
-    def so_far(self) -> MipResult:
-        """Return what a run has reported that Ctrl-C should have ended, and did not in time."""
+    def leave(self) -> MipResult:
+        """Return what a run has reported that should have ended, and did not in time; stop listening."""
+        self._has_left = self.stopped = True
         return MipResult(
-            status="interrupted",
+            status="interrupted" if self.options.watch.wants_stop else _TIME_OVER,
             values=self._values,
             bound=self._last[1],
             proven=False,
@@ -184,13 +198,13 @@ class _Watch:
         )
 
     def _report(self, event: highspy.HighsCallbackEvent) -> None:
-        if self.options.watch.happened or event.callback_type not in _MIP_EVENTS:
+        if self._has_left or self.options.watch.happened or event.callback_type not in _MIP_EVENTS:
             return  # nobody may be listening any more
         if event.callback_type == highspy.cb.HighsCallbackType.kCallbackMipImprovingSolution:
             self._values = np.array(event.data_out.mip_solution)
         primal = float(event.data_out.mip_primal_bound)
         dual = float(event.data_out.mip_dual_bound)
-        if (primal, dual) != self._last and abs(primal) < _INFINITY and abs(dual) < _INFINITY:
+        if (primal, dual) != self._last and abs(dual) < _INFINITY:  # a bound without a point counts, too
             self._last = (primal, dual)
             if self.progress is not None:
                 self.progress(primal, dual)
