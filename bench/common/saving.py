@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,6 +45,23 @@ def save_result(
     with write_aside(path) as aside:
         (aside / path.name).write_text(text + "\n", encoding="utf-8")
     return path
+
+
+def path_of_settings(path: Path, settings: Mapping[str, Any]) -> Path:
+    """Return a path, numbered where it has results of other settings: those are not replaced.
+
+    Args:
+        path: of the results of a day.
+        settings: what ``save_result`` will keep under ``settings``.
+    """
+    known = json.loads(json.dumps(settings))
+    for number in count(1):
+        numbered = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        if not numbered.exists():
+            return numbered
+        if read_object(numbered, "results").get("settings") == known:
+            return numbered
+    raise AssertionError  # never: numbers do not end
 
 
 def read_object(path: Path, expected: str) -> dict[str, Any]:

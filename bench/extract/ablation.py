@@ -67,7 +67,42 @@ def ablation_tables(ablations: Sequence[Ablation]) -> str:
         base, *ablated = ablation.answers
         rows = [_row(answer, base) for answer in (base, *ablated)]
         blocks.append(f"ablation: {ablation.instance}\n{format_table(header, rows)}")
-    return "\n\n".join(blocks)
+    return "\n\n".join([*blocks, *_summary(ablations)])
+
+
+def _summary(ablations: Sequence[Ablation]) -> list[str]:
+    """Return a table of what each technique is worth over all e-graphs, by exact counts."""
+    header = (
+        "left out",
+        "not proven",
+        "more iterations",
+        "fewer",
+        "at most",
+        "more e-nodes left",
+    )
+    bases = [ablation.answers[0] for ablation in ablations]
+    rows = []
+    for answers in zip(*(ablation.answers[1:] for ablation in ablations), strict=True):
+        pairs = list(zip(answers, bases, strict=True))
+        proven = [(a, b) for a, b in pairs if a.status == b.status == "optimal"]
+        iterations = [(a.simplex_iterations, b.simplex_iterations) for a, b in proven]
+        sizes = [(a.reduced[0], b.reduced[0]) for a, b in pairs if a.reduced and b.reduced]
+        rows.append(
+            (
+                answers[0].method,
+                str(sum(b.status == "optimal" and a.status != "optimal" for a, b in pairs)),
+                str(sum(count > base for count, base in iterations)),
+                str(sum(count < base for count, base in iterations)),
+                _ratio(*max(iterations, key=_quotient, default=(0, 0))),
+                str(sum(count > base for count, base in sizes)),
+            )
+        )
+    title = f"of {len(ablations)} e-graphs, how many were so without"
+    return [f"{title}\n{format_table(header, rows)}"] if rows else []
+
+
+def _quotient(counts: tuple[int, int]) -> float:
+    return counts[0] / counts[1] if counts[1] else 0.0
 
 
 def _row(answer: Answer, base: Answer) -> tuple[str, ...]:

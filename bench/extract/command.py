@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.common.arguments import add_save, check_positive
-from bench.common.saving import RESULTS, report_saved, save_result
+from bench.common.saving import RESULTS, path_of_settings, report_saved, save_result
 from bench.extract.ablation import Ablation, ablation_tables
 from bench.extract.egraphs import CYCLE_FILTERS, EXPLORED_WITH, Exploration
 from bench.extract.instances import ModelSource, Source, gym_sources, planted_sources
@@ -111,7 +111,8 @@ def run(options: argparse.Namespace) -> int:
             for source in _to_ablate(options, from_options=asked_for_models)
         ]
         ablations = list(run_ablations(tasks, options.jobs))
-        return _finish_ablation(ablations, options, load_before)
+        names = [task.source.name for task in tasks]
+        return _finish_ablation(ablations, names, options, load_before)
     groups = _groups(options, limits)
     rows = list(run_groups(groups, options.jobs))
     names = [source.name for group in groups for source in group.sources]
@@ -122,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
 def save(content: dict[str, Any], options: argparse.Namespace, kind: str, folder: Path) -> Path:
     """Write results with their settings, machine, versions and commit; return the file.
 
-    A second save of the same kind on the same day replaces the first.
+    A second save of the same settings on the same day replaces the first, no other does.
     """
     variant = "-cyclic" * (options.cycle_filter == "none") + "-quick" * options.quick
     path = folder / f"{kind}-{date.today().isoformat()}-{options.rules}{variant}.json"
@@ -131,7 +132,7 @@ def save(content: dict[str, Any], options: argparse.Namespace, kind: str, folder
         for key, value in sorted(vars(options).items())
         if key not in ("command", "run", "json", "save", "egraphs", "details")
     }
-    return save_result(path, {"settings": settings, **content})
+    return save_result(path_of_settings(path, settings), {"settings": settings, **content})
 
 
 def _finish(
@@ -164,10 +165,15 @@ def _finish(
 
 
 def _finish_ablation(
-    ablations: list[Ablation], options: argparse.Namespace, load_before: float
+    ablations: list[Ablation],
+    names: list[str],
+    options: argparse.Namespace,
+    load_before: float,
 ) -> int:
+    late_names = sorted(set(names) - {ablation.instance for ablation in ablations})
     content: dict[str, Any] = {
         "load_average": _load(load_before),
+        "not_run": late_names,
         "ablations": [ablation.as_json() for ablation in ablations],
     }
     print(json.dumps(content, indent=1) if options.json else ablation_tables(ablations))

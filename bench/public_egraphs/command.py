@@ -54,7 +54,9 @@ def run(options: argparse.Namespace) -> int:
     check_positive(options.time_limit, "--time-limit")
     check_positive(options.jobs, "--jobs")
     folder, what = options.folder, "public-egraphs"
-    if folder is None:
+    if folder is not None:
+        what = f"{what}-{folder.resolve().name}"
+    else:
         folder, what = _FOLDER / "generated", "generated-egraphs"
         write_generated(folder)
     files = egraph_files(folder)[: options.limit]
@@ -66,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     text = markdown(rows, options.methods)
     print(text)
     if options.save:
-        path = RESULTS / f"{what}-{date.today().isoformat()}.md"
+        path = RESULTS / f"{what}-{date.today().isoformat()}{_variant(options)}.md"
         path.write_text(f"{_heading(options)}\n\n{text}", encoding="utf-8")
         report_saved(path)
     return 4 if contradictions(rows) else 0
@@ -120,6 +122,13 @@ def _solved(files: Mapping[Task, Path], jobs: int) -> Iterator[tuple[Task, Solve
 
 def _name(file: Path, folder: Path) -> str:
     return str(file.relative_to(folder)).removesuffix(".gz").removesuffix(".json")
+
+
+def _variant(options: argparse.Namespace) -> str:
+    """Return what tells tables of one day apart: the limit, and whether methods or files were left out."""
+    methods = "" if set(options.methods) == set(METHODS) else "-" + "-".join(options.methods)
+    files = "" if options.limit is None else f"-first-{options.limit}"
+    return f"-{options.time_limit:g}s{methods}{files}"
 
 
 def _heading(options: argparse.Namespace) -> str:

@@ -120,12 +120,33 @@ def test_ablation(
     printed = capsys.readouterr().out
     assert "ablation: vgg19 k=1" in printed
     assert "(nothing)" in printed and "landmarks" in printed
+    summary = printed[printed.index("of 1 e-graphs, how many were so without") :]
+    assert all(name in summary for name in TECHNIQUES)
     (path,) = tmp_path.iterdir()
     assert path.name == f"extract-ablation-{date.today().isoformat()}-shipped.json"
-    (ablation,) = json.loads(path.read_text())["ablations"]
+    saved = json.loads(path.read_text())
+    (ablation,) = saved["ablations"]
+    assert saved["not_run"] == []
     assert [answer["method"] for answer in ablation["answers"]] == ["all", *TECHNIQUES]
     costs = [answer["cost"] for answer in ablation["answers"]]
     assert max(costs) == pytest.approx(min(costs))
+
+
+def test_an_ablation_of_other_settings_is_kept_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was not begun in time is named in what is kept."""
+    monkeypatch.setattr(extract_command, "RESULTS", tmp_path)
+    argv = ["extract", "--ablation", "--models", "--planted", "60", "--save", "--jobs", "1"]
+    for budget in ("1e-9", "1e-9", "2e-9"):
+        assert main([*argv, "--budget", budget]) == 0
+    capsys.readouterr()
+    name = f"extract-ablation-{date.today().isoformat()}-shipped"
+    first, second = sorted(tmp_path.iterdir(), key=lambda path: len(path.name))
+    assert (first.name, second.name) == (f"{name}.json", f"{name}-2.json")
+    for path in (first, second):
+        saved = json.loads(path.read_text())
+        assert saved["ablations"] == [] and len(saved["not_run"]) == 3
 
 
 @pytest.mark.parametrize(

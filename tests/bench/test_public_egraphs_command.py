@@ -52,6 +52,8 @@ def test_a_folder(
     assert "below/missing | 0 | 0 | ours | unreadable | - |" in printed
     assert len(started) == 6
     (saved,) = tmp_path.glob("public-egraphs-*.md")
+    assert saved.name.startswith(f"public-egraphs-{folder.name}-")
+    assert saved.name.endswith("-20s-ours-highs.md")
     assert printed.strip() in saved.read_text() and "20 CPU seconds" in saved.read_text()
 
     # What was cut off when the process was killed is done again, and nothing else.

@@ -9,6 +9,7 @@ import numpy as np
 
 from relational_tensat.base.deadline import Budget, BudgetSpentError, OutOfTimeError
 from relational_tensat.extract.exact.decompose.assembly import Assembly
+from relational_tensat.extract.exact.neighbourhoods import has_neighbourhoods, search_neighbourhoods
 from relational_tensat.extract.exact.reduce.pinning import with_single_root
 from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced, keep, unreduced
 from relational_tensat.extract.exact.reduce.reductions.dropping import drop_underivable
@@ -33,8 +34,11 @@ _WORTH_REDUCING = 0.1
 _SHARE_OF_REDUCTIONS = 0.5
 """How much of the time reductions may take: bounds and solutions must have their turn."""
 
-_SHARE_OF_RELAXATION = 0.7
+_SHARE_OF_RELAXATION = 0.8
 """Of the time for a component, how much its relaxation may take; branching has the rest."""
+
+_SHARE_OF_NEIGHBOURHOODS = 0.4
+"""Where the relaxation took all of its time, how much of the rest neighbourhoods may take."""
 
 REDUCED_COSTS = declare(
     Technique(
@@ -149,6 +153,8 @@ def _relax_and_solve(search: Search, options: SolverOptions) -> None:
         rows = stack_rows([rows, two_cycle_rows(search.problem)])
     limits = options.for_share(_SHARE_OF_RELAXATION)
     relaxation = relax(search, model, rows, limits)
+    if limits.exhausted and has_neighbourhoods(search.problem, options):
+        search_neighbourhoods(search, search_reduced, options.for_share(_SHARE_OF_NEIGHBOURHOODS))
     if relaxation is None or search.closed:
         return
     excluded = relaxation.excluded(search.cheaper_below_us)

@@ -204,7 +204,7 @@ class _Watch:
             self._values = np.array(event.data_out.mip_solution)
         primal = float(event.data_out.mip_primal_bound)
         dual = float(event.data_out.mip_dual_bound)
-        if (primal, dual) != self._last and abs(dual) < _INFINITY:  # a bound without a point counts, too
+        if (primal, dual) != self._last and abs(dual) < _INFINITY:  # a bound counts without a point
             self._last = (primal, dual)
             if self.progress is not None:
                 self.progress(primal, dual)

@@ -35,6 +35,7 @@ class SolverOptions:
         techniques: which reductions and cuts to use.
         work: counts what HiGHS does for all that share these options.
         cycles: how cycles are kept out of the integer programs of components, of ``ordering.WITHIN``.
+        is_neighbourhood: whether most of a choice is fixed in what is searched.
     """
 
     watch: Watch = field(default_factory=Watch)
@@ -43,6 +44,7 @@ class SolverOptions:
     techniques: Techniques = field(default_factory=Techniques)
     work: Work = field(default_factory=Work)
     cycles: str = "auto"
+    is_neighbourhood: bool = False
 
     @property
     def seconds_left(self) -> float:

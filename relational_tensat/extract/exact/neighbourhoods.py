@@ -1,0 +1,129 @@
+"""Local search with exact neighbourhoods: most of a choice is fixed, the rest is solved with proof.
+
+Where the relaxation takes all of its time, what it is rounded to is often not the best there is, and
+branching over the whole finds nothing in what is left. A neighbourhood is some classes that are near each
+other, along the operands either way; there every e-node may be chosen, elsewhere only the one that the
+best choice has (or, of a class that it does not need, that of tree-greedy). It is an e-graph itself,
+mostly a tenth of the whole once it is reduced, and proven optimal or improved in a second. Whatever is
+found there is a choice of the whole; no bound follows from it. (Large neighbourhood search: Shaw, *Using
+Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems*, CP 1998.)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from relational_tensat.base.deadline import OutOfTimeError
+from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced, keep, unreduced
+from relational_tensat.extract.exact.reduce.reductions.dropping import drop_underivable
+from relational_tensat.extract.exact.solve.search import Search
+from relational_tensat.extract.exact.solve.solver_options import SolverOptions
+from relational_tensat.extract.greedy.tree import settle_by_tree_cost
+from relational_tensat.extract.index import children_by_node, nodes_by_class, parents_by_class
+from relational_tensat.extract.problem import UNUSED, ExtractionProblem, Ints
+from relational_tensat.extract.techniques import Techniques
+
+LEAST_CLASSES = 150
+"""Components of fewer classes are left to branching, which has such neighbourhoods of its own."""
+
+_LEAST_SIZE, _SIZE = 100, 0.1
+"""Classes of a neighbourhood at first: so many, and at least this fraction of all."""
+
+_GROWTH, _SHRINKAGE = 1.1, 0.7
+"""What its size is multiplied by after one that was proven and had nothing cheaper; one that was not."""
+
+_MOST_FAILURES = 8
+"""The search ends after so many in a row that had nothing cheaper."""
+
+_SHARE_OF_ONE = 0.15
+"""Of the time for all neighbourhoods, how much one may take."""
+
+SearchPart = Callable[[Search, Reduced, SolverOptions], object]
+"""Searches a part of an e-graph for a choice that is cheaper than the best."""
+
+
+def has_neighbourhoods(problem: ExtractionProblem, options: SolverOptions) -> bool:
+    """Return whether an e-graph is large enough to have some, and is no neighbourhood itself."""
+    return not options.is_neighbourhood and problem.n_classes >= LEAST_CLASSES
+
+
+def search_neighbourhoods(search: Search, search_part: SearchPart, options: SolverOptions) -> None:
+    """Improve the choice of a search, neighbourhood by neighbourhood; its bound stays.
+
+    Args:
+        search: begins from its best choice.
+        search_part: the exact search.
+        options: limits; the seed draws where neighbourhoods begin.
+    """
+    neighbourhoods = _Neighbourhoods(search, options.seed)
+    limit_s = _SHARE_OF_ONE * options.seconds_left
+    size, failures = max(_LEAST_SIZE, _SIZE * search.problem.n_classes), 0
+    while failures < _MOST_FAILURES and not search.closed and not options.exhausted:
+        watch = options.watch.within(limit_s)
+        limits = replace(
+            options,
+            watch=watch,
+            techniques=Techniques(options.techniques.disabled),
+            is_neighbourhood=True,
+        )
+        part = Search(search.problem, search.best)
+        part.unit_us = search.unit_us
+        with suppress(OutOfTimeError):
+            search_part(part, neighbourhoods.draw(max(1, int(size))), limits)
+        if search.offer(part.best):
+            failures = 0
+            continue
+        failures += 1
+        size *= _GROWTH if part.closed else _SHRINKAGE
+
+
+class _Neighbourhoods:
+    """Neighbourhoods of a search's best choice, whatever that is by then."""
+
+    def __init__(self, search: Search, seed: int) -> None:
+        self._search, self._problem = search, search.problem
+        self._random = np.random.default_rng(seed)
+        self._by_tree_cost, _ = settle_by_tree_cost(search.problem, None)
+        self._children = children_by_node(search.problem)
+        self._members = nodes_by_class(search.problem)
+        self._users = parents_by_class(search.problem)
+        self._owner: list[int] = search.problem.node_class.tolist()
+
+    def draw(self, size: int) -> Reduced:
+        """Return the e-graph in which the classes around one that is drawn are free."""
+        used_classes = np.flatnonzero(self._search.best != UNUSED)
+        free = self._around(int(self._random.choice(used_classes)), size)
+        return drop_underivable(keep(unreduced(self._problem), self._allowed(free)))
+
+    def _allowed(self, free: Mask) -> Mask:
+        best = self._search.best
+        fixed: Ints = np.where(best == UNUSED, self._by_tree_cost, best)
+        allowed: Mask = free[self._problem.node_class]
+        allowed[fixed[fixed != UNUSED]] = True
+        return allowed
+
+    def _around(self, start: int, size: int) -> Mask:
+        """Return which classes are nearest to one, so many, ties at random; not by way of the root."""
+        is_near = np.zeros(self._problem.n_classes, dtype=np.bool_)
+        is_near[start] = True
+        count, queue = 1, deque([start])
+        while queue and count < size:
+            near = self._adjacent(queue.popleft())
+            for place in self._random.permutation(len(near)).tolist():
+                if count < size and not is_near[near[place]]:
+                    is_near[near[place]] = True
+                    count += 1
+                    queue.append(near[place])
+        return is_near
+
+    def _adjacent(self, klass: int) -> list[int]:
+        """Return the classes whose e-nodes need this one, and those that its own e-nodes need."""
+        root = self._problem.root
+        below = (child for node in self._members[klass] for child in self._children[node])
+        above = (self._owner[node] for node in self._users[klass])
+        return sorted({*below, *above} - {root}) if klass != root else []
