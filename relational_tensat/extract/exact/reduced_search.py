@@ -15,7 +15,7 @@ from relational_tensat.extract.exact.reduce.reduced import Mask, Reduced, keep, 
 from relational_tensat.extract.exact.reduce.reductions.dropping import drop_underivable
 from relational_tensat.extract.exact.reduce.rounds import reduce_and_pin
 from relational_tensat.extract.exact.relax.cycle_rows import TWO_CYCLES, two_cycle_rows
-from relational_tensat.extract.exact.relax.relaxation import relax, without
+from relational_tensat.extract.exact.relax.relaxation import Relaxation, relax, without
 from relational_tensat.extract.exact.solve.constraints import stack_rows
 from relational_tensat.extract.exact.solve.mip import cut_and_solve, scaled_model
 from relational_tensat.extract.exact.solve.ordering import WITHIN, components_to_order, with_order
@@ -38,7 +38,7 @@ _SHARE_OF_RELAXATION = 0.8
 """Of the time for a component, how much its relaxation may take; branching has the rest."""
 
 _SHARE_OF_NEIGHBOURHOODS = 0.4
-"""Where the relaxation took all of its time, how much of the rest neighbourhoods may take."""
+"""Where the relaxation took all of its time and rules out little: of the rest, what neighbourhoods take."""
 
 REDUCED_COSTS = declare(
     Technique(
@@ -153,19 +153,26 @@ def _relax_and_solve(search: Search, options: SolverOptions) -> None:
         rows = stack_rows([rows, two_cycle_rows(search.problem)])
     limits = options.for_share(_SHARE_OF_RELAXATION)
     relaxation = relax(search, model, rows, limits)
-    if limits.exhausted and has_neighbourhoods(search.problem, options):
+    excluded = _excluded(search, relaxation, options)
+    is_stuck = limits.exhausted and excluded.mean() < _WORTH_REDUCING
+    if is_stuck and has_neighbourhoods(search.problem, options):
         search_neighbourhoods(search, search_reduced, options.for_share(_SHARE_OF_NEIGHBOURHOODS))
+        excluded = _excluded(search, relaxation, options)
     if relaxation is None or search.closed:
         return
-    excluded = relaxation.excluded(search.cheaper_below_us)
-    if not options.techniques.uses(REDUCED_COSTS):
-        excluded[:] = False
     if excluded.mean() >= _WORTH_REDUCING:
         _search_rest(search, ~excluded, options)
     else:
         components = components_to_order(search.problem, WITHIN[options.cycles])
         model = with_order(replace(model, rows=relaxation.rows), components)
         cut_and_solve(search, model, without(model.columns, excluded), model.rows, options)
+
+
+def _excluded(search: Search, relaxation: Relaxation | None, options: SolverOptions) -> Mask:
+    """Return the e-nodes that the relaxation's duals rule out."""
+    if relaxation is None or not options.techniques.uses(REDUCED_COSTS):
+        return np.zeros(search.problem.n_nodes, dtype=np.bool_)
+    return relaxation.excluded(search.cheaper_below_us)
 
 
 def _search_rest(search: Search, nodes: Mask, options: SolverOptions) -> None:
