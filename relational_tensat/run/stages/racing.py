@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from relational_tensat.base.errors import InputError
+from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.cost import CostSource, Device, Unmeasurable, graph_cost_us, open_device
 from relational_tensat.cost.configurations import graph_configurations
 from relational_tensat.cost.race import LEAST_HEATS, Heat, RaceResult, race
@@ -24,9 +24,12 @@ from relational_tensat.run.stages.contenders import (
 )
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
+from relational_tensat.verify.quantized import is_quantized
 
 #: With measured costs, so many seconds unless the options say.
 DEFAULT_BUDGET_S = 60.0
+#: With modelled costs, of quantized models.
+_QUANTIZED_BUDGET_S = 20.0
 #: More graphs are never raced: the order of what is alike is never clear.
 _MOST_GRAPHS = 6
 #: Shares of the time: to find the graphs; and for the first heats, which all of them are in.
@@ -42,16 +45,24 @@ def run_race(state: RunState) -> RunState:
     """Choose the graph that is fastest whole, among the original and the cheapest that differ.
 
     That is done where costs are measured here, or seconds for it are given, and a graph other than the
-    original was chosen. Ctrl-C ends it: then the cheapest graph stays chosen.
+    original was chosen; of quantized models for onnxruntime always, where that is installed. Ctrl-C ends
+    it: then the cheapest graph stays chosen.
     """
-    device, budget_s = _device(state), _budget_s(state)
-    if device is None or not budget_s or state.is_unchanged:
+    budget_s = _budget_s(state)
+    if not budget_s or state.is_unchanged:
         return state
     try:
+        device = _device(state)
+        if device is None:
+            return state
         with state.phases.phase("whole"):
             return _raced(state, device, budget_s)
     except KeyboardInterrupt:
         return state.noting("not raced: interrupted")
+    except MissingDependencyError as error:
+        if state.options.costs.budget_s is not None:
+            raise
+        return state.noting(f"not raced: {error}")
     except (InputError, _NotRacedError) as error:
         return state.noting(f"not raced: {error}")
 
@@ -91,13 +102,23 @@ def _device(state: RunState) -> Device | None:
     if not costs.end_to_end:
         return None
     if state.cost.device is None and state.options.rules.target == "onnxruntime":
-        return open_device("cpu") if costs.budget_s else None
+        return open_device("cpu")
     return state.cost.device
 
 
 def _budget_s(state: RunState) -> float:
+    """Return how long graphs may race.
+
+    Costs of a profile do not tell how fast kernels on integers are: a model of which only a part runs on
+    other integers than before may be slower. So what such costs choose of a quantized model is timed.
+    """
     given_s = state.options.costs.budget_s
-    return DEFAULT_BUDGET_S if given_s is None else given_s
+    if given_s is not None:
+        return given_s
+    if state.cost.device is not None:
+        return DEFAULT_BUDGET_S
+    is_for_runtime = state.options.rules.target == "onnxruntime"
+    return _QUANTIZED_BUDGET_S if is_for_runtime and is_quantized(state.original) else 0.0
 
 
 def _heats(state: RunState, device: Device, graphs: Sequence[Graph]) -> Heat:

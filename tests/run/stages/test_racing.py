@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 
 from relational_tensat import Options, optimize
@@ -14,6 +16,7 @@ from relational_tensat.run.result import Result
 from relational_tensat.tensor import Graph
 from tests.cost.fakes import FakeDevice, plug_in
 from tests.graphs import shared_matmuls
+from tests.quantized_models import residual_block
 
 #: One product less, and an activation less: it is part of the product.
 MERGED, FUSED = "sum-of-products-sharing-left", "activation-into-product"
@@ -127,3 +130,29 @@ def test_the_report_has_who_took_part_and_who_won(
     assert f"raced whole: without {FUSED} is faster: 1.200x [1.200, 1.200]" in text
     assert "modelled" in text and "2.500x" in text
     assert "0% of the original's cost is in kernels that no rule can change" in text
+
+
+def quantized(device: FakeDevice, tmp_path: Path, **options: object) -> Result:
+    """Return what becomes of a residual block of int8 where costs are modelled."""
+    path = tmp_path / "block.onnx"
+    onnx.save(residual_block(np.int8), path)
+    return optimize(
+        path,
+        Options.of(cost="analytic:cpu", target="onnxruntime", verify_runs=1, **options),
+        output=tmp_path / "out.onnx",
+    )
+
+
+@pytest.mark.parametrize(("speed", "is_kept"), [(0.9, True), (1.5, False)])
+def test_quantized_models_race_where_costs_are_modelled(
+    device: FakeDevice, tmp_path: Path, speed: float, is_kept: bool
+) -> None:
+    """Those that have other integers than the original, whatever they cost by the profile."""
+    device.speed = lambda graph: speed if "uint8" in str(graph.types) else 1.0
+    result = quantized(device, tmp_path)
+    assert result.race is not None
+    assert result.unchanged == is_kept
+    assert (
+        Path(tmp_path / "out.onnx").read_bytes() == Path(tmp_path / "block.onnx").read_bytes()
+    ) == is_kept
+    assert quantized(device, tmp_path, budget_s=0.0, force=True).race is None
