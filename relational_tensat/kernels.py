@@ -27,8 +27,7 @@ from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.kernels.c.compile_c import compile_c
-from relational_tensat.mugraph.kernels.c.emit_c import emit_c
+from relational_tensat.mugraph.kernels.c.compile_c import compiled_kernels
 
 #: A kernel: its operands, of the shapes and the element type that it was made for, give its result; where
 #: it has several, a tuple of these.
@@ -148,17 +147,15 @@ def _groups(shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
 
 
 def _compiled(graph: MuGraph) -> _Run:
-    device, functions = kernel_tensors(graph), []
+    device = kernel_tensors(graph)
     with tempfile.TemporaryDirectory() as folder:
-        for kernel in graph.kernels:
-            operands = {name: device[name] for name in kernel.operands}
-            functions.append(compile_c(emit_c(kernel, operands), Path(folder)))
+        functions = compiled_kernels(graph, Path(folder))
 
     def run(given: _Tensors) -> _Tensors:
         tensors = dict(given)
-        for kernel, function in zip(graph.kernels, functions, strict=True):
+        for kernel in graph.kernels:
             made = {name: np.empty(count(device[name]), np.float32) for name in kernel.outputs}
-            function([tensors[name] for name in kernel.operands], list(made.values()))
+            functions[kernel.name]([tensors[name] for name in kernel.operands], list(made.values()))
             tensors |= made
         return tensors
 

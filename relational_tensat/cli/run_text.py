@@ -160,7 +160,7 @@ def _print_rules(result: Result, console: Console) -> None:
 
 def _print_kernels(fusion: FusionReport, console: Console) -> None:
     if fusion.used:
-        rows = table("kernel", "modelled µs", "operators", numbers=("modelled µs",))
+        rows = table("kernel", "µs", "operators", numbers=("µs",))
         for kernel in fusion.used:
             several = f" (as {kernel.launches} kernels)" if kernel.launches > 1 else ""
             several += f" ({kernel.results} results)" if kernel.results > 1 else ""

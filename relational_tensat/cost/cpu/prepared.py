@@ -51,7 +51,7 @@ def prepare_node(
         Exception: onnxruntime cannot run it, one of ``session.refusals``.
     """
     pair = _pair(configuration, 1, optimizations, displace, threads)
-    copies = _wanted_copies(_estimate_us(pair), configuration, most_bytes)
+    copies = wanted_copies(_estimate_us(pair), operand_bytes(configuration), most_bytes)
     if copies > 1:
         pair = _pair(configuration, copies, optimizations, displace, threads)
     return Prepared(pair, copies)
@@ -92,9 +92,13 @@ def _estimate_us(pair: Pair) -> float:
     return longer - shorter
 
 
-def _wanted_copies(
-    estimate_us: float, configuration: Configuration, most_bytes: int = MOST_BYTES
-) -> int:
-    """Return how many applications fill a sample, as far as their operands fit."""
-    most = max(1, min(_MOST_COPIES, most_bytes // max(operand_bytes(configuration), 1)))
+def wanted_copies(estimate_us: float, needed_bytes: int, most_bytes: int = MOST_BYTES) -> int:
+    """Return how many applications fill a sample, as far as their operands fit.
+
+    Args:
+        estimate_us: what one takes, about.
+        needed_bytes: of its operands and results.
+        most_bytes: of those of all copies together.
+    """
+    most = max(1, min(_MOST_COPIES, most_bytes // max(needed_bytes, 1)))
     return int(np.clip(_SAMPLE_US / max(estimate_us, _SAMPLE_US / most), 1, most))

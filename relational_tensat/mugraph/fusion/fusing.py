@@ -23,6 +23,7 @@ from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel, Shape
 from relational_tensat.mugraph.fusion.region_report import RegionReport
 from relational_tensat.mugraph.fusion.seeking import Effort, Seeker, UnfitError
+from relational_tensat.mugraph.fusion.thread_times import measured_us
 from relational_tensat.mugraph.fusion.worth import Worth
 from relational_tensat.mugraph.graph.cores import core, with_windows
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Kernel, MuGraph
@@ -75,7 +76,8 @@ def own_kernels(
 
     Args:
         graphs: the model, and others that compute the same.
-        costs: of operators. Where these are no profile of a GPU, there are chains only.
+        costs: of operators. Where these are no profile of a GPU, there are chains only; where they are
+            measured on this processor, so are kernels, as C.
         options: of the search for regions with products; its time limit is for all of them together. Where
             several kernels may be faster than the one that is found, a μGraph of them is sought, too, as
             one e-node: FlashDecoding, say.
@@ -118,7 +120,8 @@ class _Fusing:
         self._total += len(candidates)
         tried = []
         for place, candidate in enumerate(candidates):
-            if self._watch.is_over and candidate.has_products:
+            takes_time = candidate.has_products or self._worth.is_measured
+            if self._watch.is_over and takes_time:
                 self._rows += [self._row(c, "no time", _NO_TIME) for c in candidates[place:]]
                 break
             kernel_us, reason, key = None, "", ""
@@ -205,7 +208,10 @@ class _Fusing:
         else:
             graph = _by_rows(candidate.program)
         graph = _stored_in_order(graph, candidate.orders)
-        cost_us = None if device is None else graph_us(graph, device)
+        if self._worth.is_measured:
+            cost_us: float | None = measured_us(candidate, graph)
+        else:
+            cost_us = None if device is None else graph_us(graph, device)
         if cost_us is not None and not math.isfinite(cost_us):
             raise UnfitError("a block of it is too large")
         kernel = self._with_rule(candidate, graph, cost_us)

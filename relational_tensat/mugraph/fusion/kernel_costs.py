@@ -1,17 +1,20 @@
-"""Costs of a run whose model has kernels of its own: of these as they are modelled, else as before."""
+"""Costs of a run whose model has kernels of its own: of these as modelled or measured, else as before."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from relational_tensat.cost import Configuration, CostCounts, CostSource, Device
-from relational_tensat.cost.source import ESTIMATED, Answer, Race
+from relational_tensat.cost.key import configuration_of
+from relational_tensat.cost.source import ESTIMATED, MEASURED, Answer, Race
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel
+from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.tensor import Graph
+from relational_tensat.tensor.operators import get_operator
 
 
 class KernelCosts(CostSource):
-    """Costs of operators from any source, and of kernels as they were modelled.
+    """Costs of operators from any source, and of kernels as they were modelled, or measured as C.
 
     Attributes:
         operators: what all else costs.
@@ -21,6 +24,7 @@ class KernelCosts(CostSource):
         super().__init__(operators.name)
         self.is_instant = operators.is_instant  # type: ignore[misc]  # as is what it asks
         self.is_lazy = operators.is_lazy  # type: ignore[misc]
+        self.tells_computed = operators.tells_computed
         self.operators = operators
         self._kernels_us: dict[str, float] = {}
 
@@ -86,10 +90,19 @@ class KernelCosts(CostSource):
         us = self._kernel_us(configuration)
         return self.operators.peek_us(configuration) if us is None else us
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether kernels are measured as C, as operators are in onnxruntime."""
+        return self.device is not None
+
+    @property
+    def _origin(self) -> str:
+        return MEASURED if self.is_measured else ESTIMATED
+
     def _own(self, configurations: Sequence[Configuration]) -> dict[Configuration, Answer]:
-        """Return what those of own kernels are modelled to take."""
+        """Return what those of own kernels take, modelled or measured."""
         return {
-            each: Answer(us, ESTIMATED)
+            each: Answer(us, self._origin)
             for each in configurations
             if (us := self._kernel_us(each)) is not None
         }
@@ -98,3 +111,46 @@ class KernelCosts(CostSource):
         if configuration.op != "fused":
             return None
         return self._kernels_us.get(str(dict(configuration.attrs)["mugraph"]))
+
+
+class PlainCosts(CostSource):
+    """Costs where kernels are run by the plain operators that an ONNX file has of them."""
+
+    def __init__(self, costs: KernelCosts) -> None:
+        """Take what operators cost."""
+        super().__init__(costs.name)
+        self.tells_computed = costs.tells_computed
+        self._operators = costs.operators
+
+    def is_free(self, configuration: Configuration) -> bool:
+        """Whether the operators' source says so."""
+        return configuration.op != "fused" and self._operators.is_free(configuration)
+
+    def find(self, configurations: Sequence[Configuration]) -> Mapping[Configuration, Answer]:
+        """Ask for all operators in one batch."""
+        parts = {each: _parts(each) for each in configurations}
+        answers = self._operators.ask([part for own in parts.values() for part in own])
+        return {
+            each: Answer(sum(answers[part].cost_us for part in own), ESTIMATED)
+            for each, own in parts.items()
+        }
+
+    def estimate_us(self, configuration: Configuration) -> float:
+        """Return what the operators' source estimates."""
+        return sum(self._operators.peek_us(part) for part in _parts(configuration))
+
+
+def _parts(configuration: Configuration) -> list[Configuration]:
+    """Return the operators that an e-node is run by."""
+    operator = get_operator(configuration.op)
+    if not isinstance(operator, FusedKernel):
+        return [configuration]
+    inputs = configuration.inputs
+    parts, kinds = operator.typed_parts(inputs, dict(configuration.attrs))
+    first = len(kinds) - len(parts)
+    return [
+        configuration_of(
+            part.op, tuple(kinds[number] for number in part.operands), kinds[place], part.attrs
+        )
+        for place, part in enumerate(parts, first)
+    ]

@@ -21,7 +21,8 @@ class OwnKernel:
         dtype: of its elements.
         operands, results: shapes as the model has them: dims of size 1 are none of the μGraph's, and
             several of its dims may be one here.
-        cost_us: modelled; None where it costs what its operators do in one kernel, by the roofline.
+        cost_us: modelled, or measured as C where costs are; None where it costs what its operators do in
+            one kernel, by the roofline.
     """
 
     key: str

@@ -21,10 +21,12 @@ class Worth:
 
     Attributes:
         profile: of the GPU that costs are from; None for other costs.
+        is_measured: whether costs are measured on this processor, and kernels are, too, as C.
     """
 
     def __init__(self, costs: CostSource) -> None:
         self.profile = profile_of(costs)
+        self.is_measured = costs.device is not None
         self._costs = costs
 
     def device(self, candidate: Candidate) -> Multiprocessors | None:

@@ -19,15 +19,18 @@ from relational_tensat.run.state import RunState
 
 #: Of the graph whose parts kernels are sought for: any cheap one will do.
 _EXTRACTION = ExtractionOptions(time_limit_s=10.0)
+#: Where kernels were measured as C.
+_AS_PLAIN = "costs are of kernels in C; the file has them as local functions of plain operators"
 
 
 def check_fusing(state: RunState) -> RunState:
     """Check that kernels can be had, if they are wanted; from now on, costs can be theirs.
 
     Raises:
-        UsageError: costs are measured: no device here runs such kernels; or there is a target, whose
+        UsageError: costs are measured on a GPU: no kernels are there yet; or there is a target, whose
             kernels are others; or sizes are dynamic, and kernels are for fixed ones; or there is a folder
             for kernels that cannot be, or none are wanted.
+        MissingDependencyError: they are measured on the processor, and there is no C compiler.
     """
     options = state.options.fusion
     if not options.fuse:
@@ -37,9 +40,7 @@ def check_fusing(state: RunState) -> RunState:
     if options.torch and options.kernels is None:
         raise UsageError("--kernels-torch goes with --kernels")
     if state.cost.device is not None:
-        raise UsageError(
-            "--fuse goes with modelled costs: what is measured runs no such kernels yet"
-        )
+        _check_measured(state.cost.device.key.kind)
     if state.options.rules.target is not None:
         raise UsageError("--fuse goes without --target: a target has kernels of its own")
     if state.dynamic is not None:
@@ -51,6 +52,22 @@ def check_fusing(state: RunState) -> RunState:
 
     costs = KernelCosts(state.cost)
     return replace(state, cost=costs, kernel_costs=costs)
+
+
+def _check_measured(kind: str) -> None:
+    """Check that kernels can be measured on a kind of device.
+
+    Raises:
+        UsageError: they cannot.
+        MissingDependencyError: there is no C compiler.
+    """
+    if kind != "cpu":
+        raise UsageError(
+            f"--fuse goes with modelled costs, or with --cost cpu: on {kind} no kernels are measured yet"
+        )
+    from relational_tensat.mugraph.kernels.c.compile_c import compiler
+
+    compiler()
 
 
 def fuse(state: RunState) -> RunState:
@@ -142,12 +159,22 @@ def write_kernels(state: RunState) -> RunState:
     Raises:
         InputError: nothing can be written there.
     """
-    folder = state.options.fusion.kernels
+    folder, costs = state.options.fusion.kernels, state.kernel_costs
+    is_measured = costs is not None and costs.is_measured and has_kernels(state)
     if folder is None:
-        return state
+        if not is_measured:
+            return state
+        return state.noting(f"{_AS_PLAIN}; give --kernels DIR to have them in C")
     from relational_tensat.mugraph.fusion import kernel_files  # few runs need it
 
     has_torch = state.options.fusion.torch
     count = kernel_files.write_kernels(state.kernels, state.chosen, folder, has_torch=has_torch)
-    modelled = ", modelled, not timed" if count else ""
+    if is_measured:
+        state = state.noting(f"{_AS_PLAIN}; in C they run by relational_tensat.kernels.load")
+    modelled = ", modelled, not timed" if count and not is_measured else ""
     return state.noting(f"kernels in {folder}: {count}{modelled}")
+
+
+def has_kernels(state: RunState) -> bool:
+    """Whether the chosen graph has kernels of the model's own."""
+    return any(node.op == "fused" for node in state.chosen.nodes)

@@ -22,6 +22,7 @@ from relational_tensat.run.stages.contenders import (
     fixed_share,
     with_candidate,
 )
+from relational_tensat.run.stages.fusing import has_kernels
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Graph
 from relational_tensat.verify.quantized import is_quantized
@@ -51,6 +52,8 @@ def run_race(state: RunState) -> RunState:
     budget_s = _budget_s(state)
     if not budget_s or state.is_unchanged:
         return state
+    if has_kernels(state):
+        return state.noting("not raced: onnxruntime runs kernels by their plain operators")
     try:
         device = _device(state)
         if device is None:

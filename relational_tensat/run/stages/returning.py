@@ -7,13 +7,13 @@ from pathlib import Path
 
 from relational_tensat.base.files import move_into_place
 from relational_tensat.base.paths import DefaultOutput
-from relational_tensat.cost import Unmeasurable, graph_cost_us
+from relational_tensat.cost import CostSource, Unmeasurable, graph_cost_us
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.formats import copy_model, save_model
 from relational_tensat.formats.same_file import OtherDataError
 from relational_tensat.run.end_to_end import time_on_device
 from relational_tensat.run.result import WholeRun
-from relational_tensat.run.stages.fusing import write_kernels
+from relational_tensat.run.stages.fusing import has_kernels, write_kernels
 from relational_tensat.run.stages.verifying import keep_original
 from relational_tensat.run.stages.weighing import change_notes
 from relational_tensat.run.state import RunState
@@ -32,12 +32,13 @@ def time(state: RunState) -> RunState:
     timing = _timed(state)
     if isinstance(timing, Unmeasurable):
         return state.noting(f"not run whole on {state.cost.name}: {timing.reason}")
+    costs = _as_timed(state)
     whole = WholeRun(
-        timing,
-        graph_cost_us(state.original, state.cost),
-        graph_cost_us(state.extracted, state.cost),
+        timing, graph_cost_us(state.original, costs), graph_cost_us(state.extracted, costs)
     )
     state = replace(state, whole=whole)
+    if has_kernels(state):
+        state = state.noting("run whole with kernels as the plain operators of the file, not in C")
     return keep_original(state, _loss(whole, state.cost.name)) if timing.is_loss else state
 
 
@@ -80,6 +81,15 @@ def _at_free_place(state: RunState, target: Path) -> RunState:
     note = f"{target}: something is there that was not when the run began: it is left alone"
     # The candidate, with its data, goes by the other name.
     return replace(state, target=place, candidate=None).noting(note)
+
+
+def _as_timed(state: RunState) -> CostSource:
+    """Return the costs of what runs whole: of kernels the plain operators."""
+    if state.kernel_costs is None:
+        return state.cost
+    from relational_tensat.mugraph.fusion.kernel_costs import PlainCosts  # few runs need it
+
+    return PlainCosts(state.kernel_costs)
 
 
 def _timed(state: RunState) -> WholeTiming | Unmeasurable:

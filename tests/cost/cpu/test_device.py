@@ -164,11 +164,11 @@ def test_results_are_handed_over_one_by_one(processor: OnnxRuntimeDevice) -> Non
 
 def test_small_operators_are_repeated_and_large_ones_are_not() -> None:
     small, large = configuration("relu", f32(4)), configuration("relu", f32(1 << 13, 1 << 12))
-    assert prepared._wanted_copies(0.5, small) == 32
-    assert prepared._wanted_copies(100.0, small) == 2
-    assert prepared._wanted_copies(10_000.0, small) == 1
-    assert prepared._wanted_copies(-1.0, small) == 32
-    assert prepared._wanted_copies(0.5, large) == 2  # so many fit
+    assert prepared.wanted_copies(0.5, prepared.operand_bytes(small)) == 32
+    assert prepared.wanted_copies(100.0, prepared.operand_bytes(small)) == 2
+    assert prepared.wanted_copies(10_000.0, prepared.operand_bytes(small)) == 1
+    assert prepared.wanted_copies(-1.0, prepared.operand_bytes(small)) == 32
+    assert prepared.wanted_copies(0.5, prepared.operand_bytes(large)) == 2  # so many fit
 
 
 def test_sessions_have_one_thread_and_the_graph_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

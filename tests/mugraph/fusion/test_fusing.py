@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -168,10 +169,14 @@ def test_a_folder_without_fusion_is_refused(tmp_path: Path) -> None:
         optimize(GATED, Options.of(kernels=tmp_path))
 
 
-def test_measured_costs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costs_measured_on_a_gpu_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from relational_tensat.run.progress import Silent
 
     state = RunState.begin(Options.of(fuse=True), GATED, None, None, Silent())
-    monkeypatch.setattr(type(state.cost), "device", property(lambda self: object()))
+    monkeypatch.setattr(
+        type(state.cost),
+        "device",
+        property(lambda self: SimpleNamespace(key=SimpleNamespace(kind="cuda"))),
+    )
     with pytest.raises(UsageError, match="--fuse goes with modelled costs"):
         check_fusing(state)

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relational_tensat.base.errors import InputError, MissingDependencyError
-from relational_tensat.mugraph.kernels.c.emit_c import CKernel
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.kernels.c.emit_c import CKernel, emit_c
 
 #: Sums are those of ``omp simd``, in any order; nothing else changes what C says.
 FLAGS = (
@@ -22,11 +24,72 @@ FLAGS = (
     "-shared", "-fPIC",
 )  # fmt: skip
 
-Function = Callable[[Sequence[NDArray[Any]], Sequence[NDArray[Any]]], None]
+
+class CFunction:
+    """A compiled kernel, a function of its operands and results: contiguous arrays of float32."""
+
+    def __init__(self, kernel: CKernel, function: Callable[..., None]) -> None:
+        """Take a kernel, and its entry in a library that is loaded."""
+        self._kernel, self._function = kernel, function
+
+    def __call__(self, operands: Sequence[NDArray[Any]], results: Sequence[NDArray[Any]]) -> None:
+        """Compute the results.
+
+        Raises:
+            InputError: an array is of another kind.
+        """
+        self.bound(operands, results)()
+
+    def bound(
+        self, operands: Sequence[NDArray[Any]], results: Sequence[NDArray[Any]]
+    ) -> Callable[[], None]:
+        """Return what computes the results, of these arrays, which it keeps.
+
+        Raises:
+            InputError: an array is of another kind.
+        """
+        arrays, function = [*operands, *results], self._function
+        for name, array in zip(self._kernel.parameters, arrays, strict=True):
+            if array.dtype != np.float32 or not array.flags.c_contiguous:
+                raise InputError(f"{self._kernel.name}: {name} is no contiguous array of float32")
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+
+        def run(kept: Sequence[NDArray[Any]] = arrays) -> None:
+            function(*pointers)
+
+        return run
 
 
-def compile_c(kernel: CKernel, folder: Path) -> Function:
-    """Return a kernel as a function of its operands and results, contiguous arrays of float32.
+def compiler() -> str:
+    """Return the path of the system's C compiler.
+
+    Raises:
+        MissingDependencyError: there is none.
+    """
+    found = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+    if found is None:
+        raise MissingDependencyError("kernels in C need a C compiler: set CC, or install cc")
+    return found
+
+
+def compiled_kernels(graph: MuGraph, folder: Path) -> dict[str, CFunction]:
+    """Return the kernels of a μGraph as functions, by their names.
+
+    Raises:
+        MissingDependencyError: there is no C compiler.
+        InputError: C cannot say one, or it does not compile.
+    """
+    device = kernel_tensors(graph)
+    return {
+        kernel.name: compile_c(
+            emit_c(kernel, {name: device[name] for name in kernel.operands}), folder
+        )
+        for kernel in graph.kernels
+    }
+
+
+def compile_c(kernel: CKernel, folder: Path) -> CFunction:
+    """Return a kernel as a function.
 
     Args:
         kernel: what to compile.
@@ -36,12 +99,9 @@ def compile_c(kernel: CKernel, folder: Path) -> Function:
         MissingDependencyError: there is no C compiler.
         InputError: it does not compile.
     """
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        raise MissingDependencyError("kernels in C need a C compiler: set CC, or install cc")
     source, library = folder / f"{kernel.name}.c", folder / f"{kernel.name}.so"
     source.write_text(kernel.source, encoding="utf-8")
-    command = [compiler, *FLAGS, str(source), "-o", str(library), "-lm"]
+    command = [compiler(), *FLAGS, str(source), "-o", str(library), "-lm"]
     made = subprocess.run(command, capture_output=True, text=True)
     if made.returncode:
         lines = made.stderr.splitlines() or ["the compiler says nothing"]
@@ -49,12 +109,4 @@ def compile_c(kernel: CKernel, folder: Path) -> Function:
         raise InputError(f"{kernel.name}.c: does not compile: {reason}")
     function = getattr(ctypes.CDLL(str(library)), kernel.name)
     function.restype = None
-
-    def call(operands: Sequence[NDArray[Any]], results: Sequence[NDArray[Any]]) -> None:
-        arrays = [*operands, *results]
-        for name, array in zip(kernel.parameters, arrays, strict=True):
-            if array.dtype != np.float32 or not array.flags.c_contiguous:
-                raise InputError(f"{kernel.name}: {name} is no contiguous array of float32")
-        function(*(ctypes.c_void_p(array.ctypes.data) for array in arrays))
-
-    return call
+    return CFunction(kernel, function)

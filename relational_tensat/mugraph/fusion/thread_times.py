@@ -1,0 +1,130 @@
+"""What a kernel takes as C on this processor: thread CPU time, measured as operators are."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from relational_tensat.base.errors import InputError, VerificationError
+from relational_tensat.mugraph.fusion.candidates import Candidate
+from relational_tensat.mugraph.graph.arithmetic import Numbers
+from relational_tensat.mugraph.graph.dims import count, variables
+from relational_tensat.mugraph.graph.evaluation import evaluate
+from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.well_formed import kernel_tensors
+from relational_tensat.mugraph.kernels.c.compile_c import CFunction, compiled_kernels
+from relational_tensat.tensor import Array
+
+#: Of C in float32 from the program in float64, relative to the whole result.
+_TOLERANCE = 1e-4
+_SEED = 3_000_000
+#: The least of so many runs says how often a kernel runs in a sample.
+_ESTIMATES = 5
+_ITEM_BYTES = 4
+
+
+def measured_us(candidate: Candidate, graph: MuGraph) -> float:
+    """Return the microseconds of thread CPU time of a candidate's kernel, compiled as C.
+
+    As for onnxruntime's operators, it is the 10th percentile of undisturbed samples, each of as many runs
+    as fill it, on operands of their own; the calls' own time is in it. What it computes is compared first
+    with the program in float64, on random inputs.
+
+    Args:
+        candidate: what the kernel stands for.
+        graph: the kernel; of float32.
+
+    Raises:
+        InputError: C cannot say it, or it does not compile.
+        VerificationError: it computes something else.
+        MissingDependencyError: there is no C compiler.
+    """
+    if candidate.dtype != "float32":
+        raise InputError(f"kernels in C have elements of float32, not {candidate.dtype}")
+    from relational_tensat.cost.cpu.onnxruntime_device import MOST_PATIENCE_S
+    from relational_tensat.cost.cpu.prepared import leave_caches, wanted_copies
+    from relational_tensat.cost.cpu.quiet import thread_us
+    from relational_tensat.cost.cpu.reference import processor_watch
+    from relational_tensat.cost.cpu.sampling import Pair, difference
+
+    with tempfile.TemporaryDirectory() as folder:
+        functions = compiled_kernels(graph, Path(folder))
+    given = _drawn(graph)
+    _check(candidate, graph, functions, given)
+    once = _runs(graph, functions, given, 1)
+    estimate_us = min(thread_us(once) for _ in range(_ESTIMATES))
+    needed = sum(_ITEM_BYTES * count(dims) for dims in kernel_tensors(graph).values())
+    copies = wanted_copies(estimate_us, needed)
+    pair = Pair(_runs(graph, functions, given, copies), leave_caches, leave_caches)
+    return difference(pair, copies, processor_watch(), MOST_PATIENCE_S).p10_us
+
+
+def _drawn(graph: MuGraph) -> dict[str, Array]:
+    """Return inputs that roots and logarithms can be had of."""
+    random = np.random.default_rng(_SEED)
+    return {
+        name: random.uniform(0.5, 1.5, [dim.size for dim in dims]).astype(np.float32)
+        for name, dims in graph.inputs.items()
+    }
+
+
+def _check(
+    candidate: Candidate,
+    graph: MuGraph,
+    functions: Mapping[str, CFunction],
+    given: Mapping[str, Array],
+) -> None:
+    """Compare a kernel's results with the program's in float64."""
+    program, tensors = candidate.program, _allocated(graph, given)
+    _bound(graph, functions, tensors)()
+    wide = {name: value.astype(np.float64) for name, value in given.items()}
+    expected, dims = evaluate(program, wide, Numbers()), kernel_tensors(program)
+    for name in graph.outputs:
+        order = [dim.variable for dim in kernel_tensors(graph)[name]]
+        mine = variables(dims[name])
+        value = expected[name].transpose([mine.index(variable) for variable in order]).ravel()
+        distance = np.linalg.norm(np.subtract(tensors[name].ravel(), value))
+        if not distance <= _TOLERANCE * np.linalg.norm(value):
+            raise VerificationError("the kernel's C computes something else")
+
+
+def _runs(
+    graph: MuGraph, functions: Mapping[str, CFunction], given: Mapping[str, Array], copies: int
+) -> Callable[[], None]:
+    """Return what runs a kernel so many times, each on tensors of its own."""
+    given_copies = ({name: value.copy() for name, value in given.items()} for _ in range(copies))
+    calls = [_bound(graph, functions, _allocated(graph, own)) for own in given_copies]
+
+    def run() -> None:
+        for call in calls:
+            call()
+
+    return run
+
+
+def _allocated(graph: MuGraph, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the inputs, and room for all that kernels write."""
+    device = kernel_tensors(graph)
+    made = [name for kernel in graph.kernels for name in kernel.outputs]
+    return {**given, **{name: np.empty(count(device[name]), np.float32) for name in made}}
+
+
+def _bound(
+    graph: MuGraph, functions: Mapping[str, CFunction], tensors: Mapping[str, Array]
+) -> Callable[[], None]:
+    """Return the kernels' calls, in order, on these tensors."""
+    calls = [
+        functions[kernel.name].bound(
+            [tensors[name] for name in kernel.operands], [tensors[name] for name in kernel.outputs]
+        )
+        for kernel in graph.kernels
+    ]
+
+    def run() -> None:
+        for call in calls:
+            call()
+
+    return run

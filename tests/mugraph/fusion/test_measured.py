@@ -1,0 +1,136 @@
+"""With costs that are measured on the processor: kernels are measured as C, and what runs is said."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+
+from relational_tensat import Options, kernels, optimize
+from relational_tensat.base.errors import MissingDependencyError, VerificationError
+from relational_tensat.cost.cpu import onnxruntime_device, quiet, reference, sampling
+from relational_tensat.cost.cpu.sampling import Pair
+from relational_tensat.cost.device import Sample
+from relational_tensat.models.builder import GraphBuilder
+from relational_tensat.mugraph.fusion import thread_times
+from relational_tensat.mugraph.fusion.candidates import chain_candidates
+from relational_tensat.mugraph.fusion.chain_program import row_kernel
+from relational_tensat.mugraph.fusion.thread_times import measured_us
+from relational_tensat.mugraph.kernels.c import compile_c
+from relational_tensat.run.result import Result
+from relational_tensat.tensor import Graph
+from tests.cost.fakes import FakeDevice, plug_in
+
+#: Loaded before a fake device takes the package's place.
+assert onnxruntime_device.KIND == "cpu"
+#: Lets kernels take so many µs; returns, for each that is timed, how often it runs in a sample.
+Takes: TypeAlias = Callable[[float], list[int]]
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+
+def row() -> Graph:
+    """Return tanh((sigmoid(x) + y) x)."""
+    builder = GraphBuilder("row")
+    x, y = builder.input("x", 8, 16), builder.input("y", 8, 16)
+    total = builder.op("add", builder.op("sigmoid", x), y)
+    return builder.build(builder.op("tanh", builder.op("mul", total, x)))
+
+
+@pytest.fixture
+def kernel_us(monkeypatch: pytest.MonkeyPatch) -> Takes:
+    """Let kernels take so long; what is timed is run once, and counted, instead."""
+
+    def take(us: float) -> list[int]:
+        runs: list[int] = []
+
+        def difference(pair: Pair, copies: int, watch: object, patience_s: float) -> Sample:
+            pair.longer()
+            runs.append(copies)
+            return Sample(us + 1, us, us + 2, 30)
+
+        monkeypatch.setattr(sampling, "difference", difference)
+        monkeypatch.setattr(quiet, "thread_us", lambda function: function() or 50.0)
+        monkeypatch.setattr(reference, "processor_watch", lambda: None)
+        return runs
+
+    return take
+
+
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Result:
+    device = plug_in(monkeypatch, FakeDevice(time_us=lambda configuration: 2.0))
+    assert device.key.kind == "cpu"
+    options = Options.of(
+        cost="cpu", cost_cache=tmp_path / "costs.duckdb", fuse=True, kernels=tmp_path / "kernels"
+    )
+    return optimize(row(), options, output=tmp_path / "out.onnx")
+
+
+def test_a_kernel_is_chosen_where_it_takes_less_than_the_operators(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kernel_us: Takes,
+) -> None:
+    runs = kernel_us(1.5)
+    result = run(monkeypatch, tmp_path)
+    assert (result.cost_before_us, result.cost_after_us) == (8.0, 1.5)
+    assert set(runs) == {4}  # 200 µs a sample
+    assert result.fusion is not None and len(result.fusion.used) == 1
+    assert any("the file has them as local functions" in note for note in result.notes)
+    assert any(note.startswith("not raced") for note in result.notes)
+    (call,) = kernels.load(tmp_path / "kernels").values()
+    x, y = np.random.default_rng(0).standard_normal((2, 8, 16)).astype(np.float32)
+    assert np.allclose(call(x, y), np.tanh((1 / (1 + np.exp(-x)) + y) * x), atol=1e-6)
+
+
+def test_operators_stay_where_the_kernel_takes_longer(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kernel_us: Takes,
+) -> None:
+    kernel_us(8.5)
+    result = run(monkeypatch, tmp_path)
+    assert result.cost_after_us == 8.0
+    assert result.fusion is not None and result.fusion.kernels and not result.fusion.used
+
+
+def test_what_runs_whole_is_not_the_kernel_in_c(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kernel_us: Takes,
+) -> None:
+    kernel_us(1.5)
+    result = run(monkeypatch, tmp_path)
+    assert result.whole is not None
+    assert (result.whole.modelled_before_us, result.whole.modelled_after_us) == (8.0, 8.0)
+    assert "run whole with kernels as the plain operators of the file, not in C" in result.notes
+
+
+def test_c_that_computes_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    (candidate,) = chain_candidates(row())
+    graph = row_kernel(candidate.program)
+    compiled = thread_times.compiled_kernels
+
+    def swapped(*arguments: object) -> dict[str, object]:
+        functions = compiled(*arguments)  # type: ignore[arg-type]
+        for function in functions.values():
+            bound = function.bound
+            function.bound = lambda x, y, bound=bound: bound(x[::-1], y)  # type: ignore[method-assign]
+        return dict(functions)
+
+    monkeypatch.setattr(thread_times, "compiled_kernels", swapped)
+    with pytest.raises(VerificationError, match="the kernel's C computes something else"):
+        measured_us(candidate, graph)
+
+
+def test_without_a_compiler_the_run_ends_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(compile_c.shutil, "which", lambda name: None)
+    with pytest.raises(MissingDependencyError, match="set CC, or install cc"):
+        run(monkeypatch, tmp_path)
