@@ -1,6 +1,7 @@
 """Kernels of a folder that a run has written, as functions of NumPy's arrays.
 
-Kernels without products are compiled by the system's C compiler. Those with products are for GPUs, and in
+Kernels without products are compiled by the system's C compiler, operators of libraries beside them run by
+NumPy. Those with products are for GPUs, and in
 the folder as Triton and CUDA; where NumPy is asked for, it computes what their μGraphs say.
 """
 
@@ -22,9 +23,9 @@ from relational_tensat.base.checks import check_choice
 from relational_tensat.base.errors import InputError
 from relational_tensat.mugraph.fusion.kernel_files import FORMAT, INDEX
 from relational_tensat.mugraph.graph.arithmetic import Numbers
-from relational_tensat.mugraph.graph.dims import count
+from relational_tensat.mugraph.graph.dims import Dims, count
 from relational_tensat.mugraph.graph.evaluation import evaluate
-from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.kernels.c.compile_c import compiled_kernels
@@ -153,13 +154,27 @@ def _compiled(graph: MuGraph) -> _Run:
 
     def run(given: _Tensors) -> _Tensors:
         tensors = dict(given)
-        for kernel in graph.kernels:
-            made = {name: np.empty(count(device[name]), np.float32) for name in kernel.outputs}
-            functions[kernel.name]([tensors[name] for name in kernel.operands], list(made.values()))
+        for step in graph.steps:
+            if isinstance(step, Operation):
+                tensors |= _by_numpy(step, tensors, device)
+                continue
+            made = {name: np.empty(count(device[name]), np.float32) for name in step.outputs}
+            functions[step.name]([tensors[name] for name in step.operands], list(made.values()))
             tensors |= made
         return tensors
 
     return run
+
+
+def _by_numpy(step: Operation, tensors: _Tensors, device: Mapping[str, Dims]) -> _Tensors:
+    """Return what an operator of a library gives: NumPy is the library."""
+    inputs = {name: device[name] for name in step.operands}
+    values = {
+        name: tensors[name].reshape([dim.size for dim in dims]) for name, dims in inputs.items()
+    }
+    alone = MuGraph(step.op, inputs, (step,), step.outputs)
+    made = evaluate(alone, values, Numbers("float32"))
+    return {name: np.ascontiguousarray(value, np.float32) for name, value in made.items()}
 
 
 def _evaluated(graph: MuGraph, dtype: str) -> _Run:

@@ -10,7 +10,7 @@ import numpy as np
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.evaluation import evaluate
-from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
+from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.tensor import Array
 
@@ -53,14 +53,19 @@ def run_each(
     """Return the inputs, and what kernels compute of them one after the other, by name.
 
     Args:
-        graph: of kernels only.
+        graph: of kernels, and of operators of libraries, which NumPy computes.
         inputs: by name.
         dtype: of all results that are not wide.
         run: runs one.
     """
     values, dims = dict(inputs), kernel_tensors(graph)
-    for kernel in graph.kernels:
+    for kernel in graph.steps:
         device = {name: dims[name] for name in kernel.operands}
+        if isinstance(kernel, Operation):
+            alone = MuGraph(kernel.op, device, (kernel,), kernel.outputs)
+            given = {name: values[name] for name in kernel.operands}
+            values[kernel.output] = exact(alone, given).astype(dtype)
+            continue
         for saver in kernel.block.savers:
             shape = [dim.size for dim in saver.dims]
             values[saver.output] = np.full(shape, np.nan, "float32" if saver.is_wide else dtype)

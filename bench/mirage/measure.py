@@ -55,7 +55,7 @@ class MirageRun:
 
     Attributes:
         search: itself.
-        kernels: of the best μGraph; 0 where none was found.
+        kernels: of the best μGraph, operators of libraries among them; 0 where none was found.
         bounded_tests: random tests at small sizes, where Theorem 4 bounds their odds of an error; else 0.
         other_tests: random tests of which no theorem says anything, of all sizes.
         cpu_s: of search, sizes and verification.
@@ -100,7 +100,7 @@ def measure(case: Case, options: SearchOptions) -> MirageRun:
         search,
         case.published,
         case.published_search,
-        len(best.graph.kernels) if best else 0,
+        len(best.graph.steps) if best else 0,
         bounded,
         tests - bounded,
         taken_s,

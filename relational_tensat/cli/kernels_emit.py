@@ -43,19 +43,23 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Emit and print."""
-    from relational_tensat.mugraph.kernels.emission import emit
+    from relational_tensat.mugraph.kernels.emission import emit, order_of_steps
 
     if args.plan and args.target != "cuda":
         raise UsageError(f"--plan goes with --target cuda: {args.target} places nothing itself")
     if args.arch and args.target == "c":
         raise UsageError("--arch goes with --target cuda or triton")
-    emitted = emit(read_mugraph(args), args.target, args.dtype)
+    graph = read_mugraph(args)
+    emitted, order = emit(graph, args.target, args.dtype), order_of_steps(graph)
     compiled = [one.compiled(args.arch) for one in emitted] if args.arch else []
     report(
-        lambda: _content(emitted, compiled),
+        lambda: {**_content(emitted, compiled), "order": order},
         lambda console: _show(emitted, args.plan, console),
         as_json=args.json,
     )
+    comment = "//" if args.target != "triton" else "#"
+    for line in order if not args.json else ():
+        sys.stdout.write(f"{comment} {line}\n")
     for one, machine_code in zip(emitted, compiled, strict=bool(compiled)):
         if not args.json:
             sys.stdout.write(

@@ -155,9 +155,12 @@ def _show(finding: Finding, console: Console) -> None:
 
 
 def _schedule(graph: Any) -> str:
-    """Return the grids and loops of a graph's kernels in a line."""
+    """Return the grids and loops of a graph's kernels, and libraries' operators, in a line."""
     texts = []
-    for kernel in graph.kernels:
+    for kernel in graph.steps:
+        if kernel not in graph.kernels:
+            texts.append(f"library {kernel.op}")
+            continue
         loops = {it.fmap for it in kernel.block.iterators} - {""}
         savers = kernel.block.savers
         grid = " ".join(

@@ -35,10 +35,16 @@ class Candidates:
     is_kept: bool = False
 
 
-def candidates_of(result: SearchResult, device: Multiprocessors | None = None) -> Candidates:
-    """Return the graphs of all routes at the sizes that are best on a device, by default an A100."""
+def candidates_of(
+    result: SearchResult, device: Multiprocessors | None = None, *, libraries: bool = True
+) -> Candidates:
+    """Return the graphs of all routes at the sizes that are best on a device, by default an A100.
+
+    With operators of libraries, where these may take kernels' places and are faster.
+    """
+    every = (made for route in result.routes for made in sized(route, device, libraries=libraries))
     graphs = sorted(
-        (made for route in result.routes for made in sized(route, device)),
+        every,
         key=lambda made: made.cost_us,
     )
     return Candidates(

@@ -90,15 +90,21 @@ def find_kernels(
     """
     options = options or SearchOptions()
     if has_windows(program):
-        own = find_kernels(core(program), options, watch, progress, device, cache, tables)
+        alone = replace(options, libraries=False)  # these read whole tensors
+        own = find_kernels(core(program), alone, watch, progress, device, cache, tables)
         return _with_windows(own, program)
     kept = cache.find(program, options, device) if cache and tables is None else None
-    imported = cache.imported(program) if cache else []
+    imported = [
+        graph
+        for graph in (cache.imported(program) if cache else ())
+        if options.libraries or len(graph.kernels) == len(graph.steps)
+    ]
     if kept is not None:
         finding = _chosen(program, with_more(kept, imported, device), options, device)
         if finding.best is not None or kept.fitting <= len(kept.graphs):
             return finding
-    found = candidates_of(search_kernels(program, options, watch, progress, tables), device)
+    result = search_kernels(program, options, watch, progress, tables)
+    found = candidates_of(result, device, libraries=options.libraries)
     if cache is not None:
         cache.keep(program, options, device, found)
     finding = _chosen(program, with_more(found, imported, device), options, device)

@@ -8,7 +8,8 @@ from typing import Any
 
 from relational_tensat.base.errors import InputError, UsageError, unknown
 from relational_tensat.mugraph.graph.dims import text_of, variables
-from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph
+from relational_tensat.mugraph.graph.mugraph import Kernel, MuGraph, Operation
+from relational_tensat.mugraph.graph.mugraph_text import step_text
 from relational_tensat.mugraph.graph.well_formed import Stage, kernel_tensors
 from relational_tensat.mugraph.kernels.c.emit_c import emit_c
 from relational_tensat.mugraph.kernels.cuda.compile_cuda import compile_cuda
@@ -131,6 +132,22 @@ def emit(graph: MuGraph, target: str, dtype: str | None = None) -> list[Emitted]
     return [
         _emitted(_Input(graph, kernel, dtype, layouts, own), target)
         for kernel, own in zip(graph.kernels, layouts.kernels, strict=True)
+    ]
+
+
+def order_of_steps(graph: MuGraph) -> list[str]:
+    """Return a line for each step of a kernel graph, in order; none where all of them are kernels.
+
+    What is a library's (cuBLAS, torch, NumPy) has no code here: the lines say where it is called.
+    """
+    if len(graph.kernels) == len(graph.steps):
+        return []
+    dims = kernel_tensors(graph)
+    return [
+        f"library: {step_text(step, dims)}"
+        if isinstance(step, Operation)
+        else f"kernel {step.name}"
+        for step in graph.steps
     ]
 
 

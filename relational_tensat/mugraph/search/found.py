@@ -6,17 +6,21 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from relational_tensat.mugraph.graph.described import names
 from relational_tensat.mugraph.graph.dims import Dim, Dims, variables
 from relational_tensat.mugraph.graph.found_row import FoundRow
 from relational_tensat.mugraph.graph.mugraph import (
+    Accumulate,
     BlockGraph,
     BlockStep,
     Kernel,
     KernelStep,
     MuGraph,
+    Operation,
     Saver,
 )
 from relational_tensat.mugraph.graph.mugraph import Iterator as TileIterator
+from relational_tensat.mugraph.graph.operators import mu_operator
 from relational_tensat.mugraph.graph.well_formed import block_tensors, saved_dims
 from relational_tensat.mugraph.search.structure import part_of
 
@@ -71,8 +75,34 @@ class Route:
             yield FoundGraph(self.program, kernels, self.outputs)
 
 
-#: How often each axis of a kernel's grid splits its variable, and how many iterations its loop has.
-Splits = tuple[tuple[int, ...], int]
+#: How often each axis of a kernel's grid splits its variable, and how many iterations its loop has; None
+#: where an operator of a library takes the kernel's place.
+Splits = tuple[tuple[int, ...], int] | None
+
+
+def library_operation(kernel: FoundKernel) -> Operation | None:
+    """Return the operator of a library that does what a kernel does, if it is one.
+
+    Blocks may do parts of it, and a loop add them up; but what they store is whole, and no wide tensor.
+    """
+    if kernel.wide or len(kernel.stores) != 1 or not kernel.steps:
+        return None
+    first, *others = kernel.steps
+    ((tile, output),) = kernel.stores
+    tensors = {name: tensor for tensor, name in kernel.loads}
+    if not isinstance(first, Operation) or set(first.operands) != tensors.keys():
+        return None
+    over = names(first.attrs, "over") if "over" in first.attrs else ()
+    if not set(kernel.grid).isdisjoint(over):
+        return None
+    if kernel.loop in over:  # what iterations add up
+        is_whole = others == [Accumulate(first.output, tile)] and first.op in ("matmul", "sum")
+    else:
+        is_whole = not others and first.output == tile and not kernel.loop
+    if not is_whole:
+        return None
+    operands = tuple(tensors[name] for name in first.operands)
+    return Operation(first.op, operands, output, first.attrs)
 
 
 def build(found: FoundGraph, splits: Sequence[Splits]) -> MuGraph:
@@ -80,7 +110,7 @@ def build(found: FoundGraph, splits: Sequence[Splits]) -> MuGraph:
 
     Args:
         found: what was found.
-        splits: of each kernel.
+        splits: of each kernel; None for operators of a library.
 
     Raises:
         InputError: they do not divide the sizes.
@@ -88,14 +118,21 @@ def build(found: FoundGraph, splits: Sequence[Splits]) -> MuGraph:
     device: dict[str, Dims] = dict(found.program.inputs)
     order = list(dict.fromkeys(v for dims in device.values() for v in variables(dims)))
     steps: list[KernelStep] = []
-    for number, (kernel, (grid, loop)) in enumerate(zip(found.kernels, splits, strict=True), 1):
-        made = _sized(f"k{number}", kernel, device, grid, loop, order)
+    for number, (kernel, split) in enumerate(zip(found.kernels, splits, strict=True), 1):
+        if split is None:
+            operation = library_operation(kernel)
+            assert operation is not None
+            kinds = [device[name] for name in operation.operands]
+            device[operation.output] = mu_operator(operation.op).infer(kinds, operation.attrs)
+            steps.append(operation)
+            continue
+        made = _sized(f"k{number}", kernel, device, *split, order)
         device.update({saver.output: saver.dims for saver in made.block.savers})
         steps.append(made)
     rows = tuple(
         replace(row, kernel=f"k{number}")
-        for number, kernel in enumerate(found.kernels, 1)
-        for row in kernel.rows
+        for number, (kernel, split) in enumerate(zip(found.kernels, splits, strict=True), 1)
+        for row in (kernel.rows if split is not None else ())
     )
     return MuGraph(found.program.name, found.program.inputs, tuple(steps), found.outputs, rows)
 

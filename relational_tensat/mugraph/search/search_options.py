@@ -19,6 +19,7 @@ class SearchOptions(OptionGroup):
         max_kernels: of a μGraph.
         processes: what is found is the same; small searches stay in this one.
         concatenate: without, a loop traverses what is summed; the grid splits the rest.
+        libraries: operators of libraries count as kernels, and take their places where they are faster.
         raw_exp: else a μGraph whose exponentials cannot be made stable is refused.
         disable: ``pruning`` by abstract expressions; ``canonical`` form of commutative operators;
             ``merging`` of equal terms; ``variables``, which forbid sums that the program has nothing of;
@@ -27,13 +28,18 @@ class SearchOptions(OptionGroup):
     """
 
     max_operators: int = option(7, "operators in a block at most", metavar="N", minimum=1)
-    max_kernels: int = option(2, "kernels at most", metavar="N", minimum=1)
+    max_kernels: int = option(
+        2, "kernels at most, operators of libraries among them", metavar="N", minimum=1
+    )
     time_limit_s: float | None = option(None, "seconds of search", metavar="S")
     processes: int = option(
         1, "processes that configurations are spread over", metavar="N", minimum=1
     )
     concatenate: bool = option(
         False, "loops over variables that are not summed, too, whose results are concatenated"
+    )
+    libraries: bool = option(
+        True, "graph-defined kernels only: no operators of libraries beside them"
     )
     raw_exp: bool = option(
         False,

@@ -19,8 +19,16 @@ from relational_tensat.mugraph.graph.dims import Dim, Dims
 from relational_tensat.mugraph.graph.mugraph import Accumulate, Kernel, MuGraph
 from relational_tensat.mugraph.graph.partial_tiles import tile_size
 from relational_tensat.mugraph.graph.well_formed import block_tensors, kernel_tensors
-from relational_tensat.mugraph.search.found import FoundGraph, FoundKernel, Route, Splits, build
+from relational_tensat.mugraph.search.found import (
+    FoundGraph,
+    FoundKernel,
+    Route,
+    Splits,
+    build,
+    library_operation,
+)
 from relational_tensat.mugraph.sizing.choices import Floats, Sizes
+from relational_tensat.mugraph.sizing.libraries import operation_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
 from relational_tensat.mugraph.sizing.waves import kernel_us
 
@@ -43,17 +51,21 @@ class Sized:
     cost_us: float
 
 
-def sized(route: Route, device: Multiprocessors | None = None) -> list[Sized]:
+def sized(
+    route: Route, device: Multiprocessors | None = None, *, libraries: bool = False
+) -> list[Sized]:
     """Return the μGraphs of a route at the sizes that the model likes best, cheapest first.
 
     Args:
         route: what a search found.
         device: what it shall run on; an A100 by default.
+        libraries: whether operators of libraries may take kernels' places, where they are faster; at least
+            one kernel stays.
 
     Returns:
         One for each alternative of the last kernel that fits shared memory, with the best before it.
     """
-    return _Sizing(route, device or a100()).best()
+    return _Sizing(route, device or a100(), has_libraries=libraries).best()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +79,9 @@ class _Partial:
 
 
 class _Sizing:
-    def __init__(self, route: Route, device: Multiprocessors) -> None:
+    def __init__(self, route: Route, device: Multiprocessors, *, has_libraries: bool) -> None:
         self._route = route
+        self._has_libraries = has_libraries and len(route.alternatives) > 1
         self._device = device
         inputs = route.program.inputs
         self._given = {d.variable: d.size for dims in inputs.values() for d in dims}
@@ -84,7 +97,8 @@ class _Sizing:
         return sorted((made for made in found if made), key=lambda made: made.cost_us)
 
     def _finished(self, partials: Sequence[_Partial], kernel: FoundKernel) -> Sized | None:
-        grown = [g for partial in partials for g in self._grown(partial, kernel)]
+        every = (g for partial in partials for g in self._grown(partial, kernel))
+        grown = [g for g in every if any(splits is not None for splits in g.splits)]
         if not grown:
             return None
         best = min(grown, key=lambda g: g.cost_us)
@@ -92,6 +106,25 @@ class _Sizing:
         return Sized(build(found, best.splits), best.cost_us)
 
     def _grown(self, partial: _Partial, kernel: FoundKernel) -> list[_Partial]:
+        """Return the kernels with one more, at its best splits, or as an operator of a library."""
+        made = self._split(partial, kernel)
+        as_library = self._as_library(partial, kernel)
+        return [*made, as_library] if as_library else made
+
+    def _as_library(self, partial: _Partial, kernel: FoundKernel) -> _Partial | None:
+        operation = library_operation(kernel) if self._has_libraries else None
+        if operation is None:
+            return None
+        graph = build(
+            FoundGraph(self._route.program, (*partial.kernels, kernel), ()), (*partial.splits, None)
+        )
+        if not graph.wide.isdisjoint(operation.operands):  # libraries read the model's elements
+            return None
+        cost_us = partial.cost_us + operation_us(operation, kernel_tensors(graph), self._device)
+        kernels, splits = (*partial.kernels, kernel), (*partial.splits, None)
+        return _Partial(cost_us, partial.sizes, kernels, splits)
+
+    def _split(self, partial: _Partial, kernel: FoundKernel) -> list[_Partial]:
         """Return the kernels with one more, at the best splits for each size of partial results."""
         names = [*kernel.grid, *([kernel.loop] if kernel.loop else [])]
         if any(name not in partial.sizes for name in names):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from relational_tensat.mugraph.graph.cores import core
-from relational_tensat.mugraph.graph.dims import count
+from relational_tensat.mugraph.graph.dims import Dims, count
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.operators import mu_operator
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
@@ -20,20 +22,27 @@ def library_us(program: MuGraph, device: Multiprocessors | None = None) -> float
         program: of operators of libraries only.
         device: what it runs on; an A100 by default.
     """
-    device = device or a100()
+    device, dims = device or a100(), kernel_tensors(program)
+    return sum(
+        operation_us(step, dims, device)
+        for step in program.steps
+        if isinstance(step, Operation) and step.op != "window"
+    )
+
+
+def operation_us(step: Operation, dims: Mapping[str, Dims], device: Multiprocessors) -> float:
+    """Return the modelled microseconds of one operator as a kernel of a library.
+
+    Args:
+        step: the operator.
+        dims: of the tensors in device memory.
+        device: what it runs on.
+    """
     profile, peak = device.profile, device.peak_flops_per_s * _EFFICIENCY
-    dims = kernel_tensors(program)
-    total = 0.0
-    for step in program.steps:
-        if not isinstance(step, Operation) or step.op == "window":
-            continue
-        operands = [dims[name] for name in step.operands]
-        result = dims[step.output]
-        flops = mu_operator(step.op).flops(operands, result)
-        moved = device.element_bytes * sum(map(count, (*operands, result)))
-        seconds = max(flops / peak, moved / profile.bandwidth_bytes_per_s)
-        total += profile.launch_us + 1e6 * seconds
-    return total
+    operands, result = [dims[name] for name in step.operands], dims[step.output]
+    flops = mu_operator(step.op).flops(operands, result)
+    moved = device.element_bytes * sum(map(count, (*operands, result)))
+    return profile.launch_us + 1e6 * max(flops / peak, moved / profile.bandwidth_bytes_per_s)
 
 
 def least_us(program: MuGraph, device: Multiprocessors) -> float:

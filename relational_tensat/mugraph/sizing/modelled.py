@@ -17,6 +17,7 @@ from relational_tensat.mugraph.graph.well_formed import (
     loaded_dims,
 )
 from relational_tensat.mugraph.sizing.choices import Floats, Sizes
+from relational_tensat.mugraph.sizing.libraries import operation_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
 from relational_tensat.mugraph.sizing.registers import product_registers
 from relational_tensat.mugraph.sizing.waves import kernel_us
@@ -26,11 +27,16 @@ def graph_us(graph: MuGraph, device: Multiprocessors) -> float:
     """Return the modelled microseconds of a μGraph; infinite where a block of it is too large.
 
     Args:
-        graph: of kernels only.
+        graph: of kernels, and of operators of libraries beside them.
         device: what it runs on.
     """
     dims = kernel_tensors(graph)
-    return sum(_kernel_us(kernel, dims, device, graph.wide) for kernel in graph.kernels)
+    return sum(
+        _kernel_us(step, dims, device, graph.wide)
+        if isinstance(step, Kernel)
+        else operation_us(step, dims, device)
+        for step in graph.steps
+    )
 
 
 def kernel_registers(kernel: Kernel, device: Mapping[str, Dims]) -> int:

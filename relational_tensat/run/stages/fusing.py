@@ -103,6 +103,7 @@ def _with_kernels(state: RunState) -> RunState:
     search = SearchOptions(
         max_operators=options.most_operators,
         max_kernels=options.most_kernels,
+        libraries=False,  # beside an e-node, they are other e-nodes
         time_limit_s=options.time_limit_s,
         seed=state.options.process.seed,
     )
