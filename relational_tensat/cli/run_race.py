@@ -8,8 +8,12 @@ from relational_tensat.cli.console import table
 from relational_tensat.run.race_report import RaceReport
 
 
-def print_race(race: RaceReport, console: Console) -> None:
-    """Print who took part, who won, and how much there was to gain."""
+def print_race(race: RaceReport, bound_us: float, console: Console) -> None:
+    """Print who took part, who won, and how much there was to gain.
+
+    Args:
+        bound_us: no graph costs less by the sums.
+    """
     kept = ": the original is kept" if race.keeps_original else ""
     console.print(f"raced whole: {race.outcome}{kept}")
     if len(race.contenders) > 1:
@@ -28,6 +32,18 @@ def print_race(race: RaceReport, console: Console) -> None:
                 str(standing.heats),
             )
         console.print(rows)
-    console.print(
-        f"{race.fixed_share:.0%} of the original's cost is in kernels that no rule can change"
+    console.print(gain_line(race, bound_us))
+
+
+def gain_line(race: RaceReport, bound_us: float) -> str:
+    """Return the line that says how much there was to gain, and how much was gained."""
+    to_gain = 1 - bound_us / race.original_us if race.original_us else 0.0
+    gained = "nothing"
+    if not race.keeps_original:
+        final = race.final
+        saved, least, most = (1 - 1 / ratio for ratio in (final.speedup, final.low, final.high))
+        gained = f"{saved:.1%} of the time, {least:.1%} to {most:.1%} (99 %)"
+    return (
+        f"{race.fixed_share:.0%} of the original's cost is in kernels that no rule can change; by the "
+        f"bound at most {max(to_gain, 0.0):.1%} can be saved; gained: {gained}"
     )

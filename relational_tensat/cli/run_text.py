@@ -14,6 +14,7 @@ from relational_tensat.cli.run_extractions import (
     print_worlds,
     reduced_line,
 )
+from relational_tensat.cli.run_kernels import print_kernels
 from relational_tensat.cli.run_race import print_race
 from relational_tensat.cli.run_time_spent import SOMETIMES, print_time_spent
 from relational_tensat.explore.outcome import stop_text
@@ -41,8 +42,9 @@ def print_report(result: Result, console: Console, *, profile: bool = False) -> 
     console.print(cost_line(result))
     if any((result.costs.measured, result.costs.cached, result.costs.recorded)):
         console.print(counts_line(result))
+        print_kernels(result.kernels_us, console)
     if result.race is not None:
-        print_race(result.race, console)
+        print_race(result.race, result.bound_us, console)
     if result.whole is not None:
         console.print(whole_line(result.whole, result.cost_profile))
     _print_operators(result, console)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from relational_tensat.cost.analytic import AnalyticSource, as_source
     from relational_tensat.cost.cost_model import CostModel
     from relational_tensat.cost.device import Configuration, Device, DeviceKey, Sample, Unmeasurable
-    from relational_tensat.cost.graph import graph_cost_us
+    from relational_tensat.cost.graph import costs_by_kind_us, graph_cost_us
     from relational_tensat.cost.opening import open_device, open_source, table_names
     from relational_tensat.cost.profile import Profile, profile_names
     from relational_tensat.cost.profile_file import load_profile
@@ -35,6 +35,7 @@ __all__ = [
     "Unmeasurable",
     "as_source",
     "ask_for_graph",
+    "costs_by_kind_us",
     "graph_cost_us",
     "kernel_time_us",
     "load_profile",
@@ -59,7 +60,10 @@ __getattr__ = names_on_first_use(
             "Sample",
             "Unmeasurable",
         ),
-        "graph": ("graph_cost_us",),
+        "graph": (
+            "costs_by_kind_us",
+            "graph_cost_us",
+        ),
         "opening": (
             "open_device",
             "open_source",

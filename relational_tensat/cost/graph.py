@@ -9,6 +9,16 @@ from relational_tensat.tensor import Graph
 from relational_tensat.tensor.inference import inference_nodes
 
 
+def costs_by_kind_us(graph: Graph, source: CostSource) -> dict[str, float]:
+    """Return what the kernels that a graph is run by cost, by operator, where that is anything."""
+    configurations = list(graph_configurations(source.as_run(graph)))
+    answers = source.ask(configurations)
+    sums_us: dict[str, float] = {}
+    for each in configurations:
+        sums_us[each.op] = sums_us.get(each.op, 0.0) + answers[each].cost_us
+    return {op: us for op, us in sums_us.items() if us}
+
+
 def graph_cost_us(graph: Graph, cost_model: CostModel) -> float:
     """Return the sum of the kernels' microseconds, values that depend on weights only being free.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from relational_tensat.base.paths import DefaultOutput, check_database, check_page
-from relational_tensat.cost import CostModel, graph_cost_us
+from relational_tensat.cost import CostModel, costs_by_kind_us, graph_cost_us
 from relational_tensat.extract import relative_gap
 from relational_tensat.run import resume as resuming
 from relational_tensat.run.fusion_report import FusionReport, fusion_report
@@ -182,6 +182,7 @@ def _result(state: RunState) -> Result:
         resumed_after=state.resumed_after,
         untrusted_rules=state.untrusted,
         costs=cost.counts,
+        kernels_us=_kernels_us(state),
         whole=state.whole,
         race=state.race,
         unchanged=state.is_unchanged,
@@ -189,6 +190,14 @@ def _result(state: RunState) -> Result:
         change=state.change,
         tables=kept_tables(state),
     )
+
+
+def _kernels_us(state: RunState) -> dict[str, tuple[float, float]]:
+    """Return what kernels cost in the original and in the result, by operator, the dearest first."""
+    before = costs_by_kind_us(state.graph, state.cost)
+    after = before if state.copies_file else costs_by_kind_us(state.chosen, state.cost)
+    both = {op: (before.get(op, 0.0), after.get(op, 0.0)) for op in {**before, **after}}
+    return dict(sorted(both.items(), key=lambda item: (-max(item[1]), item[0])))
 
 
 def _fusion(state: RunState) -> FusionReport | None:

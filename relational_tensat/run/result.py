@@ -120,6 +120,7 @@ class Result:
         original: the graph that was given.
         cost_profile: the name of the cost model.
         costs: how many configurations were measured, cached, recorded and estimated.
+        kernels_us: what kernels cost before and after, by operator, the dearest first.
         cost_before_us, cost_after_us: of one inference; after is never more than before.
         whole: original and extracted graph run whole, where costs are measured here and a graph other
             than the original was extracted; None where they were not run.
@@ -188,6 +189,7 @@ class Result:
     notes: tuple[str, ...] = ()
     untrusted_rules: Mapping[str, str] = field(default_factory=dict)
     costs: CostCounts = field(default_factory=CostCounts)
+    kernels_us: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     extraction: ExtractionSummary = field(default_factory=ExtractionSummary)
     extractions: tuple[ExtractionEntry, ...] = ()
     worlds: tuple[WorldReport, ...] = ()
@@ -283,6 +285,10 @@ class Result:
             "cost_before_us": self.cost_before_us,
             "cost_after_us": self.cost_after_us,
             "costs": asdict(self.costs),
+            "kernels_us": {
+                op: {"before": before, "after": after}
+                for op, (before, after) in self.kernels_us.items()
+            },
             "race": None if self.race is None else self.race.to_json(),
             "whole": None if self.whole is None else self.whole.to_json(),
             "e_nodes": self.e_nodes,
