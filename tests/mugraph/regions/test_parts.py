@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from relational_tensat import load_model
 from relational_tensat.base.errors import InputError, RelationalTensatError, ShapeError
+from relational_tensat.cli.main import main
+from relational_tensat.formats import save_model
+from relational_tensat.mugraph.candidate_cache import CandidateCache
 from relational_tensat.mugraph.finding import find_kernels
 from relational_tensat.mugraph.fusion.chain_program import row_kernel
 from relational_tensat.mugraph.graph.cores import core, core_like, has_windows, with_windows
@@ -16,6 +21,7 @@ from relational_tensat.mugraph.graph.dims import Dim
 from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.graph.labelled import Labelled
 from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.mugraph_files import save_mugraph
 from relational_tensat.mugraph.regions.finding_regions import find_regions
 from relational_tensat.mugraph.regions.lowering_regions import lowered
 from relational_tensat.mugraph.search.search_options import SearchOptions
@@ -144,6 +150,24 @@ def test_kernels_pass_and_wrong_offsets_do_not(make: Callable[[], Graph]) -> Non
             assert difference is not None, (place, by)
             refused += 1
     assert refused > 1
+
+
+def test_an_imported_kernel_of_parts_competes_in_later_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is kept as one of the core, which is what is searched."""
+    monkeypatch.setenv("RELATIONAL_TENSAT_CACHE", str(tmp_path / "cache"))
+    model = joined_product()
+    save_model(model, tmp_path / "joined.onnx")
+    ((region, *_), _) = find_regions(load_model(tmp_path / "joined.onnx"))
+    best = find_kernels(region.program, SearchOptions(max_kernels=1, max_operators=6)).best
+    assert best is not None and has_windows(best.graph)
+    save_mugraph(best.graph, tmp_path / "mine.json")
+    command = ["kernels", "import", str(tmp_path / "mine.json"), str(tmp_path / "joined.onnx")]
+    assert main([*command, "--region", "0"]) == 0
+    (kept,) = CandidateCache.of_user().imported(core(region.program))
+    assert not has_windows(kept)
+    assert with_windows(kept, region.program) == best.graph
 
 
 def test_windows_take_what_loops_take() -> None:
