@@ -112,7 +112,7 @@ def _show(regions: Sequence[Region], rows: Sequence[RegionRow], console: Console
 
 
 def _ends(region: Region) -> str:
-    """Return what regions give: those of two values as a + b."""
+    """Return what regions give: those of several values as a + b."""
     ends = (
         region.outputs[n : n + region.values] for n in range(0, len(region.outputs), region.values)
     )

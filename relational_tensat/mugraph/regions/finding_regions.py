@@ -14,7 +14,7 @@ from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.regions.lowering_regions import LoweredRegion, lowered
-from relational_tensat.mugraph.regions.pairs import Pair, pairs
+from relational_tensat.mugraph.regions.pairs import Pair, pairs, triples
 from relational_tensat.mugraph.regions.region_row import RegionRow
 from relational_tensat.tensor import Graph, Node
 
@@ -45,7 +45,7 @@ class Region:
 def find_regions(graph: Graph) -> tuple[list[Region], list[RegionRow]]:
     """Return the regions of a model, recurring ones once, and what was left out, with their borders.
 
-    Those of one value come first, then those of two.
+    Those of one value come first, then those of two, then those of three.
 
     Args:
         graph: the model.
@@ -83,8 +83,11 @@ def find_regions(graph: Graph) -> tuple[list[Region], list[RegionRow]]:
 def _programs_of_pairs(
     graph: Graph, parts: Sequence[Sequence[Node]]
 ) -> Iterator[tuple[Pair, MuGraph]]:
-    """Yield two parts as one, the largest first, and what they compute; those that are no program not."""
-    for pair in sorted(pairs(graph, parts), key=lambda pair: -len(pair.nodes)):
+    """Yield two parts as one, then three, the largest first, and what they compute, if it is a program."""
+    for pair in (
+        *sorted(pairs(graph, parts), key=lambda pair: -len(pair.nodes)),
+        *sorted(triples(graph, parts), key=lambda three: -len(three.nodes)),
+    ):
         with suppress(RelationalTensatError):
             program = lowered(graph, pair.nodes, pair.outputs[-1], pair.outputs).program
             if _FEWEST_STEPS <= len(program.operators) <= _MOST_STEPS:

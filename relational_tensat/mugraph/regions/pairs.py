@@ -1,13 +1,15 @@
-"""Two parts of a model as one with two results: one reads what the other gives, or both read the same.
+"""Parts of a model as one with several results: one reads what another gives, or all read the same.
 
 Together they are convex: nothing outside lies between two of their nodes, so one kernel that gives both
-values needs neither of them before it runs.
+values needs neither of them before it runs. Three parts that read the same, as queries, keys and values do,
+are regions of ``kernels search``; rules have two sources at most, so no kernel of a run gives three values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from relational_tensat.tensor import Graph, Node, TensorType
 
@@ -15,11 +17,13 @@ from relational_tensat.tensor import Graph, Node, TensorType
 MOST_OUTPUTS = 2
 #: Of the parts that read what one reads, so many that come next are tried with it.
 _MOST_PARTNERS = 8
+#: Of the parts that read the same, so many of the smallest are tried three at a time.
+_MOST_READERS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Nodes that others read two results of.
+    """Nodes that others read several results of.
 
     Attributes:
         nodes: in topological order.
@@ -56,6 +60,30 @@ def pairs(graph: Graph, parts: Sequence[Sequence[Node]]) -> Iterator[Pair]:
             pair = _pair(surroundings, (*part, *parts[other]))
             if pair is not None:
                 yield pair
+
+
+def triples(graph: Graph, parts: Sequence[Sequence[Node]]) -> Iterator[Pair]:
+    """Yield three of a model's parts at a time that read the same and that a kernel may stand for.
+
+    Args:
+        graph: the model.
+        parts: nodes in topological order, of which only the last one's result is read by others.
+    """
+    surroundings = Surroundings(graph)
+    readers: dict[str, list[int]] = {}
+    for place, part in enumerate(parts):
+        for name in {name for node in part for name in node.inputs}:
+            readers.setdefault(name, []).append(place)
+    known: set[tuple[int, ...]] = set()
+    for name in sorted(readers):
+        if _is_number(graph, name):
+            continue
+        nearest = sorted(readers[name], key=lambda place: len(parts[place]))[:_MOST_READERS]
+        for three in combinations(sorted(nearest), 3):
+            members = [node for place in three for node in parts[place]]
+            if three not in known and (group := _pair(surroundings, members, 3)) is not None:
+                known.add(three)
+                yield group
 
 
 class Surroundings:
@@ -99,12 +127,14 @@ class Surroundings:
         return tuple(self._nodes[place] for place in places)
 
 
-def _pair(surroundings: Surroundings, members: Sequence[Node]) -> Pair | None:
+def _pair(
+    surroundings: Surroundings, members: Sequence[Node], values: int = MOST_OUTPUTS
+) -> Pair | None:
     places = surroundings.places(members)
     if len(places) < len(members):
         return None  # they have nodes in common
     outputs = surroundings.outputs_of(places)
-    if len(outputs) != MOST_OUTPUTS or not surroundings.is_convex(places):
+    if len(outputs) != values or not surroundings.is_convex(places):
         return None
     return Pair(surroundings.nodes_at(places), outputs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from relational_tensat.mugraph.graph.mugraph_text import mugraph_text
 from relational_tensat.mugraph.kernels.emission import emit
 from relational_tensat.mugraph.regions.lowering_regions import lowered
 from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from tests.mugraph.parts import joint_attention, rotary
 
 
@@ -62,3 +64,33 @@ def test_parts_are_printed_and_kept() -> None:
     graph = rows()
     assert decoded(encoded(graph), "rows") == graph
     assert "(d = -8 + i, i = d=16, 0 unless 8 ≤ i < 16)" in mugraph_text(graph)
+
+
+def split_rows() -> MuGraph:
+    """Halves that change places, in blocks of a quarter of a row."""
+    whole = rows()
+    (kernel,) = whole.kernels
+    (saver,) = kernel.block.savers
+    width = saver.dims[-1].variable
+    iterators = tuple(replace(it, imap=(*it.imap, width)) for it in kernel.block.iterators)
+    block = replace(
+        kernel.block,
+        grid=(*kernel.block.grid, 4),
+        iterators=iterators,
+        savers=(replace(saver, omap=(*saver.omap, width)),),
+    )
+    return replace(whole, steps=(replace(kernel, block=block),))
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_what_is_zero_is_known_in_blocks_of_parts_of_rows(tmp_path: Path) -> None:
+    model = rotary()
+    program, graph = lowered(model, model.nodes, model.name).program, split_rows()
+    assert verify_mugraph(program, graph, 1).passed
+    for target in ("c", "cuda"):
+        folder = tmp_path / target
+        folder.mkdir()
+        inputs = drawn(graph, DTYPES[target])
+        values = run_kernels(graph, inputs, target, folder)
+        want = exact(graph, inputs)
+        assert norm_error(values[graph.outputs[0]], want) < TOLERANCES[DTYPES[target]]

@@ -11,6 +11,7 @@ import pytest
 from relational_tensat import load_model
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.cli.main import main
+from relational_tensat.mugraph.finding import find_kernels
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
@@ -21,6 +22,7 @@ from relational_tensat.mugraph.regions.lowering_regions import lowered
 from relational_tensat.mugraph.regions.relabelling import IndexAtoms
 from relational_tensat.mugraph.search.kernel_search import search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
+from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from relational_tensat.tensor import Graph, Node, TensorType, build_graph
 from relational_tensat.verify.evaluate import evaluate_graph
 
@@ -151,6 +153,18 @@ def test_regions_of_two_values_come_after_those_of_one(capsys: pytest.CaptureFix
     (kernel,) = found["best"]["graph"]["steps"]
     assert len(kernel["savers"]) == len(found["best"]["graph"]["outputs"]) == 2
     assert found["verification"]["passed"]
+
+
+def test_queries_keys_and_values_are_a_region_of_three_values() -> None:
+    """After those of two; one kernel stores all three."""
+    regions, _ = find_regions(load_model(INPUTS / "decoder_block.onnx"))
+    assert [region.values for region in regions] == sorted(region.values for region in regions)
+    three = regions[-1]
+    assert three.outputs == ("transpose", "transpose_1", "unsqueeze_1") and three.values == 3
+    assert [step.op for step in three.program.operators] == ["matmul"] * 3
+    best = find_kernels(three.program, SearchOptions(max_kernels=1, max_operators=6)).best
+    assert best is not None and len(best.graph.kernels[0].outputs) == 3
+    assert verify_mugraph(three.program, best.graph, 3).passed
 
 
 def test_the_commands_name_regions(capsys: pytest.CaptureFixture[str]) -> None:
