@@ -31,6 +31,7 @@ _OPERATORS: Mapping[str, tuple[Attrs, int]] = {
     "reduce_max": ({"axes": (0,), "keepdims": True}, 1),
     "reduce_min": ({"axes": (0,), "keepdims": True}, 1),
     "reduce_prod": ({"axes": (1,), "keepdims": True}, 1),
+    "reduce_l2": ({"axes": (1,), "keepdims": True}, 1),
     "transpose": ({"perm": (1, 0)}, 1), "reshape": ({"shape": (4, 9)}, 1),
     **{f"cast {dtype}": ({"dtype": dtype}, 1) for dtype in DTYPE_BYTES if dtype != "bfloat16"},
 }  # fmt: skip

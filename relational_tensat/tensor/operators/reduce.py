@@ -186,3 +186,27 @@ class ReduceProd(_Reduce):
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         return field.product(inputs[0], ints_of(attrs, "axes"), bool_of(attrs, "keepdims"))
+
+
+@register
+class ReduceL2(_Reduce):
+    """The root of the sum of squares, of floats."""
+
+    name = "reduce_l2"
+    sums = True
+    onnx = ("ReduceL2",)
+    accepts = FLOAT_DTYPES
+
+    @staticmethod
+    def reducer(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+        """Return that root."""
+        return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
+
+    def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
+        axes, keepdims = ints_of(attrs, "axes"), bool_of(attrs, "keepdims")
+        squares = field.multiply(inputs[0], inputs[0])
+        return field.function("sqrt", field.reduced(np.sum(squares, axis=axes, keepdims=keepdims)))
+
+    def growth(self, sizes: Sequence[float], inputs: Types, attrs: Attrs) -> float:
+        shape = tensor(inputs[0], self.name).shape
+        return sizes[0] * math.sqrt(math.prod(shape[axis] for axis in ints_of(attrs, "axes")))

@@ -121,6 +121,13 @@ def residues(*shape: int) -> Any:
     return RNG.integers(1, PRIME, size=shape)
 
 
+def test_an_l2_norm_is_the_root_of_the_sum_of_squares() -> None:
+    x = residues(2, 3, 2)
+    squares = exact("reduce_sum", exact("mul", x, x), axes=(1,), keepdims=False)
+    norm = exact("reduce_l2", x, axes=(1,), keepdims=False)
+    assert np.array_equal(norm, exact("sqrt", squares))
+
+
 def test_quotients_against_fractions() -> None:
     a, b = residues(3, 4), residues(4)
     quotient = as_fractions(a) / as_fractions(b)

@@ -16,7 +16,7 @@ from tests.tensor.operators.onnx_oracle import check_against_onnxruntime, node, 
 from tests.tensor.operators.test_elementwise import drawn
 from tests.tensor.operators.test_matmul import f32
 
-OPS = ["reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod"]
+OPS = ["reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod", "reduce_l2"]
 
 
 @settings(max_examples=25, deadline=None)
