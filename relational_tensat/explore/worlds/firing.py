@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,9 @@ NO_RULE = 0
 #: built, it is not known how much of it the worlds have.
 _MOST_ROUNDS = 4
 
+#: So many applications at a time are looked at for whether they fit into a world: most end at the first few.
+_AT_ONCE = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Fired:
@@ -33,6 +37,28 @@ class Fired:
     applications: tuple[Ints, ...]
     changed: Flags
     limited: Flags
+
+
+@dataclass(slots=True)
+class _EqualWorlds:
+    """Worlds of equal e-nodes in which one rule fires.
+
+    Attributes:
+        worlds: which ones.
+        places: of the applications that fire, in order.
+        room: how many e-nodes each can get.
+        fitting: so many of the applications, from the first on, fit.
+    """
+
+    worlds: list[int]
+    places: Ints
+    room: int
+    fitting: int = 0
+
+    def drop(self, is_gone: Flags) -> None:
+        """Leave out some of the applications."""
+        if is_gone.any():
+            self.places = self.places[~is_gone]
 
 
 class Worlds:
@@ -103,30 +129,98 @@ class Worlds:
             rules: by world, the rule's id or ``NO_RULE``.
             iteration: what is built is stored with this index.
         """
-        applications, worlds = self.universe.applications, self.masks.worlds
-        firing = self._firing(rules)
-        places: Ints = self._candidates.astype(np.int32)
-        fired = self._live & firing[applications.rules[places]]
+        applications = self.universe.applications
+        fired = self._live & self._firing(rules)[applications.rules[self._candidates]]
         some = some_world(fired)
-        places, flags = places[some], unpacked(fired[some], worlds)
+        places: Ints = self._candidates[some].astype(np.int32)
         sizes = self.masks.sizes()
-        within, is_over = self._within(places, flags, sizes, rules)
+        groups = self._equal_worlds(places, fired[some], rules, sizes)
+        self._fit(groups)
         for _ in range(_MOST_ROUNDS):
-            waiting = within.any(1) & (applications.states[places] == WAITING)
-            if not waiting.any():
+            waiting = self._waiting(groups)
+            if not len(waiting):
                 break
-            self._build(places[waiting], iteration)
-            flags[applications.states[places] == REJECTED] = False
-            within, is_over = self._within(places, flags, sizes, rules)
+            self._build(waiting, iteration)
+            for group in groups:
+                group.drop(applications.states[group.places] == REJECTED)
+            self._fit(groups)
             if self.universe.is_full:
                 break
-        within[applications.states[places] != BUILT] = False
-        limited = is_over | (flags & ~within).any(axis=0)
-        some = np.asarray(within.any(1))
-        places, within = places[some], within[some]
-        self.masks.add(applications.targets[places], packed(within))
-        changed = self.masks.sizes() != sizes
-        return Fired(tuple(places[within[:, world]] for world in range(worlds)), changed, limited)
+        came: list[Ints] = [places[:0]] * self.masks.worlds
+        limited = np.zeros(self.masks.worlds, np.bool_)
+        for group in groups:
+            within_limits = group.places[: group.fitting]
+            built = within_limits[applications.states[within_limits] == BUILT]
+            self.masks.enter(applications.targets[built], group.worlds)
+            limited[group.worlds] = len(built) < len(group.places)
+            for world in group.worlds:
+                came[world] = built
+        return Fired(tuple(came), self.masks.sizes() != sizes, limited)
+
+    def _equal_worlds(
+        self, places: Ints, fired: Bits, rules: Ints, sizes: Ints
+    ) -> list[_EqualWorlds]:
+        """Return the worlds in which something fires, those together in which the same does.
+
+        Args:
+            places: of applications.
+            fired: of each, the worlds in which it fires.
+        """
+        groups: dict[tuple[int, bytes], _EqualWorlds] = {}
+        of_rules = self.universe.applications.rules[places]
+        firing = np.flatnonzero(rules != NO_RULE)
+        members = np.packbits(self.masks.membership(firing), axis=1)
+        own: dict[int, tuple[Ints, Flags]] = {}
+        for world, rule, enodes in zip(
+            firing.tolist(), rules[firing].tolist(), members, strict=True
+        ):
+            if rule not in own:
+                rows = np.flatnonzero(of_rules == rule)
+                own[rule] = places[rows], unpacked(fired[rows], len(rules))
+            key = (rule, enodes.tobytes())
+            if key not in groups:
+                applications, flags = own[rule]
+                room = self.node_limit - int(sizes[world])
+                groups[key] = _EqualWorlds([], applications[flags[:, world]], room)
+            groups[key].worlds.append(world)
+        return list(groups.values())
+
+    def _waiting(self, groups: Sequence[_EqualWorlds]) -> Ints:
+        """Return the applications that fit into worlds and are not built."""
+        if not groups:
+            return np.zeros(0, np.int32)
+        places = np.unique(np.concatenate([group.places[: group.fitting] for group in groups]))
+        return np.asarray(places[self.universe.applications.states[places] == WAITING])
+
+    def _fit(self, groups: Sequence[_EqualWorlds]) -> None:
+        """Find out how many of what fires in worlds fit into their limits, in order.
+
+        What is not built counts with all that it may build.
+        """
+        members = self.masks.membership(np.array([group.worlds[0] for group in groups], np.intp))
+        for group, known in zip(groups, members, strict=True):
+            group.fitting = self._fitting(group, known)
+
+    def _fitting(self, group: _EqualWorlds, known: Flags) -> int:
+        """Return how many of the applications that fire in a world fit into it.
+
+        Args:
+            known: by id of an e-node, whether the world has it; what fits is added.
+        """
+        applications, templates = self.universe.applications, self.universe.templates
+        room = group.room
+        for start in range(0, len(group.places), _AT_ONCE):
+            places = group.places[start : start + _AT_ONCE]
+            targets = applications.targets[places]
+            new = _new_nodes(targets, known)
+            waiting = np.flatnonzero(applications.states[places] == WAITING)
+            new[waiting] = templates.sizes(applications.instances[places[waiting]])
+            total = np.cumsum(new)
+            if total[-1] > room:
+                return start + int(np.searchsorted(total, room, side="right"))
+            room -= int(total[-1])
+            known[targets] = True
+        return len(group.places)
 
     def _firing(self, rules: Ints) -> Bits:
         """Return, by rule id, the mask of the worlds in which it fires."""
@@ -143,37 +237,6 @@ class Worlds:
         self.universe.build(waiting, iteration)
         if self.universe.version != version:
             self.masks.follow(self.universe.arrays.became)
-
-    def _within(self, places: Ints, flags: Flags, sizes: Ints, rules: Ints) -> tuple[Flags, Flags]:
-        """Return which applications fit into the worlds' limits, in order, and which worlds have no room.
-
-        What is not built counts with all that it may build.
-
-        Args:
-            rules: by world, the rule that fires.
-        """
-        applications = self.universe.applications
-        targets = applications.targets[places]
-        most_new = (targets > 0).sum(axis=1, dtype=np.int32)
-        waiting = applications.states[places] == WAITING
-        most_new[waiting] = self.universe.templates.sizes(applications.instances[places[waiting]])
-        most_new[applications.states[places] == REJECTED] = 0
-        within, is_over = flags.copy(), np.zeros(len(sizes), np.bool_)
-        # Exact up to 2^24, more than fits anyway.
-        most = sizes + most_new.astype(np.float32) @ flags.astype(np.float32)
-        too_much: dict[tuple[int, bytes], Ints] = {}  # equal worlds are looked at once
-        full = np.flatnonzero(most > self.node_limit)
-        for world, members in zip(full.tolist(), self.masks.membership(full), strict=True):
-            key = (int(rules[world]), members.tobytes())
-            if key not in too_much:
-                rows = np.flatnonzero(flags[:, world]).astype(np.int32)
-                new = _new_nodes(targets[rows], members)
-                new[waiting[rows]] = most_new[rows][waiting[rows]]
-                room = self.node_limit - int(sizes[world])
-                too_much[key] = rows[np.searchsorted(np.cumsum(new), room, side="right") :]
-            within[too_much[key], world] = False
-            is_over[world] = len(too_much[key]) > 0
-        return within, is_over
 
 
 def _new_nodes(targets: Ints, known: Flags) -> Ints:

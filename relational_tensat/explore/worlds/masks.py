@@ -109,17 +109,9 @@ class Masks:
                 mask &= self.bits.take(others, axis=0)
         return mask
 
-    def add(self, enodes: Ints, masks: Bits) -> None:
-        """Let e-nodes come into the worlds of masks: row by row, several times the same e-node or 0."""
-        for column in range(enodes.shape[1]):
-            ids = enodes[:, column]
-            rows = np.flatnonzero(ids)
-            if len(rows):
-                order = rows[np.argsort(ids[rows], kind="stable")]
-                starts = np.flatnonzero(np.diff(ids[order], prepend=-1))
-                self.bits[ids[order][starts]] |= np.bitwise_or.reduceat(
-                    masks[order], starts, axis=0
-                )
+    def enter(self, enodes: Ints, worlds: Sequence[int]) -> None:
+        """Let e-nodes come into worlds: several times the same one, or 0."""
+        self.bits[enodes.ravel()] |= self.mask_of(worlds)
 
     def sizes(self) -> Ints:
         """Return how many e-nodes each world has."""
