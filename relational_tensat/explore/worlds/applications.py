@@ -136,16 +136,14 @@ class Applications:
     def follow(self, arrays: NodeArrays) -> None:
         """Name e-nodes and classes as they are by now; those that have become one are one row."""
         became, parent = arrays.became, arrays.parent
-        is_gone = became != np.arange(len(became))
-        is_moved = parent != np.arange(len(parent))
-        changed = np.flatnonzero(is_gone[self.sources].any(1))
+        changed = arrays.with_gone(self.sources)
         if len(changed):
             self._forget(changed)
             self.sources[changed] = became[self.sources[changed]]
             self._remember(changed)
-        changed = np.flatnonzero(is_gone[self.targets].any(1))
+        changed = arrays.with_gone(self.targets)
         self.targets[changed] = became[self.targets[changed]]
-        changed = np.flatnonzero(is_moved[self.bindings].any(1))
+        changed = arrays.with_moved(self.bindings)
         self.bindings[changed] = parent[self.bindings[changed]]
 
     def _forget(self, changed: NDArray[np.intp]) -> None:

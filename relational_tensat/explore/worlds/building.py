@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relational_tensat.egraph.arrow_columns import fixed_list_column
-from relational_tensat.egraph.working_tables import create_working
 from relational_tensat.explore.apply.applying import apply_all
 from relational_tensat.explore.apply.bounds import Candidates
+from relational_tensat.explore.apply.in_arrays.whole import works_in_arrays
+from relational_tensat.explore.match.found import Found
 from relational_tensat.explore.world import World
 from relational_tensat.explore.worlds.applications import Applications
 from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
@@ -46,32 +46,23 @@ def build(
     Args:
         places: of the applications; their bindings must be canonical.
     """
-    database = world.egraph.database
-    create_working(database, "application")
     rules = applications.rules[places]
     n_sources = len(world.rules.rule(int(rules[0])).patterns)
     bound = n_sources * world.rules.leaf_columns
-    bindings = applications.bindings[places][:, :bound]
     roots = root_classes(world, applications, places, arrays)
-    zeros = np.zeros(len(places), np.int64)
-    database.insert_arrays(
-        "application",
-        {
-            "id": np.arange(1, len(places) + 1, dtype=np.int32),
-            "rule": rules,
-            "instance": applications.instances[places],
-            "root0": roots[:, 0],
-            "root1": roots[:, 1],
-            "b": fixed_list_column(bindings),
-            "m0": zeros,
-            "m1": zeros,
-        },
-        "insert application",
+    found = Found(
+        np.arange(1, len(places) + 1, dtype=np.int32),
+        rules,
+        applications.instances[places],
+        (roots[:, 0].copy(), roots[:, 1].copy()),
+        list(np.ascontiguousarray(applications.bindings[places][:, :bound].T)),
     )
-    ids, counts = np.unique(rules, return_counts=True)
-    matches = dict(zip(ids.tolist(), counts.tolist(), strict=True))
-    bounds = world.matcher.instances.bounds(matches, universe_limit)
-    report = apply_all(world, [Candidates(len(places), bounds)], iteration)
+    bounds = world.matcher.instances.bounds(found.matches(), universe_limit)
+    if not works_in_arrays(world):
+        found.write(world.egraph.database)
+        found = None
+    candidates = [Candidates(len(places), bounds, found=found)]
+    report = apply_all(world, candidates, iteration)
     return BuildReport(report.unions, report.complete)
 
 
@@ -82,8 +73,8 @@ def root_classes(
     roots = np.zeros((len(places), 2), np.int32)
     sources = applications.sources[places]
     roots[:, 0] = arrays.owner[sources[:, 0]]
-    rules = applications.rules[places].tolist()
-    second = np.array([second_root(world, rule) for rule in rules], np.int32)
+    of_rules, of_row = np.unique(applications.rules[places], return_inverse=True)
+    second = np.array([second_root(world, rule) for rule in of_rules.tolist()], np.int32)[of_row]
     has_second = np.flatnonzero(second > 0)
     roots[has_second, 1] = arrays.owner[sources[has_second, second[has_second]]]
     return roots

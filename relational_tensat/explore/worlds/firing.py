@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from relational_tensat.explore.worlds.applications import BUILT, REJECTED, WAITING
 from relational_tensat.explore.worlds.masks import Bits, Flags, Masks, packed, some_world, unpacked
 from relational_tensat.explore.worlds.node_arrays import Ints
+from relational_tensat.explore.worlds.pairs import Looked
 from relational_tensat.explore.worlds.universe import Universe
 
 #: Stands for no rule: a world in which nothing fires.
@@ -71,11 +72,24 @@ class Worlds:
         is_done: which worlds nothing is to fire in any more; set by the caller.
     """
 
-    def __init__(self, universe: Universe, masks: Masks, node_limit: int) -> None:
+    def __init__(
+        self,
+        universe: Universe,
+        masks: Masks,
+        node_limit: int,
+        looked: Mapping[int, int] | None = None,
+    ) -> None:
+        """Look at worlds.
+
+        Args:
+            looked: since when all of them have been looked at, one by one or together, with all that they
+                have (``Universe.match_versions`` of that time); None: never.
+        """
         self.universe = universe
         self.masks = masks
         self.node_limit = node_limit
         self.is_done: Flags = np.zeros(masks.worlds, np.bool_)
+        self._looked = Looked(looked)
         self._candidates: NDArray[np.intp] = np.zeros(0, np.intp)
         self._live: Bits = np.zeros((0, masks.bits.shape[1]), np.uint64)
         self.look()
@@ -83,7 +97,7 @@ class Worlds:
     def look(self) -> None:
         """Find out which applications could change which worlds that are not done."""
         universe, masks = self.universe, self.masks.only(~self.is_done)
-        universe.pair(masks)
+        universe.pair(masks, self._looked)
         applications = universe.applications
         present = masks.present()
         sources = applications.sources

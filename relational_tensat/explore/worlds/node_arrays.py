@@ -11,6 +11,7 @@ from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.egraph.node_hashes import hashed
 
 Ints = NDArray[np.int32]
+Places = NDArray[np.intp]
 
 
 class NodeArrays:
@@ -23,6 +24,8 @@ class NodeArrays:
         exists: by id, whether it is an e-node of the universe: of equal ones, one stays.
         became: by id, the e-node that it is by now.
         parent: by class, what it has become.
+        gone: the e-nodes that were equal to others at the last reading.
+        moved: the classes that were part of others then.
     """
 
     def __init__(self, database: Database) -> None:
@@ -33,6 +36,8 @@ class NodeArrays:
         self.exists = np.zeros(1, np.bool_)
         self.became: Ints = np.zeros(1, np.int32)
         self.parent: Ints = np.zeros(1, np.int32)
+        self.gone: Ints = np.zeros(0, np.int32)
+        self.moved: Ints = np.zeros(0, np.int32)
         self._hashes = np.zeros(0, np.uint64)
         self._by_hash: Ints = np.zeros(0, np.int32)
         self.refresh()
@@ -50,6 +55,7 @@ class NodeArrays:
         ids = rows["id"]
         before, existed, became = self, self.exists, _longer(self.became, size)
         old_signature, old_children = before.signature, before.children
+        old_parent = self.parent
         self.exists = np.zeros(size, np.bool_)
         self.exists[ids] = True
         self.owner = np.zeros(size, np.int32)
@@ -60,6 +66,8 @@ class NodeArrays:
         for column in range(CHILD_COLUMNS):
             self.children[ids, column] = rows[f"c{column}"]
         self.parent = np.concatenate([np.zeros(1, np.int32), parents.astype(np.int32)])
+        is_moved = self.parent[: len(old_parent)] != old_parent
+        self.moved = np.flatnonzero(is_moved).astype(np.int32)
         self._index(ids)
         gone = np.flatnonzero(existed & ~self.exists[: len(existed)])
         became[ids] = ids
@@ -67,6 +75,7 @@ class NodeArrays:
             became[gone] = self.find(old_signature[gone], self.parent[old_children[gone]])
             became = became[became]
         self.became = became
+        self.gone = gone.astype(np.int32)
 
     def find(self, signatures: Ints, children: Ints) -> Ints:
         """Return the e-nodes of some signatures and child classes (canonical); 0 where there is none."""
@@ -83,6 +92,26 @@ class NodeArrays:
         self._hashes, self._by_hash = hashes[order], ids[order].astype(np.int32)
         if len(hashes) > 1 and (self._hashes[1:] == self._hashes[:-1]).any():
             raise RelationalTensatError("two e-nodes of a universe are equal, or have one hash")
+
+    def with_gone(self, rows: Ints) -> Places:
+        """Return which rows of e-nodes have one that is gone since the last reading."""
+        return _with_any(rows, self.gone, self.size)
+
+    def with_moved(self, rows: Ints) -> Places:
+        """Return which rows of classes have one that is part of another since the last reading."""
+        return _with_any(rows, self.moved, len(self.parent))
+
+
+def _with_any(rows: Ints, ids: Ints, size: int) -> Places:
+    """Return which rows have any of some ids, all below ``size``."""
+    if not len(ids):
+        return np.zeros(0, np.intp)
+    is_one = np.zeros(size, np.bool_)
+    is_one[ids] = True
+    has_any = is_one[rows[:, 0]]
+    for column in range(1, rows.shape[1]):
+        has_any |= is_one[rows[:, column]]
+    return np.flatnonzero(has_any)
 
 
 def _longer(values: Ints, size: int) -> Ints:

@@ -6,7 +6,7 @@ matches that are present, and is found when worlds first have both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,6 +42,8 @@ class HalfMatches:
 
     Attributes:
         signatures, sources, leaves: a row each; e-nodes and classes as they are by now.
+        versions: of each: how often matches had been added or changed when it was, for the last time.
+        version: how often that was.
     """
 
     def __init__(self, nodes: int, leaves: int) -> None:
@@ -50,7 +52,20 @@ class HalfMatches:
             Rows(nodes),
             Rows(max(leaves, 1)),
         )
+        self._versions = Rows(1)
+        self._roots = Rows(1)
+        self.version = 0
         self._known: set[bytes] = set()
+
+    @property
+    def versions(self) -> Ints:
+        """When each came, or was changed."""
+        return self._versions.values[:, 0]
+
+    @property
+    def roots(self) -> Ints:
+        """The classes of the roots."""
+        return self._roots.values[:, 0]
 
     @property
     def signatures(self) -> Ints:
@@ -67,7 +82,7 @@ class HalfMatches:
         """The canonical classes at the leaves."""
         return self._leaves.values
 
-    def add(self, signatures: Ints, sources: Ints, leaves: Ints) -> None:
+    def add(self, signatures: Ints, sources: Ints, leaves: Ints, roots: Ints) -> None:
         """Add those that are not known."""
         keys = [row.tobytes() for row in sources]
         new = []
@@ -75,17 +90,77 @@ class HalfMatches:
             if key not in self._known:
                 self._known.add(key)
                 new.append(row)
+        self.version += 1
         self._signatures.add(signatures[new])
         self._sources.add(sources[new])
         self._leaves.add(leaves[new])
+        self._roots.add(roots[new, None])
+        self._versions.add(np.full((len(new), 1), self.version, np.int32))
 
     def follow(self, arrays: NodeArrays) -> None:
         """Name e-nodes and classes as they are by now."""
-        is_gone = arrays.became != np.arange(len(arrays.became))
-        changed = np.flatnonzero(is_gone[self.sources].any(1))
+        self.version += 1
+        changed = arrays.with_gone(self.sources)
         self.sources[changed] = arrays.became[self.sources[changed]]
         self._known.update(row.tobytes() for row in self.sources[changed])
-        self.leaves[:] = arrays.parent[self.leaves]
+        self.versions[changed] = self.version
+        changed = arrays.with_moved(self.leaves)
+        self.leaves[changed] = arrays.parent[self.leaves[changed]]
+        self.versions[changed] = self.version
+        roots = arrays.owner[self.sources[:, 0]]
+        self.versions[roots != self.roots] = self.version
+        self.roots[:] = roots
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The matches of a pattern that some worlds have.
+
+    Attributes:
+        places: of the matches.
+        masks: of each, the worlds that have it.
+        new_masks: of each, those of them that did not have it when they were looked at last.
+    """
+
+    places: Places
+    masks: Bits
+    new_masks: Bits
+
+    @property
+    def is_all_new(self) -> bool:
+        """Whether no world had any of them."""
+        return np.array_equal(self.masks, self.new_masks)
+
+    def new(self) -> Present:
+        """Return the matches that are new to some world, for these worlds only."""
+        rows = np.flatnonzero(some_world(self.new_masks))
+        return Present(self.places[rows], self.new_masks[rows], self.new_masks[rows])
+
+
+class Looked:
+    """Which matches some worlds had when pairs were last looked for in them."""
+
+    def __init__(self, versions: Mapping[int, int] | None = None) -> None:
+        """Begin with worlds as they are first given.
+
+        Args:
+            versions: by pattern; each of the worlds has been looked at when matches had these versions or
+                later, with all that it has. None: never.
+        """
+        self._masks: dict[int, Bits] = {}
+        self._versions = dict(versions or {})
+
+    def look(self, pattern: int, matches: HalfMatches, masks: Masks) -> Present:
+        """Return the matches that worlds have by now, and note them; those that have changed are new."""
+        having = masks.have_all(matches.sources)
+        before = np.zeros_like(having)
+        if pattern in self._versions:
+            last = self._masks.get(pattern, having)
+            before[: len(last)] = last
+            before[matches.versions > self._versions[pattern]] = 0
+        self._masks[pattern], self._versions[pattern] = having, matches.version
+        places = np.flatnonzero(some_world(having)).astype(np.int64)
+        return Present(places, having[places], having[places] & ~before[places])
 
 
 class Pairs:
@@ -99,29 +174,39 @@ class Pairs:
             self._matches[pattern] = HalfMatches(finder.nodes, finder.leaves)
         self._groups = [_Group(*key, tuple(rules)) for key, rules in _by_patterns(compiled).items()]
 
-    def add(self, pattern: int, signatures: Ints, sources: Ints, leaves: Ints) -> None:
+    def add(
+        self, pattern: int, signatures: Ints, sources: Ints, leaves: Ints, arrays: NodeArrays
+    ) -> None:
         """Add matches of a pattern."""
-        self._matches[pattern].add(signatures, sources, leaves)
+        roots = arrays.owner[sources[:, 0]]
+        self._matches[pattern].add(signatures, sources, leaves, roots)
+
+    @property
+    def versions(self) -> dict[int, int]:
+        """By pattern, how often its matches have changed."""
+        return {pattern: matches.version for pattern, matches in self._matches.items()}
 
     def follow(self, arrays: NodeArrays) -> None:
         """Name e-nodes and classes as they are by now."""
         for matches in self._matches.values():
             matches.follow(arrays)
 
-    def find(self, arrays: NodeArrays, masks: Masks) -> Iterator[FoundPairs]:
+    def find(self, masks: Masks, looked: Looked) -> Iterator[FoundPairs]:
         """Yield the pairs that some of the worlds have and that were not found before.
 
         Their order depends on their e-nodes only, not on when their matches were found.
+
+        Args:
+            looked: what these worlds had when they were looked at last; what they have now is noted.
         """
-        present: dict[int, tuple[Places, Bits]] = {}
-        for pattern, matches in self._matches.items():
-            having = masks.have_all(matches.sources)
-            places = np.flatnonzero(some_world(having)).astype(np.int64)
-            present[pattern] = places, having[places]
+        present = {
+            pattern: looked.look(pattern, matches, masks)
+            for pattern, matches in self._matches.items()
+        }
         for group in self._groups:
             first, second = self._matches[group.first], self._matches[group.second]
             one, other = group.new_pairs(
-                arrays, (first, second), (present[group.first], present[group.second])
+                (first, second), (present[group.first], present[group.second])
             )
             if len(one):
                 yield FoundPairs(
@@ -157,35 +242,49 @@ class _Group:
     found: Places = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def new_pairs(
-        self,
-        arrays: NodeArrays,
-        matches: tuple[HalfMatches, HalfMatches],
-        present: tuple[tuple[Places, Bits], tuple[Places, Bits]],
+        self, matches: tuple[HalfMatches, HalfMatches], present: tuple[Present, Present]
     ) -> tuple[Places, Places]:
-        """Return the two matches of each pair that is new and that some world has."""
-        (one, one_masks), (other, other_masks) = present
-        if not len(one) or not len(other):
-            return one[:0], other[:0]
-        left, right = self._joined(matches[0].leaves[one], matches[1].leaves[other])
-        roots = arrays.owner[matches[0].sources[one, 0]], arrays.owner[matches[1].sources[other, 0]]
-        one_roots, other_roots = roots[0][left], roots[1][right]
+        """Return the two matches of each pair that is new and that some world has.
+
+        A pair that a world had when it was looked at last was found then, or is none: one of the two is new.
+        """
+        one, other = present
+        none = one.places[:0]
+        if not len(one.places) or not len(other.places):
+            return none, none
+        codes = self._codes(matches, one.new(), other)
+        if not one.is_all_new:
+            codes = np.concatenate([codes, self._codes(matches, one, other.new())])
+        codes = np.sort(codes[~_is_in(codes, self.found)])
+        codes = codes[np.diff(codes, prepend=-1) > 0]
+        if not len(codes):
+            return none, none
+        self.found = np.sort(np.concatenate([self.found, codes]), kind="stable")  # two in order
+        left, right = codes >> 32, codes & 0xFFFFFFFF
+        enodes = np.hstack([matches[0].sources[left], matches[1].sources[right]])
+        order = np.lexsort(enodes.T[::-1])
+        return left[order], right[order]
+
+    def _codes(
+        self, matches: tuple[HalfMatches, HalfMatches], one: Present, other: Present
+    ) -> Places:
+        """Return the pairs of matches that are present in one world: first match · 2^32 + second match."""
+        if not len(one.places) or not len(other.places):
+            return one.places[:0]
+        leaves = matches[0].leaves[one.places], matches[1].leaves[other.places]
+        left, right = self._joined(*leaves)
+        one_roots = matches[0].roots[one.places][left]
+        other_roots = matches[1].roots[other.places][right]
         # A symmetric rule takes each pair once, the lower class first, as in an e-graph without worlds.
         is_pair = one_roots < other_roots if self.is_symmetric else one_roots != other_roots
         left, right = left[is_pair], right[is_pair]
         together = np.zeros(len(left), np.bool_)
-        for word in range(one_masks.shape[1]):
-            together |= (one_masks[:, word][left] & other_masks[:, word][right]) != 0
-        one, other = one[left[together]], other[right[together]]
-        agree = self._agree(matches[0].leaves[one], matches[1].leaves[other])
-        codes = np.sort((one[agree] << 32) + other[agree])
-        codes = codes[~_is_in(codes, self.found)]
-        if not len(codes):
-            return one[:0], other[:0]
-        self.found = np.sort(np.concatenate([self.found, codes]), kind="stable")  # two in order
-        one, other = codes >> 32, codes & 0xFFFFFFFF
-        enodes = np.hstack([matches[0].sources[one], matches[1].sources[other]])
-        order = np.lexsort(enodes.T[::-1])
-        return one[order], other[order]
+        for word in range(one.masks.shape[1]):
+            together |= (one.masks[:, word][left] & other.masks[:, word][right]) != 0
+        left, right = left[together], right[together]
+        agree = self._agree(leaves[0][left], leaves[1][right])
+        codes: Places = (one.places[left[agree]] << 32) + other.places[right[agree]]
+        return codes
 
     def _joined(self, leaves: Ints, others: Ints) -> tuple[Places, Places]:
         """Return the rows of the two that agree on the shared leaves, and perhaps some that do not."""
@@ -226,7 +325,7 @@ def _by_patterns(
 
 
 def _is_in(codes: Places, known: Places) -> NDArray[np.bool_]:
-    """Whether numbers are among others, both in order."""
+    """Whether numbers are among others, which are in order."""
     if not len(known):
         return np.zeros(len(codes), np.bool_)
     places = np.searchsorted(known, codes).clip(max=len(known) - 1)

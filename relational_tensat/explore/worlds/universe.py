@@ -13,8 +13,10 @@ import numpy as np
 
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.checkpoint import Checkpoint
-from relational_tensat.explore.compile.compiled import CompiledRules
+from relational_tensat.explore.apply.in_arrays.whole import MOST_APPLICATIONS, works_in_arrays
+from relational_tensat.explore.compile.compiled import CompiledRules, phase_rules
 from relational_tensat.explore.exploration_options import ExplorationOptions
+from relational_tensat.explore.match.found import Found, numbered, read_found
 from relational_tensat.explore.members import show_universe
 from relational_tensat.explore.world import World, begin_world, restore_world
 from relational_tensat.explore.worlds.application_rows import read_applications
@@ -27,7 +29,7 @@ from relational_tensat.explore.worlds.building import (
 )
 from relational_tensat.explore.worlds.masks import Masks
 from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
-from relational_tensat.explore.worlds.pairs import FoundPairs, Pairs
+from relational_tensat.explore.worlds.pairs import FoundPairs, Looked, Pairs
 from relational_tensat.explore.worlds.sources import SourceFinder
 from relational_tensat.explore.worlds.templates import Templates
 from relational_tensat.rules.model import Rule
@@ -69,11 +71,6 @@ class Universe:
         self._is_multi = np.zeros(compiled.first + len(compiled.rules), np.bool_)
         self._is_multi[sorted(compiled.multi_rules)] = True
         self._instance_of: dict[tuple[int, ...], int] = {}
-        leaves = ", ".join(f"b[{i + 1}] AS v{i}" for i in range(compiled.leaf_columns))
-        columns = f"rule, instance, {leaves}"
-        self._applications_text = (
-            f"-- what single-pattern rules apply to\nSELECT {columns} FROM application"
-        )
         self._see_instances()
 
     def resume(self, *, is_full: bool) -> None:
@@ -86,6 +83,11 @@ class Universe:
     def egraph(self) -> EGraph:
         """The tables."""
         return self.world.egraph
+
+    @property
+    def match_versions(self) -> dict[int, int]:
+        """How often the matches of the sources of multi-pattern rules have changed; see ``Looked``."""
+        return self._pairs.versions
 
     @property
     def is_crowded(self) -> bool:
@@ -102,9 +104,13 @@ class Universe:
         self._find_halves()
         self._find_singles()
 
-    def pair(self, masks: Masks) -> None:
-        """Find the applications of multi-pattern rules that some worlds have all sources of."""
-        for found in self._pairs.find(self.arrays, masks):
+    def pair(self, masks: Masks, looked: Looked) -> None:
+        """Find the applications of multi-pattern rules that some worlds have all sources of.
+
+        Args:
+            looked: as ``Pairs.find``.
+        """
+        for found in self._pairs.find(masks, looked):
             if self.is_crowded:
                 self.is_full = True
                 return
@@ -184,43 +190,58 @@ class Universe:
             bound = leaves[rows][:, : max(finder.leaves, 1)]
             sources = finder.find(self.arrays, signatures, bound)
             there = np.flatnonzero(sources[:, 0])
-            self._pairs.add(pattern, signatures[there], sources[there], bound[there])
+            self._pairs.add(
+                pattern, signatures[there], sources[there], bound[there], self.arrays
+            )
 
     def _find_singles(self) -> None:
         """Find the applications of single-pattern rules."""
         world, compiled = self.world, self.world.rules
         rules = compiled.single_rules
-        count = world.matcher.single(world.since(rules), rules)
+        found = self._found_singles(world.since(rules))
         self._note_matched(rules)
         self._see_instances()
-        if not count:
+        if found is None or not found.count:
             return
-        found = np.array(
-            world.egraph.database.execute(self._applications_text, name="applications"), np.int32
-        )
-        patterns = np.array([compiled.rule(rule).patterns[0] for rule in found[:, 0].tolist()])
+        of_rules, of_row = np.unique(found.rules, return_inverse=True)
+        patterns = np.array([compiled.rule(rule).patterns[0] for rule in of_rules.tolist()])[of_row]
+        bindings = np.stack(found.bindings, axis=1)
         for pattern in np.unique(patterns).tolist():
-            rows = found[patterns == pattern]
+            rows = np.flatnonzero(patterns == pattern)
             finder = self._finders[pattern - 1]
-            signatures = self.templates.signatures(rows[:, 1])[:, : finder.nodes]
-            sources = finder.find(self.arrays, signatures, rows[:, 2:])
-            there = np.flatnonzero(sources[:, 0])
+            signatures = self.templates.signatures(found.instances[rows])[:, : finder.nodes]
+            sources = finder.find(self.arrays, signatures, bindings[rows])
+            there = rows[sources[:, 0] > 0]
             added = self.applications.add(
-                rows[there, 1], rows[there, 0], sources[there], rows[there, 2:]
+                found.instances[there],
+                found.rules[there],
+                sources[sources[:, 0] > 0],
+                bindings[there],
             )
             self._without_built(added)
+
+    def _found_singles(self, since: int) -> Found | None:
+        """Return the matches of single-pattern rules that are new since then; None for none."""
+        matcher, rules = self.world.matcher, self.world.rules.single_rules
+        if works_in_arrays(self.world):
+            found = matcher.single_in_arrays(since, rules, MOST_APPLICATIONS)
+            if found is not None:
+                return found
+        if not matcher.single(since, rules):
+            return None
+        names = phase_rules(self.world.rules, multi=False)
+        return read_found(self.egraph.database, self.world.rules.leaf_columns, names)
 
     def _add_pairs(self, found: FoundPairs) -> None:
         """Add the applications that pairs of matches are, where rules apply to them."""
         guarded, extreme = self.world.matcher.extreme_classes()
-        is_extreme = np.isin(found.leaves, np.array(sorted(extreme), np.int32)).any(1)
-        kinds, kind = np.unique(found.signatures, axis=0, return_inverse=True)
-        of_kinds = self._instances(found.rules, kinds)
+        kind, first = numbered(list(found.signatures.T))
+        of_kinds = self._instances(found.rules, found.signatures[first])
         for rule in found.rules:
-            instances = of_kinds[rule][kind.reshape(-1)]
+            instances = of_kinds[rule][kind]
             is_valid = self.templates.roots(instances)[:, 0] > 0
             if rule in guarded:
-                is_valid &= ~is_extreme
+                is_valid &= ~np.isin(found.leaves, np.array(sorted(extreme), np.int32)).any(1)
             rows = np.flatnonzero(is_valid)
             added = self.applications.add(
                 instances[rows],

@@ -37,6 +37,7 @@ from relational_tensat.explore.worlds.applications import WAITING
 from relational_tensat.explore.worlds.masks import Masks
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.node_costs import NodeCosts
+from relational_tensat.explore.worlds.pairs import Looked
 from relational_tensat.explore.worlds.universe import Universe, begin_universe, restore_universe
 from relational_tensat.explore.worlds.universe_checkpoint import write_universe_checkpoint
 from relational_tensat.rules.model import Rule
@@ -102,6 +103,7 @@ class _Growth:
         self._iteration = 0
         self._original_nodes = egraph.e_nodes
         self._universe: Universe
+        self._looked = Looked()
         limits = replace(options, universe_limit=options.node_limit)  # one world has it all
         with egraph.transaction():
             if start is None:
@@ -168,7 +170,7 @@ class _Growth:
         arrays, applications = self._universe.arrays, self._universe.applications
         there = np.flatnonzero(arrays.exists).astype(np.int32)
         with self._universe.world.transaction():  # what is judged goes into the tables
-            self._universe.pair(Masks([there], arrays.size))
+            self._universe.pair(Masks([there], arrays.size), self._looked)
         return np.flatnonzero(applications.states == WAITING).astype(np.int32)
 
     def _iterate(self, waiting: Ints) -> None:

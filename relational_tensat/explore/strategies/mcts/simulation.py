@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class Simulator:
         averages: what each rule has saved so far.
         rewards: what worlds cost.
         should_stop: asked before each step; if it says so, worlds stay as they are.
+        looked: when the root was looked at, before its tree was grown: since then, all worlds of the tree
+            that can be expanded have been.
     """
 
     universe: Universe
@@ -38,10 +40,12 @@ class Simulator:
     averages: Averages
     rewards: Rewards
     should_stop: ShouldStop = lambda: False
+    looked: dict[int, int] = field(default_factory=dict)
 
     def live_rules(self, members: Ints) -> frozenset[int]:
-        """Return the rules that change a world."""
+        """Return the rules that change the root of a tree that is to be grown."""
         worlds = Worlds(self.universe, Masks([members], self.universe.arrays.size), self.node_limit)
+        self.looked.update(self.universe.match_versions)
         return frozenset(np.flatnonzero(worlds.live_rules()[:, 0]).tolist())
 
     def run(
@@ -59,7 +63,7 @@ class Simulator:
         shared: dict[bytes, Ints] = {}  # equal worlds are given as one list
         members = [shared.setdefault(enodes.tobytes(), enodes) for enodes in members]
         masks = Masks(members, self.universe.arrays.size)
-        worlds = Worlds(self.universe, masks, self.node_limit)
+        worlds = Worlds(self.universe, masks, self.node_limit, self.looked)
         rules = np.array([node.rule for node in began], np.int32)
         rollouts = [Rollout(node, []) for node in began]
         fired = self._step(worlds, rules, rollouts, iteration)

@@ -12,6 +12,7 @@ from relational_tensat.explore.worlds.applications import WAITING
 from relational_tensat.explore.worlds.masks import Masks
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.node_costs import NodeCosts
+from relational_tensat.explore.worlds.pairs import Looked
 from relational_tensat.explore.worlds.universe import Universe
 from relational_tensat.extract import ExtractionOptions
 from relational_tensat.extract.anytime import AnytimeExtractor
@@ -31,7 +32,7 @@ COST = load_profile("tensat_t4")
 def waiting(universe: Universe) -> Ints:
     """Return all applications of an original graph."""
     there = np.flatnonzero(universe.arrays.exists).astype(np.int32)
-    universe.pair(Masks([there], universe.arrays.size))
+    universe.pair(Masks([there], universe.arrays.size), Looked())
     return np.flatnonzero(universe.applications.states == WAITING).astype(np.int32)
 
 
