@@ -128,23 +128,31 @@ class Matcher:
 
     def single_in_arrays(self, since: int, rules: frozenset[int] | None, most: int) -> Found | None:
         """Return what ``single`` finds, as arrays; None where there are more than ``most`` matches."""
+        matches = self.matches("single", since, rules, most)
+        if matches is None:
+            return None
+        return applications_of(matches, self._rules_of, rules, self.instances, self.extreme_classes)
+
+    def matches(
+        self, phase: str, since: int, rules: frozenset[int] | None, most: int | None = None
+    ) -> Matches | None:
+        """Return what is new to rules of a phase as arrays; None where there are more than ``most``."""
         columns = [c for c in match_columns(self.compiled) if c != "stamp"]
 
         def read(query: str) -> dict[str, NDArray[Any]]:
-            text = f"SELECT {', '.join(columns)} FROM (\n{query}\n) LIMIT {most + 1}"
+            limit = "" if most is None else f" LIMIT {most + 1}"
+            text = f"SELECT {', '.join(columns)} FROM (\n{query}\n){limit}"
             text = f"-- match: {self._serves}\n{text}"
             return self._database.arrays(text, "match", {"since": since})
 
-        rows = self._search("single", since, rules, read)
+        rows = self._search(phase, since, rules, read)
         if rows is None:
-            none = np.zeros(0, np.int32)
-            rows = dict.fromkeys(columns, none)
+            rows = dict.fromkeys(columns, np.zeros(0, np.int32))
         pattern, root, *others = rows.values()
-        if len(root) > most:
-            return None
         nodes = self.compiled.node_columns
-        matches = Matches(pattern, root, others[:nodes], others[nodes:])
-        return applications_of(matches, self._rules_of, rules, self.instances, self.extreme_classes)
+        if most is not None and len(root) > most:
+            return None
+        return Matches(pattern, root, others[:nodes], others[nodes:])
 
     def multi(self, since: int, most: int, rules: frozenset[int] | None = None) -> int:
         """Fill ``application`` with new applications of multi-pattern rules; return how many.

@@ -58,10 +58,10 @@ def build(
         list(np.ascontiguousarray(applications.bindings[places][:, :bound].T)),
     )
     bounds = world.matcher.instances.bounds(found.matches(), universe_limit)
-    if not works_in_arrays(world):
+    in_arrays = works_in_arrays(world)
+    if not in_arrays:
         found.write(world.egraph.database)
-        found = None
-    candidates = [Candidates(len(places), bounds, found=found)]
+    candidates = [Candidates(len(places), bounds, found=found if in_arrays else None)]
     report = apply_all(world, candidates, iteration)
     return BuildReport(report.unions, report.complete)
 

@@ -21,7 +21,7 @@ NO_RULE = 0
 #: built, it is not known how much of it the worlds have.
 _MOST_ROUNDS = 4
 
-#: So many applications at a time are looked at for whether they fit into a world: most end at the first few.
+#: So many applications at a time are tried on whether they fit into a world: most end at the first few.
 _AT_ONCE = 1024
 
 
@@ -101,10 +101,9 @@ class Worlds:
         applications = universe.applications
         present = masks.present()
         sources = applications.sources
-        is_candidate = applications.states != REJECTED
-        for column in range(sources.shape[1]):
-            is_candidate &= present[sources[:, column]]
-        candidates = np.flatnonzero(is_candidate)
+        candidates = np.flatnonzero(present[sources[:, 0]] & (applications.states != REJECTED))
+        for column in range(1, sources.shape[1]):
+            candidates = candidates[present[sources[candidates, column]]]
         live = masks.have_all(sources[candidates])
         built = applications.states[candidates] == BUILT
         live[built] &= ~masks.have_all(applications.targets[candidates[built]])

@@ -14,12 +14,12 @@ No graph is ever dearer than the parent's. It is no optimum: see ``extract``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from math import inf
+from typing import NamedTuple
 
-from relational_tensat.explore.worlds.node_arrays import Ints, NodeArrays
-from relational_tensat.explore.worlds.node_costs import NodeCosts
+from relational_tensat.explore.worlds.graph_prices import GraphPrices
+from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.universe import Universe
 
 #: A graph counts as cheaper by more than this part of a µs.
@@ -30,35 +30,7 @@ _LEAST_GAIN_US = 1e-9
 _TRIED_PER_NODE = 12
 
 
-class GraphPrices:
-    """The e-nodes of a universe as lists, for as long as it does not change.
-
-    Attributes:
-        root: the class to extract.
-        owner, children, cost_us: by e-node: its class, its distinct child classes, what choosing it costs.
-        weight_only: by class, whether its value is known before inference.
-        members, users: by class, its e-nodes, and those that have it as a child.
-    """
-
-    def __init__(self, arrays: NodeArrays, costs: NodeCosts, root: int) -> None:
-        self.root = int(arrays.parent[root])
-        self.arrays = arrays
-        self.owner: list[int] = arrays.owner.tolist()
-        self.cost_us: list[float] = costs.cost_us.tolist()
-        self.weight_only: list[bool] = costs.weight_only.tolist()
-        self.children: list[tuple[int, ...]] = [
-            tuple(dict.fromkeys(filter(None, row))) for row in arrays.children.tolist()
-        ]
-        self.users: list[list[int]] = [[] for _ in range(len(arrays.parent))]
-        self.members: list[list[int]] = [[] for _ in range(len(arrays.parent))]
-        for enode, row in enumerate(self.children):
-            self.members[self.owner[enode]].append(enode)
-            for child in row:
-                self.users[child].append(enode)
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """An application that comes into a world.
 
     Attributes:
@@ -148,37 +120,37 @@ class CheapGraph:
 
     def enter(self, moves: Iterable[Move]) -> None:
         """Let applications come into the world, in order."""
-        for move in moves:
-            self._enter(move)
-
-    def _enter(self, move: Move) -> None:
         owner, members, choice = self.prices.owner, self.members, self._choice
-        alternatives = []
-        for enode in move.targets:
-            if enode in members:
-                continue
-            members.add(enode)
-            if owner[enode] in choice:
-                alternatives.append(enode)
-            else:
-                choice[owner[enode]] = enode
-        self._steps = _TRIED_PER_NODE * len(move.targets)
-        if move.pair is not None and self._expect(move.pair):
-            self._exchange(move.pair)
-        self._try(alternatives)
+        for targets, pair in moves:
+            alternatives = []
+            for enode in targets:
+                if enode in members:
+                    continue
+                members.add(enode)
+                if owner[enode] in choice:
+                    alternatives.append(enode)
+                else:
+                    choice[owner[enode]] = enode
+            self._steps = _TRIED_PER_NODE * len(targets)
+            if pair is not None and self._expect(pair):
+                self._exchange(pair)
+            if alternatives:
+                self._try(alternatives)
 
     def _expect(self, pair: tuple[int, int]) -> bool:
         """Let two e-nodes move together once their classes are needed; return whether they have two."""
-        owners = [self.prices.owner[enode] for enode in pair]
-        if owners[0] == owners[1]:
+        one, other = pair
+        owners, pending = self.prices.owner, self._pending
+        if owners[one] == owners[other]:
             return False
-        for owner in owners:
-            self._pending[owner] = (*self._pending.get(owner, ()), pair)
+        for owner in (owners[one], owners[other]):
+            pending[owner] = (*pending.get(owner, ()), pair)
         return True
 
     def _try(self, enodes: list[int]) -> None:
         """Let classes have these e-nodes, where that makes the graph or the class cheaper; then follow."""
         owner, choice, users = self.prices.owner, self._choice, self._users
+        cost_us = self.prices.cost_us
         while enodes and self._steps > 0:
             self._steps -= 1
             enode = enodes.pop()
@@ -188,12 +160,16 @@ class CheapGraph:
                     continue
             elif users[place]:
                 self._exchange((enode,))
-            elif self._price(enode, most := self._price(choice[place])) < most - _LEAST_GAIN_US:
-                old, choice[place] = choice[place], enode
-                if self._leads_back(place):
-                    choice[place] = old
-                else:
-                    enodes += self._above(place)
+            else:
+                most_us = self._price(choice[place])
+                if cost_us[enode] >= most_us:
+                    continue
+                if self._price(enode, most_us) < most_us - _LEAST_GAIN_US:
+                    old, choice[place] = choice[place], enode
+                    if self._leads_back(place):
+                        choice[place] = old
+                    else:
+                        enodes += self._above(place)
 
     def _above(self, place: int) -> list[int]:
         """Return the e-nodes of the world that a class is a child of."""
@@ -204,18 +180,20 @@ class CheapGraph:
         """Let needed classes have other e-nodes, all of them, if that is cheaper; return whether."""
         prices, choice = self.prices, self._choice
         cost_us, children, owner = prices.cost_us, prices.children, prices.owner
-        places = [owner[enode] for enode in enodes]
         users = self._users
-        for place in places:
-            if not users[place]:
+        for enode in enodes:
+            if not users[owner[enode]]:
                 return False
+        places = [owner[enode] for enode in enodes]
         old = [choice[place] for place in places]
         if old == list(enodes):
+            return False
+        may_drop = len(old) > 1 or 1 in [users[child] for child in children[old[0]]]
+        if not may_drop and self._costs_more(enodes[0], old[0]):
             return False
         added: list[int] = []
         dropped: list[int] = []
         gain_us = 0.0
-        may_drop = len(old) > 1 or 1 in [users[child] for child in children[old[0]]]
         may_be_better = True
         for place, before, enode in zip(places, old, enodes, strict=True):
             choice[place] = enode
@@ -239,6 +217,18 @@ class CheapGraph:
             users[child] += 1
         for place, before in zip(places, old, strict=True):
             choice[place] = before
+        return False
+
+    def _costs_more(self, enode: int, before: int) -> bool:
+        """Whether an e-node, or a class below it, costs more than it saves: told without counting."""
+        prices, choice, users = self.prices, self._choice, self._users
+        cost_us = prices.cost_us
+        most_us = cost_us[before] - cost_us[enode] + 2 * _LEAST_GAIN_US
+        if most_us <= 0:
+            return True
+        for child in prices.children[enode]:
+            if not users[child] and cost_us[choice[child]] >= most_us:
+                return True
         return False
 
     def _shares_less(self, added: list[int], dropped: list[int]) -> bool:
@@ -279,9 +269,11 @@ class CheapGraph:
         total = self.prices.cost_us[enode]
         if total >= most:
             return total
+        users, children = self._users, self.prices.children[enode]
+        if all(map(users.__getitem__, children)):
+            return total
         added: list[int] = []
-        total += self._count(self.prices.children[enode], added, most - total)
-        users = self._users
+        total += self._count(children, added, most - total)
         for child in added:
             users[child] -= 1
         return total

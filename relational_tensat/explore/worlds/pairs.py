@@ -20,6 +20,9 @@ from relational_tensat.explore.worlds.sources import SourceFinder
 
 Places = NDArray[np.int64]
 
+#: So many classes fit into one number, as ids are below 2^31.
+_EXACT_KEYS = 2
+
 
 @dataclass(frozen=True, slots=True)
 class FoundPairs:
@@ -246,7 +249,7 @@ class _Group:
     ) -> tuple[Places, Places]:
         """Return the two matches of each pair that is new and that some world has.
 
-        A pair that a world had when it was looked at last was found then, or is none: one of the two is new.
+        What a world had when it was looked at last was found then: one of the two is new.
         """
         one, other = present
         none = one.places[:0]
@@ -282,8 +285,10 @@ class _Group:
         for word in range(one.masks.shape[1]):
             together |= (one.masks[:, word][left] & other.masks[:, word][right]) != 0
         left, right = left[together], right[together]
-        agree = self._agree(leaves[0][left], leaves[1][right])
-        codes: Places = (one.places[left[agree]] << 32) + other.places[right[agree]]
+        if len(self.shared) > _EXACT_KEYS:
+            agree = self._agree(leaves[0][left], leaves[1][right])
+            left, right = left[agree], right[agree]
+        codes: Places = (one.places[left] << 32) + other.places[right]
         return codes
 
     def _joined(self, leaves: Ints, others: Ints) -> tuple[Places, Places]:
@@ -298,7 +303,7 @@ class _Group:
         return left, order[starts + np.arange(len(left))]
 
     def _keys(self, leaves: Ints, side: int) -> Places:
-        """Return one number for the shared leaves of each row: exact for two, as ids are below 2^31."""
+        """Return one number for the shared leaves of each row: exact for ``_EXACT_KEYS``."""
         keys = np.zeros(len(leaves), np.int64)
         for pair in self.shared:
             keys = keys * 2**31 + leaves[:, pair[side]]

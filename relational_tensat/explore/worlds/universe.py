@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.explore.apply.in_arrays.whole import MOST_APPLICATIONS, works_in_arrays
+from relational_tensat.explore.checkpoint import Checkpoint
 from relational_tensat.explore.compile.compiled import CompiledRules, phase_rules
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.match.found import Found, numbered, read_found
@@ -177,22 +177,18 @@ class Universe:
 
     def _add_halves(self, since: int) -> None:
         """Add the matches of the sources of multi-pattern rules that are new since then."""
-        world, compiled = self.world, self.world.rules
-        if not world.matcher.find("multi", since, compiled.multi_rules):
+        matches = self.world.matcher.matches("multi", since, self.world.rules.multi_rules)
+        if matches is None or not len(matches.patterns):
             return
-        columns = world.egraph.database.columns("worlds/matches")
-        nodes = np.stack([columns[f"g{i}"] for i in range(compiled.node_columns)], axis=1)
-        leaves = np.stack([columns[f"v{i}"] for i in range(compiled.leaf_columns)], axis=1)
-        for pattern in np.unique(columns["pattern"]).tolist():
-            rows = np.flatnonzero(columns["pattern"] == pattern)
+        nodes, leaves = (np.stack(c, axis=1) for c in (matches.signatures, matches.leaves))
+        for pattern in np.unique(matches.patterns).tolist():
+            rows = np.flatnonzero(matches.patterns == pattern)
             finder = self._finders[pattern - 1]
             signatures = nodes[rows][:, : finder.nodes]
             bound = leaves[rows][:, : max(finder.leaves, 1)]
             sources = finder.find(self.arrays, signatures, bound)
             there = np.flatnonzero(sources[:, 0])
-            self._pairs.add(
-                pattern, signatures[there], sources[there], bound[there], self.arrays
-            )
+            self._pairs.add(pattern, signatures[there], sources[there], bound[there], self.arrays)
 
     def _find_singles(self) -> None:
         """Find the applications of single-pattern rules."""

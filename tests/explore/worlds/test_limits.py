@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from relational_tensat.explore.exploration_options import ExplorationOptions
 from relational_tensat.explore.worlds.applications import BUILT
@@ -43,7 +44,10 @@ def fitting(universe: Universe, members: set[int], places: list[int], limit: int
     return first
 
 
-def test_in_one_action_a_world_gets_what_fits_in_order_and_no_more() -> None:
+def test_in_one_action_a_world_gets_what_fits_in_order_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("relational_tensat.explore.worlds.firing._AT_ONCE", 3)  # parts of an action
     universe, members = grown()
     applications = universe.applications
     has = set(members.tolist())

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from relational_tensat.cost import load_profile
-from relational_tensat.explore.worlds.moves import CheapGraph, GraphPrices, Move, moved, moves_of
+from relational_tensat.explore.worlds.graph_prices import GraphPrices
+from relational_tensat.explore.worlds.moves import CheapGraph, Move, moved, moves_of
 from relational_tensat.explore.worlds.node_costs import NodeCosts
 from relational_tensat.extract import extract
 from relational_tensat.extract.costing import signature_costs
@@ -14,7 +15,7 @@ from relational_tensat.extract.greedy.dag import greedy_dag
 from relational_tensat.extract.problem import dag_cost_us
 from relational_tensat.extract.tables import extraction_problem
 from relational_tensat.models import MODELS
-from relational_tensat.rules.library import load_rules
+from relational_tensat.rules.library import load_rules, taso_rules
 from tests.explore.worlds.side_by_side import original, random_steps, universe_of, worlds_of
 
 COST = load_profile("tensat_t4")
@@ -59,6 +60,45 @@ def test_it_costs_what_it_chooses_and_no_less_than_the_optimum(model: str) -> No
         assert graph.cost_us >= extract(table.problem).cost_us * (1 - 1e-9)
         ratios.append(graph.cost_us / dag_cost_us(table.problem, greedy_dag(table.problem)))
     assert np.median(ratios) <= 1.05
+
+
+def test_what_is_told_without_counting_is_what_counting_tells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    universe = universe_of(MODELS["bert"](), taso_rules())
+    members = original(universe)
+    fired = [
+        step.applications for _, step in random_steps(worlds_of(universe, 3, 2_000), 8, seed=6)
+    ]
+    costs = NodeCosts(
+        universe.egraph.catalogue, lambda ids: signature_costs(universe.egraph, COST, ids)
+    )
+    costs.refresh(universe.arrays)
+    prices = GraphPrices(universe.arrays, costs, universe.egraph.root)
+    members = np.unique(universe.arrays.became[members])
+    choice = {int(universe.arrays.owner[enode]): int(enode) for enode in members[::-1]}
+
+    def graphs() -> list[tuple[float, dict[int, int]]]:
+        found = []
+        for world in range(3):
+            graph = CheapGraph(prices, members.tolist(), dict(choice))
+            for applications in (step[world] for step in fired):
+                graph.enter(moves_of(universe, applications).values())
+            found.append((graph.cost_us, dict(graph.choice)))
+        return found
+
+    told = graphs()
+    rejected = 0
+
+    def counts_all(self: CheapGraph, enode: int, before: int) -> bool:
+        nonlocal rejected
+        rejected += costs_more(self, enode, before)
+        return False
+
+    costs_more = CheapGraph._costs_more
+    monkeypatch.setattr(CheapGraph, "_costs_more", counts_all)
+    assert graphs() == told
+    assert rejected > 20
 
 
 def test_a_move_that_saves_nothing_and_closes_a_cycle_is_not_made() -> None:

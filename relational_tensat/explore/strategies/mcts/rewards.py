@@ -11,7 +11,8 @@ import numpy as np
 from relational_tensat.base.watch import ShouldStop
 from relational_tensat.explore.seed import PricingChooser
 from relational_tensat.explore.strategies.mcts.tree import Rollout
-from relational_tensat.explore.worlds.moves import CheapGraph, GraphPrices, Move, moved, moves_of
+from relational_tensat.explore.worlds.graph_prices import GraphPrices
+from relational_tensat.explore.worlds.moves import CheapGraph, Move, moved, moves_of
 from relational_tensat.explore.worlds.node_arrays import Ints
 from relational_tensat.explore.worlds.node_costs import NodeCosts
 from relational_tensat.explore.worlds.universe import Universe
@@ -57,6 +58,8 @@ class Rewards:
         self._written = 0
         self._version = -1
         self._graph_prices: GraphPrices
+        self._moves: dict[int, Move] = {}
+        self._moves_version = -1
 
     def first(self, members: Ints) -> CheapGraph:
         """Return the graph of a world of the original graph's e-nodes."""
@@ -116,7 +119,7 @@ class Rewards:
         """
         fired = [places for rollout in rollouts for _, places in rollout.steps]
         places = np.unique(np.concatenate(fired)) if fired else np.zeros(0, np.int32)
-        courses = _Courses(self, rollouts, moves_of(self._universe, places))
+        courses = _Courses(self, rollouts, self._moves_of(places))
         siblings: dict[int, list[int]] = {}
         for index, rollout in enumerate(rollouts):
             siblings.setdefault(id(rollout.node.parent), []).append(index)
@@ -131,6 +134,15 @@ class Rewards:
     def should_stop(self) -> bool:
         """Whether no other world is to be extracted from."""
         return self._extractor != "moves" and self._should_stop()
+
+    def _moves_of(self, places: Ints) -> Mapping[int, Move]:
+        """Return what applications do to a graph, these and all others asked for since e-nodes changed."""
+        if self._moves_version != self._universe.version:
+            self._moves_version = self._universe.version
+            self._moves.clear()
+        new = [place for place in places.tolist() if place not in self._moves]
+        self._moves.update(moves_of(self._universe, np.array(new, np.int32)))
+        return self._moves
 
     def _prices(self) -> GraphPrices:
         universe = self._universe

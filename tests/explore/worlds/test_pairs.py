@@ -1,0 +1,66 @@
+"""Pairs of matches: a look at what is new to worlds finds all that a look at all they have does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relational_tensat.explore.strategies.mcts import simulation
+from relational_tensat.explore.worlds.firing import Worlds
+from relational_tensat.explore.worlds.masks import Masks
+from relational_tensat.explore.worlds.pairs import Looked
+from relational_tensat.explore.worlds.universe import Universe
+from relational_tensat.rules.library import taso_rules
+from relational_tensat.rules.model import Rule
+from relational_tensat.run.pipeline import optimize
+from relational_tensat.tensor import Graph
+from tests.explore.example_rules import example_rules
+from tests.explore.graphs import sum_of
+from tests.explore.worlds.side_by_side import random_steps, universe_of, worlds_of
+from tests.run.resume.models import layers
+from tests.run.test_tree_search import options
+
+
+def missed(universe: Universe, masks: Masks) -> int:
+    """Return how many pairs of worlds were not found yet."""
+    return sum(len(found.sources) for found in universe._pairs.find(masks, Looked()))
+
+
+@pytest.mark.parametrize(
+    ("graph", "rules", "merges"),
+    [
+        (layers(2, 4), taso_rules(), False),
+        (sum_of(4), example_rules("swap", "regroup", "join-sums"), True),
+    ],
+)
+def test_after_each_step_no_pair_is_missing(graph: Graph, rules: list[Rule], merges: bool) -> None:
+    universe = universe_of(graph, rules)
+    worlds = worlds_of(universe, 6, 700)
+    n_pairs = universe.applications.count
+    for _ in random_steps(worlds, 4, seed=11):
+        assert missed(universe, worlds.masks.only(~worlds.is_done)) == 0
+    assert universe.applications.count > n_pairs
+    became_equal = (universe.arrays.became != np.arange(universe.arrays.size)).any()
+    assert became_equal == merges
+
+
+def test_a_tree_search_that_looks_at_all_again_decides_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def decisions() -> list[tuple[object, ...]]:
+        result = optimize(layers(2, 4), options(tree_decisions=2))
+        return [(d.rule, d.cost_us, d.best_us, d.e_nodes, d.universe) for d in result.decisions]
+
+    found = decisions()
+    looks = 0
+
+    class Anew(Worlds):
+        def look(self) -> None:
+            nonlocal looks
+            looks += 1
+            self._looked = Looked()
+            super().look()
+
+    monkeypatch.setattr(simulation, "Worlds", Anew)
+    assert decisions() == found
+    assert looks > 5
