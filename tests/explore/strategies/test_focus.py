@@ -126,6 +126,17 @@ def test_worlds_get_wider_until_the_node_limit() -> None:
     assert all(world.e_nodes <= world.node_limit for world in grown)
 
 
+def test_no_world_is_wider_than_one_whose_limit_was_not_met() -> None:
+    egraph = EGraph.create(layers(3, 5))
+    options = ExplorationOptions(
+        search="focus", world_nodes=240, node_limit=1_920, time_limit_s=None, iterations=2
+    )
+    exploration, _ = focus(egraph, options)
+    met = {world.node_limit for world in exploration.worlds if world.stop_reason == "nodes"}
+    assert (met, exploration.stop_reason) == ({240}, "focus")
+    assert {world.node_limit for world in exploration.worlds} == {240, 480}
+
+
 def test_where_a_world_is_closed_it_ends_and_says_so() -> None:
     """Multi-pattern rules are given more iterations where there is room, until they add nothing either."""
     egraph = EGraph.create(MODELS["vgg19"]())

@@ -126,7 +126,7 @@ class Focus:
             for width in self._widths():
                 self._search(width)
                 grown = (w for w in self._worlds.reports if w.kind != "saturation")
-                if all(world.stop_reason != "nodes" for world in grown):
+                if all(w.stop_reason != "nodes" for w in grown if w.node_limit == width):
                     break  # wider worlds would be the same
         except SearchOver as over:
             return str(over)

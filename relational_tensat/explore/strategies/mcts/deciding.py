@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from itertools import pairwise
 
 from relational_tensat.egraph.database import Interrupted, OutOfMemory
 from relational_tensat.egraph.egraph import EGraph
@@ -35,21 +34,20 @@ from relational_tensat.explore.outcome import (
     rule_stats,
 )
 from relational_tensat.explore.seed import PricingChooser, Seed
+from relational_tensat.explore.strategies.mcts.growing import TreeGrower
 from relational_tensat.explore.strategies.mcts.keeping import (
     write_decision,
-    write_rollouts,
     write_tree,
     write_world,
 )
 from relational_tensat.explore.strategies.mcts.rewards import Rewards
 from relational_tensat.explore.strategies.mcts.search_state import (
-    Best,
     SearchState,
     first_state,
     read_state,
 )
 from relational_tensat.explore.strategies.mcts.simulation import Simulator
-from relational_tensat.explore.strategies.mcts.tree import History, Rollout, Tree, TreeNode
+from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.application_rows import write_applications
 from relational_tensat.explore.worlds.moves import CheapGraph
@@ -133,6 +131,14 @@ class _TreeSearch:
             self._state.rng,
             self._state.averages,
             self._rewards,
+            self._should_stop,
+        )
+        self._grower = TreeGrower(
+            tree_options,
+            self._simulator,
+            self._rewards,
+            self._state,
+            self._database,
             self._should_stop,
         )
 
@@ -227,7 +233,7 @@ class _TreeSearch:
             return reason
         decision = len(self._state.decisions) + 1
         tree = Tree(root, self._tree_options, self._state.rng)
-        rollouts = self._grow(tree, decision)
+        rollouts = self._grower.grow(tree, decision)
         write_tree(self._database, decision, tree.nodes)
         if self._should_stop():
             return self._reason_to_end
@@ -249,18 +255,6 @@ class _TreeSearch:
         self._apply(best, rollouts)
         return None
 
-    def _grow(self, tree: Tree, decision: int) -> int:
-        """Grow a tree by rollouts; return how many there were."""
-        done, budget = 0, self._tree_options.budget
-        while done < budget and not self._should_stop():
-            most = min(budget - done, self._tree_options.at_once)
-            batch = self._batch(tree, most)
-            if not batch:
-                break
-            times = most // len(batch)
-            done += self._roll_out(tree, batch, times, decision)
-        return done
-
     def _apply(self, best: TreeNode, rollouts: int) -> None:
         """Let a node of the tree be the real world, and write that down."""
         assert best.history is not None
@@ -281,46 +275,6 @@ class _TreeSearch:
         self._state.root = TreeNode(
             0, None, 0, best.members, best.graph, best.history, is_whole=best.is_whole
         )
-
-    def _batch(self, tree: Tree, most: int) -> list[TreeNode]:
-        """Return new nodes of the tree, whose worlds are to be grown side by side."""
-        batch: list[TreeNode] = []
-        while len(batch) < most:
-            node = tree.select()
-            if node is None:
-                break
-            batch.append(node)
-        return batch
-
-    def _roll_out(self, tree: Tree, batch: list[TreeNode], times: int, decision: int) -> int:
-        """Run rollouts from each new node, and update the tree; return how many were run."""
-        for node in batch:
-            for _ in range(times - 1):
-                tree.begin(node)
-        rollouts = self._simulator.run(batch, times, self._state.root, decision)
-        found = zip(rollouts, self._rewards.evaluate(rollouts), strict=True)
-        evaluated = [(rollout, worlds) for rollout, worlds in found if worlds is not None]
-        returns_ms = []
-        for rollout, evaluation in evaluated:
-            rewards_ms = [max(a - b, 0.0) / 1000 for a, b in pairwise(evaluation.costs_us)]
-            for (rule, _), reward_ms in zip(rollout.steps, rewards_ms, strict=True):
-                self._state.averages.note(rule, reward_ms)
-            node = rollout.node
-            assert node.parent is not None
-            node.history = History(node.parent.history, *rollout.steps[0])
-            node.reward_ms = rewards_ms[0]
-            returns_ms.append(tree.end(node, rewards_ms[1:]))
-            self._note_best(rollout, evaluation.costs_us[-1], evaluation.graph)
-        write_rollouts(self._database, decision, evaluated, returns_ms)
-        return len(evaluated)
-
-    def _note_best(self, rollout: Rollout, cost_us: float, graph: CheapGraph) -> None:
-        """Keep how the world of a rollout came about, if it is the cheapest."""
-        if cost_us < self._state.best.cost_us:
-            history = rollout.node.history
-            for rule, applications in rollout.steps[1:]:
-                history = History(history, rule, applications)
-            self._state.best = Best(cost_us, history, graph)
 
     def _keep_worlds(self, reason: str) -> tuple[WorldReport, ...]:
         """Write the cheapest world of any rollout and the real one, and the cheapest graphs of both."""
