@@ -34,7 +34,6 @@ from relational_tensat.explore.outcome import (
     rule_stats,
 )
 from relational_tensat.explore.seed import PricingChooser, Seed
-from relational_tensat.explore.strategies.mcts.growing import TreeGrower
 from relational_tensat.explore.strategies.mcts.keeping import (
     write_decision,
     write_tree,
@@ -48,6 +47,7 @@ from relational_tensat.explore.strategies.mcts.search_state import (
 )
 from relational_tensat.explore.strategies.mcts.simulation import Simulator
 from relational_tensat.explore.strategies.mcts.tree import Tree, TreeNode
+from relational_tensat.explore.strategies.mcts.tree_growth import TreeGrower
 from relational_tensat.explore.strategies.mcts.tree_options import TreeOptions
 from relational_tensat.explore.worlds.application_rows import write_applications
 from relational_tensat.explore.worlds.moves import CheapGraph
