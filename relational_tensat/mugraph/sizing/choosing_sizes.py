@@ -160,7 +160,7 @@ class _Sizing:
         """Return all splits of the last kernel, of grid and loop, what each costs, and the kernel."""
         graph, kernel = self._unsized(kernels), kernels[-1]
         step = graph.kernels[-1]
-        free = _free_of_divisors(step, kernel, kernel_tensors(graph))
+        free = _free_of_divisors(step, kernel, kernel_tensors(graph), sizes)
         choices = [
             [*_parts_of(sizes[name]), *(_more_parts_of(sizes[name]) if name in free else ())]
             for name in names
@@ -211,16 +211,20 @@ def _more_parts_of(size: int) -> list[int]:
     return sorted(n for n in parts if size % n and n <= _LONGEST)
 
 
-def _free_of_divisors(kernel: Kernel, found: FoundKernel, device: Mapping[str, Dims]) -> list[str]:
+def _free_of_divisors(
+    kernel: Kernel, found: FoundKernel, device: Mapping[str, Dims], sizes: Mapping[str, int]
+) -> list[str]:
     """Return the variables whose last tile may be smaller: no step has to have all tiles alike.
 
     Args:
         kernel: the kernel with one part of each variable.
         found: the same without sizes.
         device: dims of tensors in device memory.
+        sizes: of variables; what powers of two divide is left as it is.
     """
     result = []
-    for name in dict.fromkeys([*found.grid, *([found.loop] if found.loop else [])]):
+    split = dict.fromkeys([*found.grid, *([found.loop] if found.loop else [])])
+    for name in (name for name in split if _more_parts_of(sizes[name])):
         grid, loop = (
             tuple(2 if v == name else 1 for v in found.grid),
             2 if found.loop == name else 1,

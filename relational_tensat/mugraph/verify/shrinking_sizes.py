@@ -31,6 +31,9 @@ SplitsOf: TypeAlias = Callable[[Kernel], tuple[tuple[int, ...], int]]
 
 #: Of a split whose last tile is smaller; more parts are tested as two.
 _LARGEST_FACTOR = 7
+#: Into how many parts such a variable is split instead, one after the other; 0 for its smallest factor:
+#: where another kernel splits it into tiles that divide, it may have no such size.
+_PARTS = (0, 3, 5, 7)
 _RELABELLINGS = frozenset({"rename", "split", "merge", "repeat"})
 
 
@@ -40,7 +43,8 @@ def shrunk(program: MuGraph, graph: MuGraph) -> tuple[MuGraph, MuGraph] | None:
     The program may be a μGraph of the same splits, too.
     None where the two name their index variables differently, or relabel them: sizes are then not free.
     """
-    return _resized_both(program, graph, {}, _smallest_splits(graph))
+    tried = (_resized_both(program, graph, {}, _smallest_splits(graph, parts)) for parts in _PARTS)
+    return next((both for both in tried if both is not None), None)
 
 
 def summed_variables(program: MuGraph, graph: MuGraph) -> frozenset[str]:
@@ -65,7 +69,17 @@ def with_full_sums(
     whole = summed_variables(program, graph)
     whole = whole if only is None else whole & only
     sizes = {d.variable: d.size for dims in graph.inputs.values() for d in dims}
-    smallest = _smallest_splits(graph)
+    kept = {v: n for v, n in sizes.items() if v in whole}
+    tried = (
+        _resized_both(program, graph, kept, _splits_of_others(graph, whole, parts))
+        for parts in _PARTS
+    )
+    return next((both for both in tried if both is not None), None)
+
+
+def _splits_of_others(graph: MuGraph, whole: frozenset[str], parts: int) -> SplitsOf:
+    """Return the smallest splits of all but some variables; see ``_smallest_splits``."""
+    smallest = _smallest_splits(graph, parts)
 
     def splits(kernel: Kernel) -> tuple[tuple[int, ...], int]:
         block = kernel.block
@@ -78,7 +92,7 @@ def with_full_sums(
         )
         return grid, block.loop
 
-    return _resized_both(program, graph, {v: n for v, n in sizes.items() if v in whole}, splits)
+    return splits
 
 
 def _run_over(graph: MuGraph) -> frozenset[str]:
@@ -208,17 +222,24 @@ def _resized_kernel(kernel: Kernel, device: dict[str, Dims], splits: SplitsOf) -
     return Kernel(kernel.name, replace(bare, savers=tuple(savers)))
 
 
-def _smallest_splits(graph: MuGraph) -> SplitsOf:
-    """Return each extent's smallest factor; or 2, if that is large and tiles need not divide."""
+def _smallest_splits(graph: MuGraph, parts: int = 0) -> SplitsOf:
+    """Return each extent's smallest factor.
+
+    Args:
+        graph: the μGraph.
+        parts: of what is split into tiles the last of which is smaller; 0 for smallest factors there, too,
+            or 2, if these are large.
+    """
     device = kernel_tensors(graph)
 
     def splits(kernel: Kernel) -> tuple[tuple[int, ...], int]:
         block = kernel.block
-        most = _LARGEST_FACTOR if partial_splits(block, device) else max(*block.grid, block.loop, 1)
-        fewer = [
-            factor if (factor := _smallest_factor(extent)) <= most else 2
-            for extent in (*block.grid, block.loop)
-        ]
+        partial = partial_splits(block, device).values()
+        places = {axis for split in partial for axis in split.axes}
+        places |= {len(block.grid) for split in partial if split.is_in_loop}
+        fewer = [_smallest_factor(extent) for extent in (*block.grid, block.loop)]
+        for place in places:
+            fewer[place] = parts or (fewer[place] if fewer[place] <= _LARGEST_FACTOR else 2)
         return tuple(fewer[:-1]), fewer[-1]
 
     return splits

@@ -189,3 +189,33 @@ def test_saved_graphs_of_mirage() -> None:
     assert first_difference(program("qknorm"), wrong, seed=0) is not None
     right = from_mirage(saved("lora")[0], "lora")
     assert first_difference(program("lora"), right, seed=0) is None
+
+
+def test_two_kernels_may_split_a_variable_with_and_without_a_smaller_last_tile() -> None:
+    """2 blocks of 7 rows, then 4 of 4, the last of 2: at small sizes 2 of 4, then 3 of 3, the last of 2."""
+    inputs = {"X": dims_of("m=14 k=4")}
+    first = BlockGraph(
+        (2,),
+        1,
+        (TileIterator("X", "x", ("m",)),),
+        (Operation("exp", ("x",), "e"),),
+        (Saver("e", "E", dims_of("m=14 k=4"), ("m",)),),
+    )
+    second = BlockGraph(
+        (4,),
+        1,
+        (TileIterator("E", "e", ("m",)),),
+        (Operation("sum", ("e",), "s", {"over": ("k",)}),),
+        (Saver("s", "S", dims_of("m=14"), ("m",)),),
+    )
+    kernels = (Kernel("one", first), Kernel("two", second))
+    graph = MuGraph("rows", inputs, kernels, ("S",))
+    steps = (
+        Operation("exp", ("X",), "E"),
+        Operation("sum", ("E",), "S", {"over": ("k",)}),
+    )
+    program = MuGraph("rows", inputs, steps, ("S",))
+    both = shrunk(program, graph)
+    assert both is not None and both[1].inputs["X"][0].size == 8
+    assert [kernel.block.grid for kernel in both[1].kernels] == [(2,), (3,)]
+    assert verify_mugraph(program, graph).passed
