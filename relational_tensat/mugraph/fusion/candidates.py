@@ -57,6 +57,12 @@ class Candidate:
     graph: Graph
 
     @property
+    def is_cast(self) -> bool:
+        """Whether some results within have wider elements than operands and results have."""
+        made = [name for node in self.nodes for name in node.outputs]
+        return _dtypes(made, self.graph) != {self.dtype}
+
+    @property
     def has_products(self) -> bool:
         """Whether one of the operators is a product of matrices."""
         return any(step.op == "matmul" for step in self.program.operators)
@@ -185,6 +191,11 @@ def _why_not(
     made = _dtypes([name for node in nodes for name in node.outputs], graph)
     if not made <= dtypes | {_BLOCK_DTYPE}:
         return f"elements of {', '.join(sorted(made - dtypes))} within"
+    factors = _dtypes(
+        [name for node in nodes if node.op == "matmul" for name in node.inputs], graph
+    )
+    if not factors <= dtypes:  # blocks have what products read in the kernel's elements
+        return f"a product of elements of {', '.join(sorted(factors - dtypes))}"
     return ""
 
 

@@ -185,7 +185,10 @@ class _Fusing:
         for place, (candidate, kernel_us) in enumerate(tried):
             now_us = min(kernel_us, self._worth.operators_us(candidate))
             saving_us = now_us - self._worth.least_us(candidate, kernels=2)
-            if candidate.has_products and saving_us > 0:
+            is_fit = (
+                candidate.has_products and not candidate.is_cast
+            )  # between kernels all is narrow
+            if is_fit and saving_us > 0:
                 worth.append((-saving_us, place))
         return [tried[place][0] for _, place in sorted(worth)]
 

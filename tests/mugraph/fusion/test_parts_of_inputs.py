@@ -11,8 +11,10 @@ import pytest
 
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.formats import save_model
-from relational_tensat.tensor import Graph
-from tests.mugraph.parts import cast_norm, gated, rotary
+from relational_tensat.mugraph.fusion.candidates import region_candidates
+from relational_tensat.mugraph.regions.region_row import RegionRow
+from relational_tensat.tensor import Graph, Node, build_graph
+from tests.mugraph.parts import cast_norm, gated, of_floats, rotary
 
 
 @pytest.mark.parametrize(
@@ -54,3 +56,32 @@ def test_parts_of_inputs_are_within_a_kernel(tmp_path: Path, model: Graph, inner
     (kernel,) = kernels.load(tmp_path / "kernels", runner).values()
     by_kernel = kernel(*(given[name] for name in sorted(given, reverse=True)))
     assert np.allclose(by_kernel.reshape(expected.shape), expected, atol=1e-5)
+
+
+def test_casts_that_would_round_otherwise_end_a_region() -> None:
+    """Factors of products have the kernel's elements, and nothing within may have fewer bits than these."""
+    narrow, wide = of_floats(8, 16, dtype="float16"), of_floats(8, 16)
+    up = [
+        Node("cast", ("x",), ("wide",), {"dtype": "float32"}),
+        Node("transpose", ("wide",), ("turned",), {"perm": (1, 0)}),
+        Node("matmul", ("wide", "turned"), ("product",)),
+        Node("tanh", ("product",), ("t",)),
+        Node("cast", ("t",), ("y",), {"dtype": "float16"}),
+    ]
+    down = [
+        Node("tanh", ("x",), ("t",)),
+        Node("cast", ("t",), ("narrow",), {"dtype": "float16"}),
+        Node("cast", ("narrow",), ("again",), {"dtype": "float32"}),
+        Node("exp", ("again",), ("y",)),
+    ]
+    for kind, nodes, reason in (
+        (narrow, up, "a product of elements of float32"),
+        (wide, down, "elements of float16 within"),
+    ):
+        model = build_graph("casts", {"x": kind}, {}, nodes, ["y"])
+        left: list[RegionRow] = []
+        found = region_candidates(model, 10, left.append)
+        assert "cast" not in {node.op for candidate in found for node in candidate.nodes}
+        assert reason in {row.reason for row in left}
+    (candidate, *_) = region_candidates(cast_norm(), 10)
+    assert candidate.is_cast and candidate.dtype == "float16"
