@@ -6,7 +6,7 @@ array is none of pandas' own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,6 +56,23 @@ def fixed_list_column(rows: NDArray[np.int32]) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(arrow_column(rows.ravel()), rows.shape[1])
 
 
+def plain_columns(columns: Mapping[str, Sequence[Any]]) -> dict[str, NDArray[Any]] | None:
+    """Return lists as arrays that DuckDB reads as they are; None where one of them cannot be.
+
+    Numbers, booleans and text without None; not NaN, which DuckDB takes for NULL.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, values in columns.items():
+        if set(map(type, values)) == {str}:
+            arrays[name] = np.array(values, object)
+            continue
+        array = _plain_array(values)
+        if array is None or (array.dtype.kind == "f" and np.isnan(array).any()):
+            return None
+        arrays[name] = array
+    return arrays
+
+
 def _plain_array(values: Any) -> NDArray[Any] | None:
     """Return values as an array of numbers, booleans or text; None if they are something else."""
     if not isinstance(values, np.ndarray):
@@ -65,6 +82,8 @@ def _plain_array(values: Any) -> NDArray[Any] | None:
         try:
             values = np.array(values)
         except OverflowError:
+            return None
+        if kinds == {int} and values.dtype.kind == "f":  # of both signs, too large for one type
             return None
     is_plain = values.ndim == 1 and values.dtype.kind in "iufbU" and values.dtype.isnative
     return np.ascontiguousarray(values) if is_plain else None

@@ -21,8 +21,9 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.egraph.edges import Ints, Places, cyclic_core
+from relational_tensat.egraph.edges import cyclic_core
 from relational_tensat.egraph.lifting import labelled
+from relational_tensat.egraph.node_hashes import Ints, Places
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int32]
-Places = NDArray[np.intp]
+from relational_tensat.egraph.node_hashes import Ints, Places, distinct
 
 #: How often edges that lead to an end are removed: what is left beyond costs little more.
 _MOST_ROUNDS = 32
@@ -58,12 +57,12 @@ def _reachable(
     """Return which nodes can be reached along edges from ``source`` to ``target``."""
     edges = Adjacency(source, target, nodes)
     reached = np.zeros(nodes, dtype=np.bool_)
-    front = np.unique(start)
+    front = distinct(start)
     while len(front):
         check()
         reached[front] = True
         _, following = edges.following(front)
-        front = np.unique(following[~reached[following]])
+        front = distinct(following[~reached[following]])
     return reached
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from relational_tensat.egraph.edges import Adjacency, Ints, Places, edge_places
+from relational_tensat.egraph.edges import Adjacency, edge_places
+from relational_tensat.egraph.node_hashes import Ints, Places, distinct
 
 #: In how many rounds labels converge, as a rule, where there is no cycle: e-graphs of the 13 models
 #: take 1 to 19, and follow fewer edges than there are.
@@ -70,7 +71,7 @@ class Lifting:
             if soon and (rounds >= _FEW_ROUNDS or followed > enough):
                 return False
             np.maximum.at(label, above[rises], bounds[rises])
-            below, above = edges.following(np.unique(above[rises]))
+            below, above = edges.following(distinct(above[rises]))
             rounds += 1
             followed += len(below)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int32]
 Hashes = NDArray[np.uint64]
 Places = NDArray[np.intp]
+Integers = TypeVar("Integers", bound=np.signedinteger[Any])
 
 #: Odd factors that mix the columns of an e-node into one number; any will do.
 _FACTORS = np.array(
@@ -34,6 +36,14 @@ def hash_columns(columns: Sequence[Ints]) -> Hashes:
         total *= factor
     total ^= total >> np.uint64(32)
     return total
+
+
+def distinct(values: NDArray[Integers]) -> NDArray[Integers]:
+    """Return the different values, in order. (``np.unique`` imports ``numpy.ma``, for 8 ms.)"""
+    in_order = np.sort(values)
+    is_first = np.ones(len(in_order), np.bool_)
+    np.not_equal(in_order[1:], in_order[:-1], out=is_first[1:])
+    return in_order[is_first]
 
 
 class HashesCollideError(Exception):

@@ -45,11 +45,15 @@ class RecordingDatabase(Database):
         self.is_recording = False
 
     def execute(
-        self, text: str, params: Mapping[str, Any] | None = None, name: str = "generated"
+        self,
+        text: str,
+        params: Mapping[str, Any] | None = None,
+        name: str = "generated",
+        relational_tensat_arrays: Any = None,
     ) -> list[tuple[Any, ...]]:
         """Run one statement and return all its rows."""
         self._record(name, with_values(text, params or {}))
-        return super().execute(text, params, name)
+        return super().execute(text, params, name, relational_tensat_arrays)
 
     def execute_all(self, text: str, name: str) -> None:
         """Run the statements of a text, separated by semicolons."""

@@ -10,7 +10,7 @@ import pytest
 from relational_tensat.base.errors import InputError, NoSolutionError, UsageError
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph import EGraph
-from relational_tensat.egraph.database import Database, Interrupted, OutOfMemory
+from relational_tensat.egraph.database import FEW_ROWS, Database, Interrupted, OutOfMemory
 from tests.graphs import shared_matmuls
 
 #: Takes minutes if nothing stops it.
@@ -198,3 +198,31 @@ def test_many_rows_go_in_and_come_out_as_few_do(monkeypatch: pytest.MonkeyPatch)
     row_by_row = filled()
     monkeypatch.setattr("relational_tensat.egraph.database.MANY_ROWS", 1)
     assert filled() == row_by_row
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("INTEGER", [1, -2, 3]),
+        ("UBIGINT", [2**64 - 1, 0, 2**63]),
+        ("HUGEINT", [2**63, -1, 2**53 + 1]),
+        ("HUGEINT", [2**70, 1, 2]),
+        ("DOUBLE", [0.1, float("inf"), float("nan")]),
+        ("DOUBLE", [0.1, 2, None]),
+        ("BOOLEAN", [True, False, False]),
+        ("VARCHAR", ["größe", "", "a\x00b"]),
+        ("VARCHAR", ["x", None, "y"]),
+        ("INTEGER[]", [[], [3, 4], [5]]),
+    ],
+)
+def test_several_rows_are_appended_as_each_alone_is(kind: str, values: list[object]) -> None:
+    database = Database()
+    database.execute(f"CREATE TABLE one (id INTEGER, a {kind})")
+    database.execute(f"CREATE TABLE several (id INTEGER, a {kind})")
+    rows = list(enumerate(values * 4))
+    assert len(rows) > FEW_ROWS
+    for row in rows:
+        database.append("one", [row])
+    database.append("several", rows)
+    assert repr(database.execute("FROM several")) == repr(database.execute("FROM one"))
+    assert database.statements == 2 + len(rows) + 1 + 2

@@ -50,10 +50,10 @@ class Found:
         text = (
             "-- applications that were found as arrays\n"
             "CREATE OR REPLACE TEMP TABLE application AS\n"
-            f"SELECT {', '.join(columns)}, [{', '.join(names)}] AS b FROM incoming"
+            f"SELECT {', '.join(columns)}, [{', '.join(names)}] AS b FROM relational_tensat_arrays"
         )
         columns.update(zip(names, self.bindings, strict=True))
-        database.execute_with(columns, text, "application")
+        database.execute(text, None, "application", columns)
 
 
 def read_found(database: Database, bound: int, rules: str) -> Found:

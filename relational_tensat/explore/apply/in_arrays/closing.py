@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from relational_tensat.egraph.node_hashes import (
     Ints,
     Places,
+    distinct,
     equal_rows,
     hash_columns,
 )
@@ -124,7 +125,7 @@ def _congruent_unions(nodes: Nodes, equal: Places, closed: Closed) -> tuple[Ints
     lower = lowest[groups.of_row]
     apart = np.flatnonzero(classes != lower)
     if len(apart):
-        pairs = np.unique(lower[apart].astype(np.int64) << 32 | classes[apart])
+        pairs = distinct(lower[apart].astype(np.int64) << 32 | classes[apart])
         return (pairs >> 32).astype(np.int32), (pairs & 0xFFFFFFFF).astype(np.int32)
     ages = nodes.ids[equal].astype(np.int64) + (nodes.is_filtered[equal].astype(np.int64) << 32)
     oldest = np.full(len(groups.first), np.iinfo(np.int64).max, np.int64)

@@ -73,7 +73,7 @@ class Writing:
                 columns,
                 "-- the new e-nodes\n"
                 f"INSERT INTO enode SELECT id, class, signature, head, {children}, "
-                "$iteration, rule, $stamp, false FROM incoming",
+                "$iteration, rule, $stamp, false FROM relational_tensat_arrays",
                 "insert enode",
                 iteration=self._iteration,
                 stamp=self._stamp,
@@ -85,7 +85,8 @@ class Writing:
             self._write(
                 self._node_columns(changed),
                 "-- canonical ids, for all rules; the stamp makes these rows new to the matcher\n"
-                f"UPDATE enode SET {values}, stamp = $stamp FROM incoming AS i WHERE enode.id = i.id",
+                f"UPDATE enode SET {values}, stamp = $stamp\n"
+                "FROM relational_tensat_arrays AS i WHERE enode.id = i.id",
                 "update enode",
                 stamp=self._stamp,
             )
@@ -94,7 +95,7 @@ class Writing:
             self._write(
                 {"id": nodes.ids[dropped]},
                 "-- of equal e-nodes one stays\n"
-                "DELETE FROM enode USING incoming WHERE enode.id = incoming.id",
+                "DELETE FROM enode USING relational_tensat_arrays AS i WHERE enode.id = i.id",
                 "delete enode",
             )
 
@@ -128,11 +129,14 @@ class Writing:
                 if labels is not None:
                     columns["height"] = old_heights[changed]
                     text += ", height = i.height"
-                text += "\nFROM incoming AS i WHERE eclass.id = i.id"
+                text += "\nFROM relational_tensat_arrays AS i WHERE eclass.id = i.id"
                 self._write(columns, f"-- classes that are others by now\n{text}", "update eclass")
         if fresh.count:
             columns = {"id": fresh.ids, "parent": parents, "type": fresh.types, "height": heights}
-            text = "-- the classes of new e-nodes\nINSERT INTO eclass SELECT *, false FROM incoming"
+            text = (
+                "-- the classes of new e-nodes\n"
+                "INSERT INTO eclass SELECT *, false FROM relational_tensat_arrays"
+            )
             self._write(columns, text, "insert eclass")
 
     def log(self, asked: AskedUnions) -> None:
@@ -162,7 +166,8 @@ class Writing:
             self._write(
                 columns,
                 "-- the unions and their reasons\nINSERT INTO union_log\n"
-                f"SELECT $iteration, rule, a, b, instance, source, [{', '.join(listed)}] FROM incoming",
+                f"SELECT $iteration, rule, a, b, instance, source, [{', '.join(listed)}]\n"
+                "FROM relational_tensat_arrays",
                 "insert union_log",
                 iteration=self._iteration,
             )
@@ -171,13 +176,13 @@ class Writing:
             self._write(
                 {"a": lower, "b": higher},
                 "-- the unions of equal e-nodes\nINSERT INTO union_log\n"
-                "SELECT $iteration, 0, a, b, NULL, NULL, NULL FROM incoming",
+                "SELECT $iteration, 0, a, b, NULL, NULL, NULL FROM relational_tensat_arrays",
                 "insert union_log",
                 iteration=self._iteration,
             )
 
     def _write(self, columns: Columns, text: str, name: str, **params: int) -> None:
-        self._database.execute_with(columns, text, name, params or None)
+        self._database.execute(text, params or None, name, columns)
 
 
 def _lift(
