@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.formats.json_values import encode_attr
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import AttrItems, Attrs, ValueType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Symbol:
     """An operator with normalized attributes and a count of children."""
 
@@ -26,7 +26,7 @@ class Symbol:
     arity: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signature:
     """A symbol on operand types, and the type of its result; all by interned id."""
 
@@ -56,7 +56,7 @@ class NoHeads:
         return 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TableCounts:
     """How many of each are in the tables; their ids are 1, 2, …"""
 

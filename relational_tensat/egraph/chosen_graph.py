@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.tensor.graph import Graph, Node, build_graph
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.tensor.types import ValueType, tensors_of
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChosenNode:
     """The e-node chosen for a class: its id, symbol, type, and child classes."""
 

@@ -15,18 +15,18 @@ Only the core that cycles may lie in is searched: it is small even where thousan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.edges import cyclic_core
 from relational_tensat.egraph.lifting import labelled
 from relational_tensat.egraph.node_hashes import Ints, Places
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CycleBreak:
     """How cycles are broken.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 
 from relational_tensat.base.errors import InputError
 from relational_tensat.base.process import ProcessOptions
+from relational_tensat.base.records import record
 from relational_tensat.egraph.catalogue import Catalogue, HeadOf
 from relational_tensat.egraph.cycles import HEIGHT_STEP
 from relational_tensat.egraph.database import FORMAT_VERSION, Database
@@ -21,7 +22,7 @@ from relational_tensat.egraph.working_tables import create_working
 from relational_tensat.tensor.graph import Graph
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Counters:
     """The counters that go back with the tables when a transaction is undone."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from relational_tensat.base.records import record
 
 Ints = NDArray[np.int32]
 Hashes = NDArray[np.uint64]
@@ -50,7 +51,7 @@ class HashesCollideError(Exception):
     """Two different e-nodes have one number: whoever meets it must tell them apart otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Groups:
     """Rows that are equal.
 

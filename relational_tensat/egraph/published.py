@@ -7,11 +7,12 @@ a database in a file keeps, so that whoever has only the file understands it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 import duckdb
 
+from relational_tensat.base.records import record
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import Database
 
@@ -27,7 +28,7 @@ PURPOSES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Column:
     """A column as the database describes it."""
 
@@ -36,7 +37,7 @@ class Column:
     comment: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     """A table or view as the database describes it."""
 

@@ -8,14 +8,14 @@ unions; until there are none.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RebuildReport:
     """What a rebuild did.
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from relational_tensat.base.records import record
+
 #: The phase of what runs in no other.
 OTHER = "other"
 
@@ -27,7 +29,7 @@ class StatementTime:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TimeSpent:
     """Where the time between two moments went.
 

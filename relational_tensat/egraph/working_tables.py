@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
+from relational_tensat.base.records import record
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import Database
 
@@ -22,7 +22,7 @@ _TABLE = re.compile(
 _COLUMN_COMMENT = re.compile(r"COMMENT ON COLUMN \w+\.(\w+) IS\s+'([^']*)';")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WorkingTable:
     """A working table.
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.checkpoint import read_checkpoint, write_checkpoint
 from relational_tensat.explore.ending import write_ending
@@ -22,7 +22,7 @@ from relational_tensat.explore.world import begin_world
 from relational_tensat.rules.model import Rule
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Further:
     """What further rules did: the iteration, and each of them by name."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.outcome import IterationReport
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mark:
     """What a journal had at a moment; see ``Journal.undo``."""
 

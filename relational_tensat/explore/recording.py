@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.records import record
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import Database
 
 _PARAMETER = re.compile(r"\$(\w+)")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecordedStatement:
     """A statement as it was run.
 

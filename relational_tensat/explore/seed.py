@@ -9,11 +9,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.records import record
 from relational_tensat.base.watch import ShouldStop
 from relational_tensat.explore.worlds.world_arrays import WorldArrays
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Seed:
     """A graph of the e-graph.
 

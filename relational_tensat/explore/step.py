@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.cycles import filter_cycles, reject_cyclic_applications
 from relational_tensat.explore.apply.applying import FEWEST, ApplyReport, apply_all
 from relational_tensat.explore.apply.bounds import Candidates
@@ -28,7 +28,7 @@ _MANY_MATCHES = 100_000
 _LEAST_BUILT = 2
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Budget:
     """What a step may build.
 
@@ -44,7 +44,7 @@ class Budget:
     whole_above: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Delta:
     """What a step did.
 

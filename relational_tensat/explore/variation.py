@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from relational_tensat.base.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Variation:
     """What a node limit keeps out of a world, and what it lets in.
 

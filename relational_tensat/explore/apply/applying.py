@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.rebuild import rebuild
@@ -35,7 +35,7 @@ OVERBUILD = 4
 FEWEST = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ApplyReport:
     """What applying did.
 
@@ -102,7 +102,7 @@ def apply_all(
     return ApplyReport(direct + unions, complete, rejected, entered)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Batch:
     """Applications that are carried out together.
 
@@ -118,7 +118,7 @@ class _Batch:
     found: Found | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Built:
     """What building targets did.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from relational_tensat.base.records import record
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.explore.match.found import Found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bounds:
     """What bounds the building of targets.
 
@@ -33,7 +32,7 @@ class Bounds:
     rules: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Candidates:
     """Applications that a search found: the rows of the table ``application``, as it is now.
 

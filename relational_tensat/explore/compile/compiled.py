@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from relational_tensat.base.errors import UsageError, nearest
+from relational_tensat.base.records import record
 from relational_tensat.explore.compile.patterns import (
     Heads,
     Pattern,
@@ -55,7 +56,7 @@ class CompiledSkeleton:
         return skeleton_walk(self.shape)[0][1:]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CompiledRule:
     """A rule by ids: patterns of its sources, and where its variables are bound.
 
@@ -72,7 +73,7 @@ class CompiledRule:
     slots: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JoinGroup:
     """Multi-pattern rules that share leaves in the same way: pairs (leaf of first, leaf of second)."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from relational_tensat.base.records import record
 from relational_tensat.explore.compile.compiled import (
     CompiledRules,
     CompiledSkeleton,
@@ -98,7 +98,7 @@ def _edges_query(positions: Sequence[int], *, alone: bool) -> str:
     return "-- which heads stand below which, where that is new\n" + "\nUNION ALL\n".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LiveSkeleton:
     """A skeleton with those of its rows (pattern, heads…) that can match."""
 

@@ -9,11 +9,11 @@ share it. What a pattern compares of an e-node is one integer, its *head*.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from relational_tensat.base.errors import RuleError
 from relational_tensat.base.once import once_per_object
+from relational_tensat.base.records import record
 from relational_tensat.egraph.catalogue import Symbol
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.rules.model import Apply, Literal, Rule, Var
@@ -25,7 +25,7 @@ from relational_tensat.tensor.types import AttrItems, AttrValue
 Skeleton: TypeAlias = tuple["Skeleton | None", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PatternNode:
     """What stands at one node: operator, count of children, attributes that must be equal."""
 
@@ -49,7 +49,7 @@ class PatternNode:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pattern:
     """A source with its variables indexed by leaf.
 
@@ -63,7 +63,7 @@ class Pattern:
     leaves: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SourcePattern:
     """A rule's source: its pattern, and the leaf where each of its variables first stands."""
 

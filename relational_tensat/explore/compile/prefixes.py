@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from relational_tensat.base.records import record
 from relational_tensat.explore.compile.compiled import skeleton_walk
 from relational_tensat.explore.compile.live import LiveSkeleton
 
@@ -13,7 +14,7 @@ from relational_tensat.explore.compile.live import LiveSkeleton
 Equality: TypeAlias = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """What an e-node must be to join those before it.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from relational_tensat.base.errors import UnsoundRuleError
+from relational_tensat.base.records import record
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore import Exploration, ExplorationOptions, Observer, explore
 from relational_tensat.explore.derivation.configurations import generic_configurations
@@ -26,7 +26,7 @@ _WITHOUT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Effort:
     """How hard a rule is tried.
 
@@ -47,7 +47,7 @@ class Effort:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Derivation:
     """Whether the laws prove a rule, and what it took.
 

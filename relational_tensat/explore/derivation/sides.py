@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from relational_tensat.base.errors import UsageError
+from relational_tensat.base.records import record
 from relational_tensat.rules.instance import Instance, tensor_vars
 from relational_tensat.rules.model import Rule, Term, Var
 from relational_tensat.rules.soundness.drawing import Configuration
@@ -19,7 +19,7 @@ from relational_tensat.tensor.types import Attrs, TensorType, ValueType, tensors
 Value: TypeAlias = tuple[tuple[str, ...], ValueType]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sides:
     """What a rule claims to be equal, on several configurations.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from relational_tensat.base.records import record
 from relational_tensat.tensor import Array
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -19,7 +20,7 @@ HARMLESS = 16.0
 _FEW = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Affine:
     """What is known of a value: arrays that broadcast with it.
 

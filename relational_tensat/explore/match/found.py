@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.node_hashes import Ints, Places
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Found:
     """Rows of the table ``application``, in their order.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.node_hashes import Ints, Places
 from relational_tensat.explore.match.found import Found, numbered, order_by
 from relational_tensat.explore.match.instances import Instances
@@ -16,7 +16,7 @@ from relational_tensat.explore.match.instances import Instances
 Guard = tuple[frozenset[int], frozenset[int]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Matches:
     """Rows of the table ``match``, a column each.
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from relational_tensat.base.records import record
 
 #: Yields what takes part in a step, is sent whether that step added something; returns whether any did.
 Steps: TypeAlias = Generator["tuple[str, ...]", bool, bool]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Run:
     """One step of the rules of some rulesets.
 
@@ -28,7 +29,7 @@ class Run:
         return (yield self.rulesets)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sequence:
     """Schedules, one after the other."""
 
@@ -45,7 +46,7 @@ class Sequence:
         return has_added
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Saturate:
     """A schedule again and again, until a time in which it adds nothing."""
 
@@ -62,7 +63,7 @@ class Saturate:
         return has_added
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Repeat:
     """A schedule so many times; fewer if it has nothing left to add."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.records import record
 from relational_tensat.explore.compile.compiled import CompiledRules, JoinGroup
 from relational_tensat.explore.worlds.growing import Rows
 from relational_tensat.explore.worlds.masks import Bits, Masks, some_world
@@ -24,7 +25,7 @@ Places = NDArray[np.int64]
 _EXACT_KEYS = 2
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoundPairs:
     """Pairs of matches of two patterns that are new, and the rules whose sources they may be.
 

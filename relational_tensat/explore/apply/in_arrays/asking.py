@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.node_hashes import Ints, Places
 from relational_tensat.explore.apply.in_arrays.building import Building
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AskedUnions:
     """Pairs of classes, each once.
 

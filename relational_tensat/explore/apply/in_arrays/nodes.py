@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.egraph.node_hashes import Ints
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Nodes:
     """E-nodes, a column each.
 

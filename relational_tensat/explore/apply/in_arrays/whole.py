@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.node_hashes import HashesCollideError
 from relational_tensat.explore.apply.bounds import Bounds
@@ -35,7 +34,7 @@ def works_in_arrays(world: World) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InArrays:
     """What was done in arrays.
 

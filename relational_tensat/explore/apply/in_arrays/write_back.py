@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.egraph.node_hashes import Ints, Places
@@ -19,7 +19,7 @@ from relational_tensat.explore.apply.in_arrays.closing import Closed
 Columns = Mapping[str, NDArray[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Classes:
     """The classes of the tables, by id; 0 is none.
 

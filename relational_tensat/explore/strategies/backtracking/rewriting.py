@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from relational_tensat.base.records import record
 from relational_tensat.explore.strategies.backtracking.graph_state import State, counts_as_operator
 from relational_tensat.explore.strategies.backtracking.matching import Match, Matcher, RuleMatcher
 from relational_tensat.explore.strategies.backtracking.universe import Entry, Universe
@@ -13,7 +13,7 @@ from relational_tensat.rules.instance import Instance, compiled_rule, source_nod
 from relational_tensat.rules.model import Rule
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Candidate:
     """A rewritten graph that is not put together yet.
 

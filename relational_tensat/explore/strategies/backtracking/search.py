@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from relational_tensat.base.records import record
 from relational_tensat.cost.cost_model import CostModel
 from relational_tensat.explore.strategies.backtracking.conversion import Loaded
 from relational_tensat.explore.strategies.backtracking.graph_state import State
@@ -20,7 +20,7 @@ from relational_tensat.tensor import Graph
 _GROWTH = 2
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Moment:
     """How far the search was when it had rewritten so many graphs.
 
@@ -35,7 +35,7 @@ class Moment:
     best_us: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Outcome:
     """What the search found.
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from relational_tensat.base.records import record
 from relational_tensat.explore.strategies.blocks.loaded import LoadedGraph
 
 #: Equal forms are isomorphic sets of e-nodes, in corresponding order.
 Form: TypeAlias = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """Some e-nodes of a graph.
 

@@ -8,9 +8,9 @@ also in the first if that has an e-node of the same signature on the same classe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from relational_tensat.base.records import record
 from relational_tensat.explore.strategies.blocks.forms import Part
 from relational_tensat.explore.strategies.blocks.partition import Plan
 from relational_tensat.explore.strategies.blocks.representative import Placement, Representative
@@ -20,7 +20,7 @@ from relational_tensat.explore.strategies.blocks.window_rows import SHARED, Wind
 _Key: TypeAlias = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Overlap:
     """What a window has in common with the one before it.
 

@@ -7,9 +7,9 @@ border of two segments is in a window, too. Windows of equal form are explored o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
+from relational_tensat.base.records import record
 from relational_tensat.explore.strategies.blocks.atoms import cut_into_atoms
 from relational_tensat.explore.strategies.blocks.forms import Form, Part, part_of
 from relational_tensat.explore.strategies.blocks.loaded import LoadedGraph
@@ -19,7 +19,7 @@ from relational_tensat.explore.strategies.blocks.periods import find_runs
 LEAST_NODES = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Window:
     """Two consecutive segments.
 
@@ -33,7 +33,7 @@ class Window:
     middle: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Plan:
     """A graph's windows, in order.
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from relational_tensat.base.records import record
 
 #: From so many times in a row on, a piece of the sequence is a block that recurs.
 LEAST_REPEATS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Run:
     """A piece of ``length`` elements that stands ``count`` times in a row, from ``start`` on."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from relational_tensat.base.records import record
 from relational_tensat.egraph.cycles import HEIGHT_STEP
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
@@ -22,7 +23,7 @@ from relational_tensat.explore.strategies.blocks.partition import Plan, Window
 from relational_tensat.tensor.types import Attrs, TensorType, ValueType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Placement:
     """Where a window is in the e-graph that is explored.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from relational_tensat.base.records import record
 from relational_tensat.base.watch import Guard, Watch
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.members import Members, show_universe
@@ -26,7 +26,7 @@ class SearchOver(Exception):  # noqa: N818  # a control signal, not an error
     """No other world is grown; the reason is the argument."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Growth:
     """What a world is grown from, and how.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 
+from relational_tensat.base.records import record
 from relational_tensat.base.watch import ShouldStop
 from relational_tensat.explore.seed import PricingChooser
 from relational_tensat.explore.strategies.mcts.tree import Rollout
@@ -19,7 +19,7 @@ from relational_tensat.explore.worlds.universe import Universe
 from relational_tensat.explore.worlds.world_arrays import WorldArrays
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Evaluation:
     """What the worlds of a rollout cost.
 
