@@ -26,7 +26,7 @@ class CostOptions(OptionGroup):
         default_text="in the user's cache folder",
     )  # fmt: skip
     measure_time_limit_s: float = option(
-        60.0,
+        40.0,
         "seconds of measuring single operators, where --cost measures; costs that are asked for after them "
         "are estimated",
         metavar="S",
