@@ -58,6 +58,7 @@ class MirageRun:
         kernels: of the best μGraph, operators of libraries among them; 0 where none was found.
         bounded_tests: random tests at small sizes, where Theorem 4 bounds their odds of an error; else 0.
         other_tests: random tests of which no theorem says anything, of all sizes.
+        entry_tests: random tests of a few entries, where the whole result is too large.
         cpu_s: of search, sizes and verification.
         library_us, best_us: modelled, with a kernel for each operator, and of the best.
         mugraph: the best, as JSON; None where none was found.
@@ -73,6 +74,7 @@ class MirageRun:
     library_us: float
     best_us: float
     mugraph: dict[str, Any] | None = field(repr=False)
+    entry_tests: int = 0
 
     @property
     def ratio(self) -> float:
@@ -107,6 +109,7 @@ def measure(case: Case, options: SearchOptions) -> MirageRun:
         library_us(program),
         best.cost_us if best else math.nan,
         encoded(best.graph) if best else None,
+        passed.entry_tests if passed else 0,
     )
 
 

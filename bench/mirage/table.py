@@ -33,8 +33,8 @@ class Table:
 
 HEADER = (
     "benchmark", "kernels at most", "kernels", "configurations", "candidates", "terms", "hits",
-    "bounded tests", "other tests", "CPU s", "library µs", "best µs", "ratio", "published ratio",
-    "published search",
+    "bounded tests", "other tests", "entry tests", "CPU s", "library µs", "best µs", "ratio",
+    "published ratio", "published search",
 )  # fmt: skip
 
 SEARCH_HEADER = (
@@ -56,6 +56,7 @@ def cells(run: MirageRun) -> tuple[str, ...]:
         f"{search.hits:,}",
         str(run.bounded_tests or "-"),
         str(run.other_tests or "-"),
+        str(run.entry_tests or "-"),
         f"{run.cpu_s:.1f}",
         f"{run.library_us:.1f}",
         f"{run.best_us:.1f}" if run.kernels else "-",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from relational_tensat.base.errors import RelationalTensatError
 from relational_tensat.mugraph.graph.dims import Dims, text_of
@@ -25,7 +26,7 @@ from relational_tensat.mugraph.graph.well_formed import (
     block_tensors,
     kernel_tensors,
 )
-from relational_tensat.mugraph.kernels.emission import emit
+from relational_tensat.mugraph.kernels.emission import Emitted, PlaceRow, emit
 from relational_tensat.mugraph.sizing.transfers import Transfer, transfers
 from relational_tensat.tensor.types import AttrValue, TensorType
 from relational_tensat.view.data.kernel_data import MuDrawing, MuKernel, MuNode, MuTransfer
@@ -44,21 +45,21 @@ def drawing(graph: MuGraph, element: str = "float16") -> MuDrawing:
         InputError: it is not well-formed.
     """
     device = kernel_tensors(graph)
-    shared = _shared_bytes(graph, element)
+    emitted = _emitted(graph, element)
     item_bytes = TensorType(element, (1,)).nbytes
     items = {name: WIDE_BYTES if name in graph.wide else item_bytes for name in device}
     kernels = tuple(
-        _kernel(kernel, device, bytes_of_block, items)
-        for kernel, bytes_of_block in zip(graph.kernels, shared, strict=True)
+        _kernel(kernel, device, code, items)
+        for kernel, code in zip(graph.kernels, emitted, strict=True)
     )
     nodes = tuple(_device_nodes(graph, device))
     return MuDrawing(graph.name, element, nodes, kernels, mugraph_text(graph))
 
 
-def _shared_bytes(graph: MuGraph, element: str) -> list[int | None]:
-    """Return the bytes of shared memory of each kernel's blocks."""
+def _emitted(graph: MuGraph, element: str) -> list[Emitted | None]:
+    """Return each kernel's CUDA: it places tensors."""
     try:
-        return [one.shared_bytes for one in emit(graph, "cuda", element)]
+        return [*emit(graph, "cuda", element)]
     except RelationalTensatError:  # there are no kernels, or CUDA cannot say one of them
         return [None] * len(graph.kernels)
 
@@ -85,7 +86,7 @@ def _device_nodes(graph: MuGraph, device: Mapping[str, Dims]) -> Iterable[MuNode
 def _kernel(
     kernel: Kernel,
     device: Mapping[str, Dims],
-    shared_bytes: int | None,
+    code: Emitted | None,
     item_bytes: Mapping[str, int],
 ) -> MuKernel:
     block = kernel.block
@@ -97,10 +98,25 @@ def _kernel(
         name=kernel.name,
         grid=block.grid,
         loop=block.loop,
-        shared_bytes=shared_bytes,
+        shared_bytes=code.shared_bytes if code else None,
         transfers=moved,
-        block=tuple(_block_nodes(kernel, tensors)),
+        block=tuple(_placed(_block_nodes(kernel, tensors), code)),
     )
+
+
+def _placed(nodes: Iterable[MuNode], code: Emitted | None) -> Iterable[MuNode]:
+    """Yield nodes with where what they make lies in a block, and how: see ``mugraph.kernels.layouts``."""
+    places = {place.tensor: place for place in code.places} if code else {}
+    for node in nodes:
+        own = [places[name] for name in (node.id, f"{node.id}_tile") if name in places]
+        lines = tuple(map(_place_text, own)) if node.kind != "store" else ()
+        yield replace(node, about=(*node.about, *lines))
+
+
+def _place_text(place: PlaceRow) -> str:
+    if place.offset is None:
+        return place.memory
+    return f"{place.memory} at {place.offset:,}: {place.strides}"
 
 
 def _transfer(transfer: Transfer, item_bytes: Mapping[str, int], loop: int) -> MuTransfer:

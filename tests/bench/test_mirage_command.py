@@ -64,7 +64,9 @@ def test_results_are_kept_with_their_circumstances(tmp_path: Path) -> None:
         MirageRun(search_run("nTrans"), "", "", 0, 0, 0, 2.5, 17.4, nan, None),
     ]
     path = write_runs(runs, {"max_kernels": "2"}, tmp_path)
-    assert "| LoRA 1 | 2 | 1 | 233 | 1,376 | 1,145 | 20 | 28 | 2 | 2.5 |" in path.read_text("utf-8")
+    assert "| LoRA 1 | 2 | 1 | 233 | 1,376 | 1,145 | 20 | 28 | 2 | - | 2.5 |" in path.read_text(
+        "utf-8"
+    )
     content = json.loads((tmp_path / "benchmarks.json").read_text("utf-8"))
     assert content["settings"] == {"max_kernels": "2"} and "load_average" in content
     assert content["runs"][0]["mugraph"] == {"name": "lora"}

@@ -8,113 +8,32 @@ kept.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.mugraph.field.residues import Residues
-from relational_tensat.mugraph.graph.dims import Dims, variables
+from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.evaluation import run_step, tile_of
 from relational_tensat.mugraph.graph.labelled import Labelled
-from relational_tensat.mugraph.graph.mugraph import Accumulate, BlockStep, Iterator, Operation
+from relational_tensat.mugraph.search.block_terms import (
+    Derivation,
+    GrownTerms,
+    Job,
+    Operand,
+    Output,
+    SearchCounts,
+    fingerprint,
+    iterator_of,
+    step_of,
+)
 from relational_tensat.mugraph.search.structure import Configuration, Structure
 from relational_tensat.tensor.field import Undefined
-from relational_tensat.tensor.types import Attrs
 
 _TABLES = (
     "config", "extent", "summable", "term", "derivation", "candidate", "evaluated", "kernel_tensor",
     "implementation", "reached",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """A tensor in device memory that blocks may load, at structural sizes.
-
-    Attributes:
-        uses: bits of the program's inputs that it depends on.
-    """
-
-    name: str
-    dims: Dims
-    value: Labelled
-    abstract_class: int
-    uses: int
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A term that a kernel may store.
-
-    Attributes:
-        term, config: its number, and its configuration's.
-        abstract_class: of its abstract expression.
-        uses: bits of the program's inputs that it depends on.
-        loads: bits of the configuration's operands that it depends on.
-    """
-
-    term: int
-    config: int
-    abstract_class: int
-    uses: int
-    loads: int
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """The configurations of blocks that load the same tensors."""
-
-    operands: tuple[Operand, ...]
-    configurations: tuple[Configuration, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Derivation:
-    """How a term is computed; ``a`` and ``b`` are terms, ``b`` is 0 where there is one operand.
-
-    Attributes:
-        op: the operator, or ``accumulate`` and its kind.
-        name: of an opaque function, with its parameters.
-        variable: what is reduced; empty for nothing.
-    """
-
-    op: str
-    name: str
-    variable: str
-    a: int
-    b: int
-
-
-@dataclass(slots=True)
-class SearchCounts:
-    """How large a search was."""
-
-    configurations: int = 0
-    candidates: int = 0
-    terms: int = 0
-    undefined: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class GrownTerms:
-    """The terms of some configurations, as one process gives them to another.
-
-    Attributes:
-        terms, derivations: rows of the tables.
-        values: by term.
-        loaded: what terms are tiles of.
-        counts: how large the search was.
-    """
-
-    terms: Sequence[Sequence[Any]]
-    derivations: Sequence[Sequence[Any]]
-    values: Mapping[int, Labelled]
-    loaded: Mapping[int, Operand]
-    counts: SearchCounts
 
 
 class BlockSearch:
@@ -371,52 +290,3 @@ class BlockSearch:
             return None
         value = made["result"]
         return (number, *row, fingerprint(value)), value
-
-
-def step_of(derivation: Derivation, names: Mapping[int, str], output: str) -> BlockStep:
-    """Return the step of a block that a derivation is.
-
-    Args:
-        derivation: the derivation.
-        names: the tensors' names by their terms.
-        output: the result's name.
-    """
-    a, over = names[derivation.a], (derivation.variable,)
-    _, *parameters = derivation.name.split(" ") if derivation.name else [""]
-    match derivation.op:
-        case "accumulate sum":
-            return Accumulate(a, output)
-        case "accumulate concat":
-            return Accumulate(a, output, "concat", over)
-        case "accumulate rms":
-            return Accumulate(a, output, "rms", over, epsilon=float(parameters[1]))
-        case "rms":
-            attrs: Attrs = {"over": over, "epsilon": float(parameters[1])}
-            return Operation("rms", (a,), output, attrs)
-        case "sum":
-            return Operation("sum", (a,), output, {"over": over})
-        case "matmul":
-            return Operation("matmul", (names[derivation.b], a), output, {"over": over})
-        case "scale" | "shift":
-            return Operation(derivation.op, (a,), output, {"value": float(parameters[0])})
-    operands = (a, names[derivation.b]) if derivation.b else (a,)
-    if derivation.op in ("add", "mul"):  # of terms, the later one is first
-        operands = operands[::-1]
-    return Operation(derivation.op, operands, output)
-
-
-def iterator_of(tensor: str, output: str, dims: Dims, configuration: Configuration) -> Iterator:
-    """Return how blocks of a configuration load a tensor: the maps follow from its index variables."""
-    mine = variables(dims)
-    imap = tuple(v.name if v.name in mine else "" for v in configuration.grid)
-    loop = configuration.loop
-    return Iterator(tensor, output, imap, loop.name if loop and loop.name in mine else "")
-
-
-def fingerprint(value: Labelled) -> int:
-    """Return a number that equal values of equal labels share, and others do not but by chance."""
-    labels = tuple(sorted(value.labels))
-    data = np.ascontiguousarray(value.ordered(labels).data, np.int64)
-    digest = hashlib.blake2b(repr((labels, data.shape)).encode(), digest_size=8)
-    digest.update(data.tobytes())
-    return int.from_bytes(digest.digest(), "little")

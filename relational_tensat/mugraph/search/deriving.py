@@ -14,7 +14,8 @@ from relational_tensat.mugraph.graph.found_row import FoundRow
 from relational_tensat.mugraph.graph.mugraph import BlockStep
 from relational_tensat.mugraph.graph.partial_tiles import LOOP
 from relational_tensat.mugraph.graph.well_formed import Stage
-from relational_tensat.mugraph.search.block_search import BlockSearch, Derivation, step_of
+from relational_tensat.mugraph.search.block_search import BlockSearch
+from relational_tensat.mugraph.search.block_terms import Derivation, step_of
 from relational_tensat.mugraph.search.found import FoundKernel
 from relational_tensat.mugraph.search.structure import Configuration
 

@@ -21,7 +21,8 @@ from relational_tensat.base.signals import ignore_ctrl_c
 from relational_tensat.base.watch import Guard, Watch
 from relational_tensat.egraph.database import Database, Interrupted
 from relational_tensat.mugraph.field.residues import Residues
-from relational_tensat.mugraph.search.block_search import BlockSearch, GrownTerms, Job, SearchCounts
+from relational_tensat.mugraph.search.block_search import BlockSearch
+from relational_tensat.mugraph.search.block_terms import GrownTerms, Job, SearchCounts
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.search.structure import Structure
 

@@ -10,7 +10,8 @@ from relational_tensat.mugraph.graph.evaluation import assemble
 from relational_tensat.mugraph.graph.labelled import Labelled
 from relational_tensat.mugraph.graph.mugraph import Saver
 from relational_tensat.mugraph.graph.partial_tiles import GRID
-from relational_tensat.mugraph.search.block_search import BlockSearch, Operand, Output, fingerprint
+from relational_tensat.mugraph.search.block_search import BlockSearch
+from relational_tensat.mugraph.search.block_terms import Operand, Output, fingerprint
 from relational_tensat.mugraph.search.structure import part_of
 
 

@@ -16,12 +16,8 @@ from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.labelled import Labelled
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.search.block_search import (
-    BlockSearch,
-    Job,
-    Operand,
-    fingerprint,
-)
+from relational_tensat.mugraph.search.block_search import BlockSearch
+from relational_tensat.mugraph.search.block_terms import Job, Operand, fingerprint
 from relational_tensat.mugraph.search.deriving import cheapest_kernel
 from relational_tensat.mugraph.search.found import FoundKernel, Route
 from relational_tensat.mugraph.search.growing_terms import Grower, Growth

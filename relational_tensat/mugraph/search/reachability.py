@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from relational_tensat.egraph.database import Database
-from relational_tensat.mugraph.search.block_search import Operand
+from relational_tensat.mugraph.search.block_terms import Operand
 from relational_tensat.mugraph.search.kernel_outputs import KernelTensor
 
 #: A kernel loads at most so many of the program's inputs beside what the kernel before it stored.

@@ -10,7 +10,7 @@ from relational_tensat.base.watch import Watch
 from relational_tensat.mugraph.abstract.saturated import saturated
 from relational_tensat.mugraph.programs import program
 from relational_tensat.mugraph.search import growing_terms
-from relational_tensat.mugraph.search.block_search import Job
+from relational_tensat.mugraph.search.block_terms import Job
 from relational_tensat.mugraph.search.kernel_search import SearchProgress, search_kernels
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.search.structure import structure_of
