@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator as Iterable
 
 from relational_tensat.mugraph.graph.dims import dims_of
+from relational_tensat.mugraph.graph.input_windows import Window
 from relational_tensat.mugraph.graph.mugraph import (
     Accumulate,
     BlockGraph,
@@ -57,6 +58,24 @@ def gathered(m: int = 5, n: int = 11) -> MuGraph:
     return MuGraph("gathered", {"X": dims}, (Kernel("gathered", block),), ("Y",))
 
 
+def windowed(m: int = 5, n: int = 11) -> MuGraph:
+    """The last n of 30 are taken of the input, in tiles."""
+    window = Window(("k",), ("n",), (n,), 30 - n, 1, 0, n)
+    block = BlockGraph(
+        (2,),
+        4,
+        (Iterator("X", "x", ("m",), "n", (window,)),),
+        (
+            Operation("exp", ("x",), "e"),
+            Operation("sum", ("e",), "r", {"over": ("n",)}),
+            Accumulate("r", "y"),
+        ),
+        (Saver("y", "Y", dims_of(f"m={m}"), ("m",)),),
+    )
+    inputs = {"X": dims_of(f"m={m} k=30")}
+    return MuGraph("windowed", inputs, (Kernel("windowed", block),), ("Y",))
+
+
 def _attentions() -> Iterable[MuGraph]:
     """The last tile has one key fewer than others, or one only; primes; a smaller tile of heads, too."""
     for q, k in ((31, 63), (29, 13), (23, 61), (3, 3)):
@@ -68,7 +87,7 @@ def _attentions() -> Iterable[MuGraph]:
 PARTIAL_CHAINS = tuple(
     numbered((
         ntrans(7, 100, 4), ntrans(3, 13, 2), logsumexp(5, 47), logsumexp(3, 33), logsumexp(4, 21, 4, 5),
-        position_by_position(), gathered(),
+        position_by_position(), windowed(), gathered(),
     ))
 )  # fmt: skip
 #: Those of which CUDA is made; of all but the first Triton, which concatenates no iterations.

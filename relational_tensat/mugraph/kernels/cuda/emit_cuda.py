@@ -12,6 +12,14 @@ from relational_tensat.mugraph.graph.mugraph import Kernel
 from relational_tensat.mugraph.graph.well_formed import Stage
 from relational_tensat.mugraph.kernels.cuda.loops import Loops, frame_index
 from relational_tensat.mugraph.kernels.cuda.partials import WARPS, with_partials
+from relational_tensat.mugraph.kernels.cuda.spelling import (
+    OperandText,
+    flag,
+    if_any,
+    registers,
+    shared,
+    type_of,
+)
 from relational_tensat.mugraph.kernels.layouts.accesses import paired
 from relational_tensat.mugraph.kernels.layouts.choosing_layouts import (
     STATIC_BYTES,
@@ -128,11 +136,11 @@ class _Emission(Formulas):
         program, plan, text = self._program, self._schedule, self._text
         name = identifier(program.kernel.name)
         parameters = [
-            f"const {_type(n in self._wide)}* __restrict__ in_{identifier(n)}"
+            f"const {type_of(n in self._wide)}* __restrict__ in_{identifier(n)}"
             for n in program.kernel.operands
         ]
         parameters += [
-            f"{_type(saver.is_wide)}* __restrict__ out_{identifier(saver.output)}"
+            f"{type_of(saver.is_wide)}* __restrict__ out_{identifier(saver.output)}"
             for saver in program.block.savers
         ]
         is_static = plan.shared_bytes <= STATIC_BYTES
@@ -164,14 +172,14 @@ class _Emission(Formulas):
     def _declare(self) -> None:
         """Declare what is stored; give what the loop adds to its initial values."""
         for name, place in self._schedule.places.items():
-            kind = _type(self._program.stored[name].is_wide)
+            kind = type_of(self._program.stored[name].is_wide)
             self._text.line(
-                f"{kind}* const {_shared(name)} = ({kind}*)(arena + {place.offset_bytes});"
+                f"{kind}* const {shared(name)} = ({kind}*)(arena + {place.offset_bytes});"
             )
         for name, stored in self._program.stored.items():
             if stored.frame is not None:
                 batch, rows, columns = stored.frame.sizes
-                self._text.line(f"Sums<{rows}, {columns}> {_registers(name)}[{batch}];")
+                self._text.line(f"Sums<{rows}, {columns}> {registers(name)}[{batch}];")
         for name, stored in self._program.stored.items():
             if stored.initial is None:
                 continue
@@ -217,10 +225,10 @@ class _Emission(Formulas):
         width = load_width(iterator, tensor, order, layout, 4 if is_wide else self._item_bytes)
         with self._text.block("{"):
             self._text.line(
-                f"const {_type(is_wide)}* const from = in_{identifier(iterator.tensor)} + ({start});"
+                f"const {type_of(is_wide)}* const from = in_{identifier(iterator.tensor)} + ({start});"
             )
             with self._loops.elements(order, width) as at:
-                to, source = _shared(iterator.output), element_offset(iterator, at, tensor)
+                to, source = shared(iterator.output), element_offset(iterator, at, tensor)
                 is_there = inside(iterator, tile, program.block, _BLOCKS, at)
                 condition = " && ".join(filter(None, [exists(tile, at), is_there]))
                 if width > 1 and condition:
@@ -230,7 +238,7 @@ class _Emission(Formulas):
                     self._text.line(f"copy16({to} + {layout.offset(at)}, from + {source});")
                 else:
                     none = "0.0f" if is_wide else "from_float<T>(0.0f)"
-                    value = _if_any(condition, f"from[{source}]", none)
+                    value = if_any(condition, f"from[{source}]", none)
                     self._text.line(f"{to}[{layout.offset(at)}] = {value};")
 
     def _multiply(self, product: Multiply) -> None:
@@ -252,21 +260,21 @@ class _Emission(Formulas):
                 right = self._operand(
                     b, {**batch, **parts_of("column", frame.columns)}, summed, "column"
                 )
-                flags = f"{_flag(left.pairs)}, {_flag(right.pairs)}"
+                flags = f"{flag(left.pairs)}, {flag(right.pairs)}"
                 self._text.line(
                     f"multiply<{rows}, {columns}, {count(summed)}, {flags}>({sums},",
                     f"    {left.tile}, {left.index},",
                     f"    {right.tile}, {right.index});",
                 )
 
-    def _operand(self, name: str, at: Mapping[str, str], summed: Dims, outer: str) -> _OperandText:
+    def _operand(self, name: str, at: Mapping[str, str], summed: Dims, outer: str) -> OperandText:
         """Return how a product reads a tile: an offset for a row or column, and a place k of the sum."""
         stored, index = self.place(name, {**at, **parts_of("k", summed)})
         layout = self._layouts[stored]
         inner = paired(summed)
         pairs = bool(inner) and layout.moves(inner, 2, self._program.stored[stored].dims)
         lambda_text = f"[&](int {outer}, int k) {{ return {layout.offset(index)}; }}"
-        return _OperandText(_shared(stored), lambda_text, pairs)
+        return OperandText(shared(stored), lambda_text, pairs)
 
     def _compute(self, compute: Compute) -> None:
         program, text = self._program, self._text
@@ -277,7 +285,7 @@ class _Emission(Formulas):
             else self._loops.elements(self._chosen.orders[key_of(compute)]) as at
         ):
             condition = exists(self._masked(compute), at)
-            value = _if_any(condition, self.element(compute.operand, at))
+            value = if_any(condition, self.element(compute.operand, at))
             if target.frame is not None:
                 cell = self._own(compute.output, at)
             else:
@@ -313,7 +321,7 @@ class _Emission(Formulas):
         program, text = self._program, self._text
         frame, dims = program.frame(reduce.operand), program.dims[reduce.operand]
         partials = partials_of(reduce.output)
-        pointer = _shared(partials) if partials in program.stored else "nullptr"
+        pointer = shared(partials) if partials in program.stored else "nullptr"
         how = _HOW[reduce.kind]
         if frame is not None:
             _, rows, columns = frame.sizes
@@ -341,7 +349,7 @@ class _Emission(Formulas):
         dims = self._program.dims[reduce.operand]
         condition = exists(tuple(dim for dim in dims if dim.variable in reduce.over), at)
         none = f"{_HOW[reduce.kind]}::none()"
-        return _if_any(condition, summand(reduce, self.element(reduce.operand, at)), none)
+        return if_any(condition, summand(reduce, self.element(reduce.operand, at)), none)
 
     def _result(self, reduce: Reduce, at: Mapping[str, str]) -> list[str]:
         return reduced(reduce, lambda name: self._cell(name, at))
@@ -352,7 +360,7 @@ class _Emission(Formulas):
         result = self._chosen.device[saver.output]
         start = result_start(saver, result, tile, program.block, _BLOCKS)
         with self._text.block("{"):
-            to = f"{_type(saver.is_wide)}* const to"
+            to = f"{type_of(saver.is_wide)}* const to"
             self._text.line(f"{to} = out_{identifier(saver.output)} + ({start});")
             with (
                 self._loops.each(frame)
@@ -376,7 +384,7 @@ class _Emission(Formulas):
         return f"{self._register_array(name, self._frame_of(name))}[own]"
 
     def _cell(self, name: str, at: Mapping[str, str]) -> str:
-        return f"{_shared(name)}[{self._layouts[name].offset(at)}]"
+        return f"{shared(name)}[{self._layouts[name].offset(at)}]"
 
     def _fade(self, running_max: str, at: Mapping[str, str]) -> str:
         return self._cell(fade_of(running_max), at)
@@ -387,36 +395,8 @@ class _Emission(Formulas):
         return frame
 
     def _register_array(self, name: str, frame: Frame) -> str:
-        return f"{_registers(name)}[{'b' if frame.sizes[0] > 1 else '0'}]"
+        return f"{registers(name)}[{'b' if frame.sizes[0] > 1 else '0'}]"
 
     def _clear(self, name: str, frame: Frame) -> None:
         with self._loops.batch(frame):
             self._text.line(f"clear({self._register_array(name, frame)});")
-
-
-@dataclass(frozen=True, slots=True)
-class _OperandText:
-    tile: str
-    index: str
-    pairs: bool
-
-
-def _shared(name: str) -> str:
-    return f"tile_{identifier(name)}"
-
-
-def _registers(name: str) -> str:
-    return f"sums_{identifier(name)}"
-
-
-def _type(is_wide: bool) -> str:
-    return "float" if is_wide else "T"
-
-
-def _if_any(condition: str, value: str, none: str = "0.0f") -> str:
-    """Return a value where a condition holds, if there is one."""
-    return f"({condition} ? {value} : {none})" if condition else value
-
-
-def _flag(value: bool) -> str:
-    return "true" if value else "false"
