@@ -80,7 +80,9 @@ def test_a_processor_may_be_waited_for(
 class _Patient(FakeDevice):
     made: ClassVar[list[tuple[str, float]]] = []
 
-    def __init__(self, optimizations: str, patience_s: float, most_patience_s: float) -> None:
+    def __init__(
+        self, optimizations: str, patience_s: float, most_patience_s: float, threads: int
+    ) -> None:
         super().__init__()
-        assert patience_s == math.inf
+        assert patience_s == math.inf and threads == 1
         self.made.append((optimizations, most_patience_s))
