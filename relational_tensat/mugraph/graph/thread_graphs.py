@@ -16,7 +16,13 @@ from relational_tensat.mugraph.graph.mugraph import (
     Operation,
     ThreadGraph,
 )
-from relational_tensat.mugraph.graph.operators import Elementwise, Function, Scale, mu_operator
+from relational_tensat.mugraph.graph.operators import (
+    Elementwise,
+    Function,
+    Scale,
+    Shift,
+    mu_operator,
+)
 from relational_tensat.mugraph.graph.well_formed import BlockTensors, block_tensors, kernel_tensors
 
 
@@ -71,4 +77,4 @@ def _chains(block: BlockGraph, tensors: BlockTensors) -> list[list[Operation]]:
 
 
 def _is_elementwise(step: Operation) -> bool:
-    return isinstance(mu_operator(step.op), (Function, Elementwise, Scale))
+    return isinstance(mu_operator(step.op), (Function, Elementwise, Scale, Shift))

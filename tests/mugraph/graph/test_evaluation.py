@@ -139,3 +139,20 @@ def test_chains_become_thread_graphs_and_compute_the_same() -> None:
     (expected,) = evaluate(plain, values, Numbers()).values()
     (computed,) = evaluate(threaded, values, Numbers()).values()
     np.testing.assert_array_equal(computed, expected)
+
+
+def test_a_number_is_added_within_a_thread_graph() -> None:
+    steps = (
+        Operation("exp", ("x",), "e"),
+        Operation("shift", ("e",), "f", {"value": 1.0}),
+        Operation("log", ("f",), "y"),
+    )
+    savers = (Saver("y", "Y", dims_of("m=4"), ("m",)),)
+    block = BlockGraph((2,), 1, (Iterator("X", "x", ("m",)),), steps, savers)
+    graph = MuGraph("softplus", {"X": dims_of("m=4")}, (Kernel("k", block),), ("Y",))
+    threaded = with_thread_graphs(graph)
+    assert threaded.kernels[0].block.steps == (ThreadGraph(steps, ("y",)),)
+    values = drawn(graph)
+    np.testing.assert_array_equal(
+        evaluate(threaded, values, Numbers())["Y"], evaluate(graph, values, Numbers())["Y"]
+    )
