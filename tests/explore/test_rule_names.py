@@ -42,10 +42,14 @@ def test_the_first_line_of_what_an_exploration_adds_names_the_rules(
     execute = Database.execute
 
     def recorded(
-        self: Database, text: str, params: Mapping[str, Any] | None = None, name: str = "generated"
+        self: Database,
+        text: str,
+        params: Mapping[str, Any] | None = None,
+        name: str = "generated",
+        *arrays: Any,
     ) -> list[tuple[Any, ...]]:
         first_lines[name] = text.partition("\n")[0]
-        return execute(self, text, params, name)
+        return execute(self, text, params, name, *arrays)
 
     monkeypatch.setattr(Database, "execute", recorded)
     rules = example_rules("join-sums", "swap")
