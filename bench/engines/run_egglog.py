@@ -1,18 +1,19 @@
 """An egglog program from standard input, as JSON, run in this process; what it took, as JSON.
 
-Nothing of this project is imported: the process's memory and CPU seconds are egglog's.
+Nothing of what this project measures is imported: the process's memory and CPU seconds are egglog's.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import sys
 import threading
 import time
 
 from egglog import bindings
+
+from bench.engines.peak import peak_mib
 
 #: Of the thread that runs it: egglog's own functions call themselves as deep as terms are.
 _STACK_BYTES = 1 << 30
@@ -35,7 +36,7 @@ def main() -> None:
         "cpu_s": cpu_s,
         "compile_cpu_s": compile_cpu_s,
         "process_cpu_s": time.process_time(),
-        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_mib": peak_mib(),
     }
     functions = [f for name, f in egraph.freeze().functions.items() if _is_constructor(name)]
     e_nodes = sum(len(function.rows) for function in functions)

@@ -9,11 +9,11 @@ gc.set_threshold(100_000)
 
 # ruff: noqa: E402
 import json
-import resource
 import sys
 import time
 from contextlib import closing
 
+from bench.engines.peak import peak_mib
 from bench.engines.works import K_MULTI, Task
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.egraph import EGraph
@@ -38,7 +38,7 @@ def main() -> None:
             "cpu_s": explored_s - compiled_s,
             "compile_cpu_s": compiled_s - start_s,
             "process_cpu_s": explored_s,
-            "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "peak_mib": peak_mib(),
         }
         e_nodes, e_classes = egraph.counts()
     print(json.dumps({**taken, "e_nodes": e_nodes, "e_classes": e_classes}))

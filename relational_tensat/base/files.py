@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import shutil
 import stat
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ def folder_beside(path: Path) -> Iterator[Path]:
     """
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected the name of a file to write")
-    aside = path.parent / f".{path.name}.{secrets.token_hex(4)}.part"
+    aside = path.parent / f".{path.name}.{os.urandom(4).hex()}.part"
     try:
         aside.mkdir()
         yield aside

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 #: Rows of a table that are shown; the rest is counted.
@@ -58,6 +57,8 @@ class Table:
 
 def html_table(columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> str:
     """Return a table as HTML; nothing in it is taken for markup."""
+    from html import escape  # its table of entities takes a while to import
+
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in row) + "</tr>"
@@ -69,6 +70,8 @@ def html_table(columns: Sequence[str], rows: Sequence[Sequence[object]], caption
 
 def html_fields(title: str, fields: Sequence[tuple[str, object]]) -> str:
     """Return named values as an HTML table of two columns."""
+    from html import escape  # as above
+
     rows = "".join(
         f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>" for name, value in fields
     )

@@ -19,12 +19,13 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from relational_tensat.base.checks import check_at_least, check_choice
 from relational_tensat.base.errors import UsageError, unknown
+from relational_tensat.base.records import record
 
 _Tree = TypeVar("_Tree", bound="OptionTree")
 _ABOUT = "option"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class About:
     """What a field holds of its option beside type and default; see ``option``."""
 
@@ -71,7 +72,7 @@ def option(
     return dataclasses.field(default_factory=factory, metadata=metadata)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Option:
     """One option of a group.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 
 from relational_tensat.base.errors import UsageError, nearest
 from relational_tensat.base.files import check_file
+from relational_tensat.base.records import record
 
 #: The suffixes of the model formats.
 SUFFIXES = (".json", ".onnx")
@@ -44,7 +44,7 @@ def check_model(path: Path) -> None:
     check_file(path)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DefaultOutput:
     """Where a result is written that nobody named a place for: over nothing, even if that came later."""
 

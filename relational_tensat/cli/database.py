@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, UsageError
 from relational_tensat.base.resources import sql
 

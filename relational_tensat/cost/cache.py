@@ -23,9 +23,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import platformdirs
 
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.resources import sql
 from relational_tensat.cost.corrections import RaceOutcome

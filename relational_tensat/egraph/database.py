@@ -12,9 +12,9 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
-import duckdb
 from numpy.typing import NDArray
 
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, NoSolutionError, UsageError, first_line
 from relational_tensat.base.process import ProcessOptions
 from relational_tensat.base.resources import sql
@@ -222,6 +222,7 @@ class Database:
         """
         import pyarrow as pa  # only large e-graphs, and blocks that are copied, need it
 
+        duckdb.read_arrow_tables()
         batch = pa.table({key: arrow_column(values) for key, values in columns.items()})
         self.execute(_insertion(table), None, name, batch)
 

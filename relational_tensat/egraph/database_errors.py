@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import first_line
 
 _KINDS = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import duckdb
+from relational_tensat.base import duckdb
 
 #: What DuckDB's planner may do. Our statements are many, small, and already in a good shape: planning
 #: them is most of their cost, and the other passes take a sixth of it without ever paying.

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from functools import cache
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.records import record
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import Database

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, VerificationError
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.database import FORMAT_VERSION

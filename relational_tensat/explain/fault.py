@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.explain.explanation import Explanation, Step, explain
 from relational_tensat.explain.graphs import graph_of

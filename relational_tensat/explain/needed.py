@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.explain.proof import ProofGraph
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.unions import Edge

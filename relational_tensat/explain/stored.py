@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line, unknown
 from relational_tensat.base.resources import sql
 from relational_tensat.egraph.catalogue import Symbol

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass, field, fields, replace
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.egraph.egraph import Counters, EGraph
 
 

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.published import create_learning

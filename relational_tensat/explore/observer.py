@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from relational_tensat.base.records import record
 from relational_tensat.base.watch import Watch
 from relational_tensat.egraph.egraph import EGraph
 from relational_tensat.explore.outcome import IterationReport
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Observer:
     """What is called between iterations, and the watch that may end them.
 

@@ -6,8 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.egraph.database import FORMAT_VERSION
 from relational_tensat.egraph.egraph import Counters, EGraph

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from relational_tensat.base.errors import ModelError, nearest
+from relational_tensat.base.records import record
 
 _KINDS: dict[type, str] = {
     dict: "an object",
@@ -21,7 +21,7 @@ _KINDS: dict[type, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A JSON value, the file that it stands in, and the path to it (``$.nodes[3].attrs``)."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from relational_tensat.base.records import record
 from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.models.layers import avg_pool, batch_norm, conv, relu
 from relational_tensat.tensor import Graph
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Block:
     """An inverted residual block: channels inside, channels out, and the stride in between."""
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.closing import Closing
 from relational_tensat.base.errors import InputError, first_line, unknown
 from relational_tensat.base.notebook import Table, html_fields

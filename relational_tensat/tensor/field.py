@@ -11,7 +11,6 @@ holds for it holds for every function.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -199,6 +198,8 @@ class Field:
 
 @lru_cache(maxsize=4096)
 def _key(name: str, seed: int) -> np.uint64:
+    import hashlib  # loads OpenSSL, which few runs need
+
     digest = hashlib.blake2b(f"{name}/{seed}".encode(), digest_size=8).digest()
     return np.uint64(int.from_bytes(digest, "little"))
 

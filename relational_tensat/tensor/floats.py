@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from relational_tensat.base.records import record
 from relational_tensat.tensor.types import FLOAT_DTYPES, Array
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FloatFormat:
     """A binary floating-point format, IEEE 754's or bfloat16.
 

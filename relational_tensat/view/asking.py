@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import UsageError, first_line
 from relational_tensat.view.data.page_data import Answer, Example
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import NoSolutionError
 from relational_tensat.base.resources import sql
 from relational_tensat.cost import CostModel

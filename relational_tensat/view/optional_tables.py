@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import duckdb
+from relational_tensat.base import duckdb
 
 
 def has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import InputError, first_line
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.resources import sql
 from relational_tensat.explore.outcome import IterationReport, WorldReport
 from relational_tensat.view.data.film_data import Film, FilmStep

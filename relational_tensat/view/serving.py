@@ -17,8 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import RelationalTensatError, UsageError
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.swapping import Swaps

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from functools import cached_property
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import UsageError
 from relational_tensat.explain.stored import StoredEGraph
 from relational_tensat.explain.why_not.funnel import Funnels

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -32,6 +34,17 @@ def test_a_statement_that_fails_is_counted_too() -> None:
     with pytest.raises(duckdb.CatalogException):
         database.execute("FROM nowhere")
     assert database.statements == 1
+
+
+def test_many_rows_go_in_where_nothing_else_imported_the_package() -> None:
+    code = (
+        "import sys; from relational_tensat.egraph.database import Database, MANY_ROWS as n;"
+        "database = Database(); before = 'duckdb' in sys.modules;"
+        "database.execute('CREATE TABLE t (a INTEGER)'); database.insert('t', {'a': list(range(n))});"
+        "print(before, database.execute('SELECT count(*) = max(a) + 1 FROM t'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("False [(True,)]\n", "")
 
 
 def test_rows_are_inserted_by_columns() -> None:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.errors import unknown
 from relational_tensat.base.resources import sql
 from relational_tensat.explain.stored import StoredEGraph

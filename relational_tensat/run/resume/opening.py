@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
+from relational_tensat.base import duckdb
 from relational_tensat.base.closing import Closing
 from relational_tensat.base.errors import InputError, first_line
 from relational_tensat.base.paths import is_database

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from relational_tensat.base.errors import ShapeError, nearest
+from relational_tensat.base.records import record
 from relational_tensat.tensor.types import Attrs, AttrValue
 
 #: No default: the attribute must be given.
 REQUIRED: Any = object()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attr:
     """One attribute of an operator.
 

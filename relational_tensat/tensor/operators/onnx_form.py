@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Protocol, TypeAlias
 
+from relational_tensat.base.records import record
 from relational_tensat.tensor.types import Array, Attrs, TensorType, ValueType
 
 #: The names of operands' tensors in an ONNX graph.
@@ -51,7 +52,7 @@ class OnnxNode(Protocol):
         """Return the value of an input that is known before inference, None if it is not."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mapped:
     """What an ONNX node becomes: an operator, its operands, its attributes.
 
