@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 
 from relational_tensat.base.notebook import html_table
+from relational_tensat.base.records import record
 from relational_tensat.egraph.database import Database
 from relational_tensat.explore.checkpoint import Checkpoint
 
@@ -30,7 +31,7 @@ def stop_text(reason: str) -> str:
     return _STOP_TEXTS.get(reason, reason)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RuleStats:
     """What a rule did: matches worked on, unions asked for, wall seconds of matching (shared)."""
 
@@ -39,7 +40,7 @@ class RuleStats:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IterationReport:
     """Sizes after an iteration and what it did."""
 
@@ -53,7 +54,7 @@ class IterationReport:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WorldReport:
     """A world of a search when it was grown, and what came out of it.
 
@@ -96,7 +97,7 @@ class WorldReport:
         return astuple(self)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DecisionReport:
     """A decision of a tree search.
 

@@ -47,6 +47,14 @@ def test_many_rows_go_in_where_nothing_else_imported_the_package() -> None:
     assert (done.stdout, done.stderr) == ("False [(True,)]\n", "")
 
 
+def test_rows_with_lists_of_numbers_are_inserted_as_they_are() -> None:
+    database = Database()
+    database.execute("CREATE TABLE t (a INTEGER, b INTEGER[], c VARCHAR)")
+    rows = [(-i, [-i] * (i % 3), f"[{i}, ") for i in range(FEW_ROWS + 1)]
+    database.append("t", rows)
+    assert database.execute("FROM t ORDER BY a DESC") == rows
+
+
 def test_rows_are_inserted_by_columns() -> None:
     database = Database()
     database.execute("CREATE TABLE t (a INTEGER, b INTEGER[])")

@@ -41,8 +41,8 @@ def search_query(live: Sequence[LiveSkeleton], compiled: CompiledRules, phase: s
             shared.append(f"{prefix.name} AS MATERIALIZED (\n{rows}\n)")
         matches += [
             f"-- match {phase} {skeleton_text(branch.live.skeleton)}\n"
-            + _matches(prefix, branch, late, compiled)
-            for branch, late in prefix.ends
+            + _matches(prefix, branch, late, compiled, is_named=not matches and not place)
+            for place, (branch, late) in enumerate(prefix.ends)
         ]
     beginning = "WITH " + ", ".join(shared) + "\n" if shared else ""
     return beginning + "\nUNION ALL\n".join(matches)
@@ -137,8 +137,10 @@ def _join_combined(source: _Source, prefix: Prefix) -> None:
         source.join_values("h", [name for name, _ in on], rows, on)
 
 
-def _matches(prefix: Prefix, branch: Branch, late: Step | None, compiled: CompiledRules) -> str:
-    """Return the query of a branch's matches."""
+def _matches(
+    prefix: Prefix, branch: Branch, late: Step | None, compiled: CompiledRules, *, is_named: bool
+) -> str:
+    """Return the query of a branch's matches; the first one of a union names its columns."""
     source = _source(prefix)
     if late is not None:
         source.add_conditions(late)
@@ -155,8 +157,10 @@ def _matches(prefix: Prefix, branch: Branch, late: Step | None, compiled: Compil
         *signatures, *["0"] * (compiled.node_columns - nodes),
         *map(source.column, branch.leaves), *["0"] * (compiled.leaf_columns - len(branch.leaves)),
     ]  # fmt: skip
-    columns = match_columns(compiled)
-    return _select([f"{v} AS {c}" for v, c in zip(values, columns, strict=True)], source)
+    if is_named:
+        columns = match_columns(compiled)
+        values = [f"{v} AS {c}" for v, c in zip(values, columns, strict=True)]
+    return _select(values, source)
 
 
 def _join_rows(source: _Source, branch: Branch) -> None:

@@ -16,16 +16,16 @@ FROM p0
 WHERE p0.stamp >= $since
 UNION ALL
 -- match single f(f(_, _), f(_, _))
-SELECT 4 AS pattern, p1.n0_class AS root, p1.stamp AS stamp, p1.n0_signature AS g0, p1.n1_signature AS g1, p1.n2_signature AS g2, p1.n1_c0 AS v0, p1.n1_c1 AS v1, p1.n2_c0 AS v2, p1.n2_c1 AS v3
+SELECT 4, p1.n0_class, p1.stamp, p1.n0_signature, p1.n1_signature, p1.n2_signature, p1.n1_c0, p1.n1_c1, p1.n2_c0, p1.n2_c1
 FROM p1
 UNION ALL
 -- match single f(f(_, 1), f(_, 1))
-SELECT 3 AS pattern, p1.n0_class AS root, p1.stamp AS stamp, p1.n0_signature AS g0, p1.n1_signature AS g1, p1.n2_signature AS g2, p1.n1_c0 AS v0, p1.n1_c1 AS v1, p1.n2_c0 AS v2, p1.n2_c1 AS v3
+SELECT 3, p1.n0_class, p1.stamp, p1.n0_signature, p1.n1_signature, p1.n2_signature, p1.n1_c0, p1.n1_c1, p1.n2_c0, p1.n2_c1
 FROM p1
 WHERE p1.n1_c1 = p1.n2_c1
 UNION ALL
 -- match single f(f(f(_, _), _), _)
-SELECT 2 AS pattern, p0.n0_class AS root, greatest(p0.stamp, n2.stamp) AS stamp, p0.n0_signature AS g0, p0.n1_signature AS g1, n2.signature AS g2, n2.c0 AS v0, n2.c1 AS v1, p0.n1_c1 AS v2, p0.n0_c1 AS v3
+SELECT 2, p0.n0_class, greatest(p0.stamp, n2.stamp), p0.n0_signature, p0.n1_signature, n2.signature, n2.c0, n2.c1, p0.n1_c1, p0.n0_c1
 FROM p0
 JOIN enode AS n2 ON n2.class = p0.n1_c0
 WHERE n2.head = 1 AND NOT n2.filtered AND n2.c0 = p0.n1_c1 AND greatest(p0.stamp, n2.stamp) >= $since;
