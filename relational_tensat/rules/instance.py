@@ -171,8 +171,9 @@ class CompiledRule:
         if values is None or self.has_extreme_scale(symbols, var_types):
             return None
         try:
-            if not all(condition(var_types, values) is True for condition in self._conditions):
-                return None
+            for condition in self._conditions:
+                if condition(var_types, values) is not True:
+                    return None
             return self._build(var_types, values)
         except Inapplicable:
             return None

@@ -12,8 +12,10 @@ from typing import NoReturn, TypeAlias
 
 from relational_tensat.base.errors import RuleError
 
-#: An atom, a bracket, a comment, a text, or a quotation mark that has no partner on its line.
-_TOKEN = re.compile(r"""[^\s()\[\]";#][^\s()\[\]";]*|[()\[\]]|[;#].*|"[^"]*"|\"""")
+#: An atom, a bracket, a line's end, a comment, a text, or a quotation mark that has no partner on its line.
+_TOKEN = re.compile(r"""[^\s()\[\]";#][^\s()\[\]";]*|[()\[\]\n]|[;#].*|"[^"\n]*"|\"""")
+#: What tokens begin with that are no atoms.
+_MARKS = frozenset('()[]\n;#"')
 _CLOSING = {"(": ")", "[": "]"}
 #: Terms are read by functions that call themselves; no rule that a person writes comes near this.
 _DEEPEST = 100
@@ -74,28 +76,30 @@ def read_forms(text: str, file: str) -> tuple[Syntax, ...]:
     """
     outer: list[tuple[str, int, list[Syntax]]] = []  # each open bracket, and what stands before it
     items: list[Syntax] = []
-    for line, line_text in enumerate(text.split("\n"), 1):
-        for token in _TOKEN.findall(line_text):
-            first = token[0]
-            if first in "([":
-                if len(outer) == _DEEPEST:
-                    fail(file, line, f"more than {_DEEPEST} brackets are open")
-                outer.append((token, line, items))
-                items = []
-            elif first in ")]":
-                if not outer:
-                    fail(file, line, f"{token!r} closes nothing")
-                opening, opening_line, before = outer.pop()
-                if _CLOSING[opening] != token:
-                    fail(file, line, f"{token!r} closes the {opening!r} of line {opening_line}")
-                before.append(Form(items, opening_line, opening == "["))
-                items = before
-            elif first == '"':
-                if token == first:
-                    fail(file, line, 'the text that begins with " does not end on its line')
-                items.append(Atom(token[1:-1], line, quoted=True))
-            elif first not in ";#":
-                items.append(Atom(token, line))
+    line = 1
+    for token in _TOKEN.findall(text):
+        first = token[0]
+        if first not in _MARKS:
+            items.append(Atom(token, line))
+        elif first in "([":
+            if len(outer) == _DEEPEST:
+                fail(file, line, f"more than {_DEEPEST} brackets are open")
+            outer.append((token, line, items))
+            items = []
+        elif first in ")]":
+            if not outer:
+                fail(file, line, f"{token!r} closes nothing")
+            opening, opening_line, before = outer.pop()
+            if _CLOSING[opening] != token:
+                fail(file, line, f"{token!r} closes the {opening!r} of line {opening_line}")
+            before.append(Form(items, opening_line, opening == "["))
+            items = before
+        elif first == "\n":
+            line += 1
+        elif first == '"':
+            if token == first:
+                fail(file, line, 'the text that begins with " does not end on its line')
+            items.append(Atom(token[1:-1], line, quoted=True))
     if outer:
         opening, opening_line, _ = outer[-1]
         fail(file, opening_line, f"{opening!r} is never closed")
@@ -148,9 +152,13 @@ def _replaced(
 
 def has_form(form: Form, head: str) -> bool:
     """Return whether a list, or one in it, begins with a word."""
-    if form.head == head and not form.square:
-        return True
-    return any(isinstance(item, Form) and has_form(item, head) for item in form.items)
+    forms = [form]
+    while forms:
+        form = forms.pop()
+        if form.head == head and not form.square:
+            return True
+        forms += [item for item in form.items if isinstance(item, Form)]
+    return False
 
 
 def mentions(syntax: Syntax, variable: str) -> bool:

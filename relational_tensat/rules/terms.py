@@ -219,7 +219,7 @@ class TermReader:
             return Literal(tuple(self._constant(item).value for item in syntax.items))
         if syntax.is_variable or syntax.is_keyword:
             fail(self._file, syntax.line, f"{syntax.text!r} where a constant is expected")
-        return Literal(syntax.text if syntax.quoted else _constant_of(syntax.text))
+        return Literal(syntax.text) if syntax.quoted else _constant(syntax.text)
 
     def _variable(self, atom: Atom) -> str:
         name = atom.text[1:]
@@ -248,6 +248,12 @@ def _var(name: str) -> Var:
 @cache
 def _is_name(text: str) -> bool:
     return NAME.fullmatch(text) is not None
+
+
+@cache
+def _constant(text: str) -> Literal:
+    """Return what a word or number stands for: rules have the same few over and over."""
+    return Literal(_constant_of(text))
 
 
 def _constant_of(text: str) -> AttrValue:

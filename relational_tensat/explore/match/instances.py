@@ -17,7 +17,7 @@ from relational_tensat.explore.apply.bounds import Bounds
 from relational_tensat.explore.compile.compiled import CompiledRule, CompiledRules, phase_rules
 from relational_tensat.explore.compile.patterns import Skeleton
 from relational_tensat.explore.match.target_arrays import TargetArrays
-from relational_tensat.rules.instance import Instance, instantiate
+from relational_tensat.rules.instance import Instance, Types, instantiate
 from relational_tensat.tensor.types import Attrs, ValueType
 
 
@@ -56,6 +56,7 @@ class Instances:
         self._count = first - 1
         self.targets = TargetArrays()
         self.ids: dict[tuple[int, ...], int] = {}
+        self._applications: dict[int, tuple[tuple[str, Attrs], Types]] = {}
         self._sites = [_variable_sites(rule, compiled) for rule in compiled.rules]
         #: By rule id: the most nodes that a valid instance builds.
         self._sizes: dict[int, int] = {}
@@ -158,22 +159,31 @@ class Instances:
         self, compiled: CompiledRule, signatures: Sequence[int]
     ) -> tuple[ValueType, ...]:
         sites = self._sites[compiled.id - self._compiled.first]
-        return tuple(self._catalogue.operand_types(signatures[n])[child] for n, child in sites)
+        return tuple([self._applied(signatures[n])[1][child] for n, child in sites])
 
     def _instantiate(
         self, compiled: CompiledRule, signatures: Sequence[int], types: tuple[ValueType, ...]
     ) -> Instance | None:
-        catalogue = self._catalogue
         symbols: list[tuple[str, Attrs]] = []
         roots: list[ValueType] = []
         for index, pattern in enumerate(compiled.patterns):
             start = index * self._compiled.node_columns
             size = len(self._compiled.patterns[pattern - 1].nodes)
-            for signature in signatures[start : start + size]:
-                symbol = catalogue.symbol_of(signature)
-                symbols.append((symbol.op, dict(symbol.attrs)))
-            roots.append(catalogue.type_of(signatures[start]))
+            symbols += [self._applied(g)[0] for g in signatures[start : start + size]]
+            roots.append(self._catalogue.type_of(signatures[start]))
         return instantiate(compiled.rule, tuple(symbols), types, tuple(roots))
+
+    def _applied(self, signature: int) -> tuple[tuple[str, Attrs], Types]:
+        """Return a signature's operator with its attributes, and its operands' types.
+
+        Kept: a signature is in many configurations.
+        """
+        applied = self._applications.get(signature)
+        if applied is None:
+            symbol = self._catalogue.symbol_of(signature)
+            types = self._catalogue.operand_types(signature)
+            applied = self._applications[signature] = (symbol.op, dict(symbol.attrs)), types
+        return applied
 
     def _template_rows(
         self, compiled: CompiledRule, instance: Instance
