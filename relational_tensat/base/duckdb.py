@@ -40,8 +40,8 @@ except ImportError:  # its name is DuckDB's own affair
     )
 
 
-def read_arrow_tables() -> None:
-    """Have statements read Arrow's tables from now on, as they do once the package is imported."""
+def import_package() -> None:
+    """Have connections queries built in Python, and statements read tables of Arrow, from now on."""
     import duckdb  # noqa: F401
 
 
@@ -59,5 +59,5 @@ __all__ = [
     "StatementType",
     "TransactionException",
     "connect",
-    "read_arrow_tables",
+    "import_package",
 ]

@@ -222,7 +222,7 @@ class Database:
         """
         import pyarrow as pa  # only large e-graphs, and blocks that are copied, need it
 
-        duckdb.read_arrow_tables()
+        duckdb.import_package()
         batch = pa.table({key: arrow_column(values) for key, values in columns.items()})
         self.execute(_insertion(table), None, name, batch)
 

@@ -102,7 +102,8 @@ class EGraph:
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """DuckDB's connection to the tables."""
+        """DuckDB's connection to the tables, with queries that are built in Python (``connection.sql``)."""
+        duckdb.import_package()
         return self.database.connection
 
     def counts(self) -> tuple[int, int]:

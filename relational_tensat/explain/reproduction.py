@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 from relational_tensat.explain.explanation import Explanation
 from relational_tensat.explain.rewrite import Rewrite
+from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.tensor import Graph, TensorType, ValueType
+from relational_tensat.tensor.operators import get_operator
 
 _IMPORTS = (
     "import numpy as np",
@@ -14,6 +16,13 @@ _IMPORTS = (
     "from relational_tensat.tensor import Node, TensorType, Weight, build_graph",
     "from relational_tensat.verify import verify, verify_files",
 )
+#: Kernels of a target are compared as they are written.
+_IMPORTS_OF_KERNELS = (
+    "from relational_tensat.rules.targets.as_written import as_written",
+    "from relational_tensat.rules.targets.known import know_kernels",
+    "know_kernels()",
+)
+_KERNELS_WRITTEN = ("before, after = (as_written(graph, before) for graph in (before, after))",)
 _COMPARISON = (
     "files = [to_onnx_model(graph).SerializeToString() for graph in (before, after)]",
     "print(verify(before, after).failure() or verify_files(before, *files).failure())",
@@ -36,7 +45,10 @@ def reproduce(explanation: Explanation, rewrite: Rewrite, original: Graph) -> tu
         if signatures[terms[term].signature].symbol.op not in ("weight", "fill")
     }
 
+    has_kernels = False
+
     def graph_line(name: str, roots: list[int]) -> list[str]:
+        nonlocal has_kernels
         reachable: dict[int, None] = {}
         stack = list(roots)
         while stack:
@@ -57,6 +69,7 @@ def reproduce(explanation: Explanation, rewrite: Rewrite, original: Graph) -> tu
                 place = weights if data else inputs
                 place.append(f"{_name(term)!r}: {_typed(stored.type, data)}")
                 continue
+            has_kernels |= isinstance(get_operator(stored.symbol.op), FusedKernel)
             operands = tuple(map(_name, children))
             suffix = f", {attrs!r}" if attrs else ""
             nodes.append(f"Node({stored.symbol.op!r}, {operands!r}, ({_name(term)!r},){suffix})")
@@ -68,7 +81,16 @@ def reproduce(explanation: Explanation, rewrite: Rewrite, original: Graph) -> tu
 
     before = graph_line("before", [replaced.before for replaced in rewrite.replaced])
     after = graph_line("after", [replaced.after for replaced in rewrite.replaced])
-    return (*_IMPORTS, *before, *after, *_COMPARISON)
+    if not has_kernels:
+        return (*_IMPORTS, *before, *after, *_COMPARISON)
+    return (
+        *_IMPORTS,
+        *_IMPORTS_OF_KERNELS,
+        *before,
+        *after,
+        *_KERNELS_WRITTEN,
+        *_COMPARISON,
+    )
 
 
 def _name(term: int) -> str:

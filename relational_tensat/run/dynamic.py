@@ -19,6 +19,7 @@ from relational_tensat.formats.dynamic.sized_model import (
     text_of,
 )
 from relational_tensat.formats.dynamic.writing import write_dynamic
+from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.run.sized_result import SizedResult
 from relational_tensat.run.state import RunState
 from relational_tensat.tensor import Array, Graph, TensorType, Weight
@@ -93,8 +94,10 @@ class _History:
         names = names_after(explanation.names, terms, explanation.rewrites[:steps])
         graphs = []
         for sized, there in zip(self.model.all, self.counterparts, strict=True):
-            graph = graph_of(outputs, terms, stored, names, there)
-            graphs.append(_like(graph, self.original, sized.graph))
+            graph = _like(
+                graph_of(outputs, terms, stored, names, there), self.original, sized.graph
+            )
+            graphs.append(as_written(graph, _with_shared_weights(sized.graph, self.original)))
         return SizedResult(tuple(graphs), write_dynamic(self.model, fold_alike(graphs), self.opset))
 
     def first_unwritable(self) -> int | None:

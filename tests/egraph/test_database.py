@@ -247,3 +247,12 @@ def test_several_rows_are_appended_as_each_alone_is(kind: str, values: list[obje
     database.append("several", rows)
     assert repr(database.execute("FROM several")) == repr(database.execute("FROM one"))
     assert database.statements == 2 + len(rows) + 1 + 2
+
+
+def test_whoever_asks_an_e_graph_has_queries_that_are_built_in_python() -> None:
+    code = (
+        "from relational_tensat.egraph import EGraph; from tests.explore.graphs import sum_of;"
+        "print(EGraph.create(sum_of(2)).connection.sql('SELECT count(*) FROM enode').fetchall())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[(3,)]\n", "")

@@ -27,9 +27,9 @@ from relational_tensat.extract.tables import (
     rules_of_chosen,
 )
 from relational_tensat.extract.tables import choose as write_choice
+from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.rules.targets.known import load_target
 from relational_tensat.run.state import RunState
-from relational_tensat.run.target.as_written import as_written
 from relational_tensat.tensor import Graph
 
 #: Each is extracted within so many seconds.

@@ -15,10 +15,10 @@ from relational_tensat.explore.strategies.blocks import explore_blocks
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
 from relational_tensat.explore.strategies.mcts.deciding import explore_tree
 from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
+from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.run.needed import keep_needed
 from relational_tensat.run.recording import write_course
 from relational_tensat.run.state import RunState
-from relational_tensat.run.target.as_written import as_written
 
 
 def explore(state: RunState) -> RunState:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from relational_tensat.base.errors import InputError, NoSolutionError, VerificationError
 from relational_tensat.explain.fault import Fault, find_fault
+from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.run.checking import check_result, is_as_quantized
 from relational_tensat.run.result import Rejection
 from relational_tensat.run.stages.choosing import choose
@@ -117,9 +117,13 @@ def _find_fault(state: RunState, *, is_loss: bool) -> Fault:
     Raises:
         InputError, NoSolutionError, VerificationError: no step is at fault, or the steps are not known.
     """
-    is_right = _is_as_quantized if is_loss else _is_right
+    compares = _is_as_quantized if is_loss else _is_right
+
+    def is_right(graph: Graph) -> bool:
+        return compares(state, as_written(graph, state.original))
+
     with state.phases.phase("verify"):
-        return find_fault(state.egraph.connection, state.original, partial(is_right, state))
+        return find_fault(state.egraph.connection, state.original, is_right)
 
 
 def _is_as_quantized(state: RunState, graph: Graph) -> bool:

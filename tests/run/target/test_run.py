@@ -11,9 +11,9 @@ import pytest
 from relational_tensat import Options, load_model, load_profile, optimize, save_model
 from relational_tensat.cost import as_source, graph_cost_us
 from relational_tensat.rules.soundness.gate import check_trust
+from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.rules.targets.fused_kernel import FusedKernel
 from relational_tensat.rules.targets.known import load_target
-from relational_tensat.run.target.as_written import as_written
 from relational_tensat.run.target.target_costs import TargetCosts
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.operators import get_operator
@@ -94,3 +94,29 @@ def test_its_rules_are_sound() -> None:
     ]
     assert len(rules) == 3
     assert check_trust(rules).untrusted == {}
+
+
+def test_dynamic_dimensions_stay_so_in_what_is_written_for_kernels(tmp_path: Path) -> None:
+    """Convolutions that run in blocks, at each size that the steps are carried out at."""
+    onnx = pytest.importorskip("onnx")
+    from tests.formats.dynamic.models import saved, weight
+    from tests.formats.onnx_tools import model, tensor
+
+    node = onnx.helper.make_node
+    layers = [
+        node("Conv", ["x", "v"], ["a"]),
+        node("Relu", ["a"], ["b"]),
+        node("Relu", ["b"], ["c"]),
+        node("Conv", ["c", "w"], ["y"]),
+    ]
+    kinds = [tensor("x", ["batch", 8, 6, 6])], [tensor("y", ["batch", 32, 6, 6])]
+    weights = [weight("v", 32, 8, 1, 1), weight("w", 32, 32, 1, 1)]
+    path, output = saved(model(layers, *kinds, weights), tmp_path), tmp_path / "out.onnx"
+    options = Options.of(cost="analytic:cpu", target="onnxruntime", budget_s=0.0)
+    result = optimize(path, options, output=output)
+    assert not result.rejections
+    written = onnx.load(output).graph
+    assert [(each.domain, each.op_type) for each in written.node] == [
+        ("", "Conv"), ("", "Relu"), ("", "Conv"),
+    ]  # fmt: skip
+    assert written.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
