@@ -66,7 +66,7 @@ def apply_further(
         journal.note_iteration(report)
         write_ending(egraph, world.matcher, journal)
         if database.is_file:
-            checkpoint = read_checkpoint(egraph.connection)
+            checkpoint = read_checkpoint(egraph.database.connection)
             if checkpoint is not None:
                 write_checkpoint(egraph, checkpoint)
     return Further(report, rule_stats(database, min(rule.id for rule in world.rules.rules)))

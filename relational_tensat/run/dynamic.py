@@ -52,7 +52,7 @@ def result_at_all_sizes(state: RunState) -> SizedResult:
     assert state.dynamic is not None
     model, original = state.dynamic, state.original
     try:
-        explanation = explain(state.egraph.connection)
+        explanation = explain(state.egraph.database.connection)
     except (InputError, NoSolutionError, VerificationError) as error:
         raise NotDynamicError(f"the steps to the result are not known: {error}") from None
     counterparts: list[Mapping[int, Counterpart] | None] = [None]

@@ -232,7 +232,7 @@ class RunState:
         """
         path = self.options.output.db
         if path is None:
-            tables = RunTables(memory=egraph.connection)  # open as long as somebody has it
+            tables = RunTables(memory=egraph.database.connection)  # open as long as somebody has it
         else:
             tables = RunTables(path)
             self.resources.enter_context(closing(egraph))

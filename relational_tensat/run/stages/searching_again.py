@@ -123,7 +123,7 @@ def _find_fault(state: RunState, *, is_loss: bool) -> Fault:
         return compares(state, as_written(graph, state.original))
 
     with state.phases.phase("verify"):
-        return find_fault(state.egraph.connection, state.original, is_right)
+        return find_fault(state.egraph.database.connection, state.original, is_right)
 
 
 def _is_as_quantized(state: RunState, graph: Graph) -> bool:
