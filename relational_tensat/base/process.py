@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,3 +27,10 @@ class ProcessOptions(OptionGroup):
         None, "where what does not fit into it goes", metavar="DIR",
         default_text="beside --db, or the system's",
     )  # fmt: skip
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -38,10 +38,11 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Verify and report; 4 where a rule is unsound or untested."""
+    from relational_tensat.base.process import processors
     from relational_tensat.cli.rules_verify_text import print_verdicts, verdicts_json
     from relational_tensat.rules.library import load_rules
     from relational_tensat.rules.soundness.content import content_hash
-    from relational_tensat.rules.soundness.parallel import cores, verified
+    from relational_tensat.rules.soundness.parallel import verified
     from relational_tensat.rules.soundness.store import keep_verdicts, write_verdicts
     from relational_tensat.rules.soundness.verifying import DEFAULT_TRIALS
     from relational_tensat.rules.targets.known import all_rule_files
@@ -52,7 +53,7 @@ def execute(args: argparse.Namespace) -> int:
         rules,
         seed=args.seed,
         trials=DEFAULT_TRIALS if args.trials is None else args.trials,
-        jobs=args.jobs or cores(),
+        jobs=args.jobs or processors(),
     )
     timed = collect(
         results,

@@ -81,11 +81,11 @@ class Calibration:
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether a configuration takes no time: no kernel runs, unless enough times say otherwise."""
-        family = self.families.get(get_operator(configuration.op).family)
-        is_timed = family is not None and family.own
         operator = get_operator(configuration.op)
         if operator.is_left_to_readers(dict(configuration.attrs)):
             return True
+        family = self.families.get(operator.family)
+        is_timed = family is not None and family.own
         return operator.free and not is_timed
 
     def describe(self) -> str:

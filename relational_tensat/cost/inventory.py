@@ -101,10 +101,7 @@ def devices_here(kinds: Sequence[str], threads: Collection[str] = ()) -> list[De
         if name.partition(":")[0] in kinds:
             try:
                 device = open_device(name)
-            except (
-                MissingDependencyError,
-                UsageError,
-            ):  # not here: its times are another machine's
+            except (MissingDependencyError, UsageError):  # its times are another machine's
                 continue
             keys += [device.key, device.suited(0).key]
     return keys

@@ -7,7 +7,7 @@ cache (cost/measured.py) and recorded tables (cost/recorded.py). Every source is
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -147,21 +147,11 @@ class CostSource(ABC):
 
     def at_least(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
         """As ``ask``, but what would have to be measured is answered by no more than its cost."""
-        asked = list(configurations)
-        known = self.known(asked)
-        return {
-            each: known[each] if each in known else Answer(self.least_us(each), AT_LEAST)
-            for each in asked
-        }
+        return self._known_or(configurations, self.least_us, AT_LEAST)
 
     def about(self, configurations: Iterable[Configuration]) -> Mapping[Configuration, Answer]:
         """As ``ask``, but what would have to be measured is estimated."""
-        asked = list(configurations)
-        known = self.known(asked)
-        return {
-            each: known[each] if each in known else Answer(self.peek_us(each), ABOUT)
-            for each in asked
-        }
+        return self._known_or(configurations, self.peek_us, ABOUT)
 
     def peek_us(self, configuration: Configuration) -> float:
         """Return a cost without asking for it: the known one, else an estimate.
@@ -195,6 +185,20 @@ class CostSource(ABC):
     def _told(self, configuration: Configuration) -> Configuration:
         """Return what is asked for: what changes no answer is left out."""
         return configuration if self.tells_computed else as_constants(configuration)
+
+    def _known_or(
+        self,
+        configurations: Iterable[Configuration],
+        stand_in_us: Callable[[Configuration], float],
+        origin: str,
+    ) -> Mapping[Configuration, Answer]:
+        """Return what is known without measuring; of the rest what stands in for it, of that origin."""
+        asked = list(configurations)
+        known = self.known(asked)
+        return {
+            each: known[each] if each in known else Answer(stand_in_us(each), origin)
+            for each in asked
+        }
 
     def _unanswered(self, configurations: Iterable[Configuration]) -> list[Configuration]:
         """Return those that nothing is known of yet, each once; what is free is known from now on."""

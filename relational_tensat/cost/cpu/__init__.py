@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import os
 
 from relational_tensat.base.errors import MissingDependencyError, UsageError
+from relational_tensat.base.process import processors
 from relational_tensat.cost.device import Device
 
-__all__ = ["open_device", "processors"]
+__all__ = ["open_device"]
 
 
 def open_device(mode: str = "off", patience_s: float | None = None) -> Device:
@@ -41,13 +41,6 @@ def open_device(mode: str = "off", patience_s: float | None = None) -> Device:
     return OnnxRuntimeDevice(
         optimizations, patience_s=math.inf, most_patience_s=patience_s, threads=threads
     )
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _mode(text: str) -> tuple[str, int]:

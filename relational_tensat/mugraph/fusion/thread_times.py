@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -96,13 +96,7 @@ def _runs(
 ) -> Callable[[], None]:
     """Return what runs a kernel so many times, each on tensors of its own."""
     given_copies = ({name: value.copy() for name, value in given.items()} for _ in range(copies))
-    calls = [_bound(graph, functions, _allocated(graph, own)) for own in given_copies]
-
-    def run() -> None:
-        for call in calls:
-            call()
-
-    return run
+    return _in_turn([_bound(graph, functions, _allocated(graph, own)) for own in given_copies])
 
 
 def _allocated(graph: MuGraph, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -116,12 +110,19 @@ def _bound(
     graph: MuGraph, functions: Mapping[str, CFunction], tensors: Mapping[str, Array]
 ) -> Callable[[], None]:
     """Return the kernels' calls, in order, on these tensors."""
-    calls = [
-        functions[kernel.name].bound(
-            [tensors[name] for name in kernel.operands], [tensors[name] for name in kernel.outputs]
-        )
-        for kernel in graph.kernels
-    ]
+    return _in_turn(
+        [
+            functions[kernel.name].bound(
+                [tensors[name] for name in kernel.operands],
+                [tensors[name] for name in kernel.outputs],
+            )
+            for kernel in graph.kernels
+        ]
+    )
+
+
+def _in_turn(calls: Sequence[Callable[[], object]]) -> Callable[[], None]:
+    """Return what makes calls, one after the other."""
 
     def run() -> None:
         for call in calls:

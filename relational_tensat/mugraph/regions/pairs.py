@@ -42,11 +42,8 @@ def pairs(graph: Graph, parts: Sequence[Sequence[Node]]) -> Iterator[Pair]:
         parts: nodes in topological order, of which only the last one's result is read by others.
     """
     surroundings = Surroundings(graph)
-    readers: dict[str, list[int]] = {}
-    reads = [{name for node in part for name in node.inputs} for part in parts]
-    for place, names in enumerate(reads):
-        for name in sorted(names):
-            readers.setdefault(name, []).append(place)
+    reads = list(map(_read, parts))
+    readers = _readers(reads)
     for place, part in enumerate(parts):
         beside = {
             other
@@ -70,10 +67,7 @@ def triples(graph: Graph, parts: Sequence[Sequence[Node]]) -> Iterator[Pair]:
         parts: nodes in topological order, of which only the last one's result is read by others.
     """
     surroundings = Surroundings(graph)
-    readers: dict[str, list[int]] = {}
-    for place, part in enumerate(parts):
-        for name in {name for node in part for name in node.inputs}:
-            readers.setdefault(name, []).append(place)
+    readers = _readers(list(map(_read, parts)))
     known: set[tuple[int, ...]] = set()
     for name in sorted(readers):
         if _is_number(graph, name):
@@ -84,6 +78,20 @@ def triples(graph: Graph, parts: Sequence[Sequence[Node]]) -> Iterator[Pair]:
             if three not in known and (group := _pair(surroundings, members, 3)) is not None:
                 known.add(three)
                 yield group
+
+
+def _read(part: Sequence[Node]) -> set[str]:
+    """Return what nodes read."""
+    return {name for node in part for name in node.inputs}
+
+
+def _readers(reads: Sequence[set[str]]) -> dict[str, list[int]]:
+    """Return the places of the parts that read a value, by its name, from what each part reads."""
+    readers: dict[str, list[int]] = {}
+    for place, names in enumerate(reads):
+        for name in names:
+            readers.setdefault(name, []).append(place)
+    return readers
 
 
 class Surroundings:
