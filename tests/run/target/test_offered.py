@@ -8,7 +8,9 @@ import onnx
 
 from relational_tensat import Graph, Options, optimize, save_model
 from relational_tensat.base.resources import resource_dir
+from relational_tensat.cost.key import configuration_of
 from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.onnxruntime.running import kernels_of
 from relational_tensat.rules.targets.onnxruntime.saved_kernels import saved_kernels
 from relational_tensat.tensor import Attrs, Node, build_graph
 from tests.graphs import f32, weight
@@ -67,6 +69,22 @@ def norm_of_a_sum() -> Graph:
     )
 
 
+def products(rows: int) -> Graph:
+    """A product with a matrix of 512 KiB, and one with a small one."""
+    return build_graph(
+        "products",
+        {"x": f32(1, rows, 256)},
+        {"a": weight(256, 512), "v": weight(512, seed=1), "b": weight(512, 16, seed=2)},
+        [
+            Node("matmul", ("x", "a"), ("y",)),
+            Node("add", ("y", "v"), ("z",)),
+            Node("erf", ("z",), ("e",)),
+            Node("matmul", ("e", "b"), ("u",)),
+        ],
+        ["u"],
+    )
+
+
 def written(graph: Graph, folder: Path) -> tuple[Path, Path]:
     """Return the file of a graph, and that of what a run for the target makes of it."""
     source, target = folder / "m.onnx", folder / "out.onnx"
@@ -100,6 +118,24 @@ def test_a_norm_of_a_sum_stays_two_kernels(tmp_path: Path) -> None:
     assert saved_kernels(after) == {"Sum": 1, "LayerNormalization": 1}
 
 
+def test_a_product_with_a_large_matrix_becomes_a_convolution(tmp_path: Path) -> None:
+    before, after = written(products(8), tmp_path)
+    assert saved_kernels(before)["Conv"] == 0
+    made = saved_kernels(after)
+    assert [made[name] for name in ("ReorderInput", "Conv", "ReorderOutput", "MatMul")] == [1] * 4
+
+
+def test_a_matrix_is_fetched_where_it_is_constant_and_several_rows_use_it() -> None:
+    def ops(rows: int, columns: int, **computed: tuple[int, ...]) -> list[str]:
+        kinds = f32(1, rows, 256), f32(256, columns)
+        product = configuration_of("matmul", kinds, f32(1, rows, columns), {}, **computed)
+        return [kernel.op for kernel in kernels_of(product)]
+
+    assert ops(8, 512) == ["matmul", "concat"]
+    assert ops(8, 16) == ops(1, 512) == ["matmul"]
+    assert "concat" not in ops(8, 512, computed=(1,))
+
+
 def test_what_is_offered_the_target_does_not_do_itself() -> None:
     target = load_target("onnxruntime")
     own = {rule.name for rule in target.rules(has_fixed_shapes=True)}
@@ -107,4 +143,8 @@ def test_what_is_offered_the_target_does_not_do_itself() -> None:
     assert not own & offered
     assert "ort-gate-in-blocks" in offered
     open_shapes = target.rules(has_fixed_shapes=False, offered=True)
-    assert {rule.name.partition("[")[0] for rule in open_shapes} == {"ort-groups-of-eight"}
+    assert {rule.name.partition("[")[0] for rule in open_shapes} == {
+        "ort-groups-of-eight",
+        "ort-product-as-convolution",
+        "ort-product-and-bias-as-convolution",
+    }
