@@ -1,14 +1,15 @@
 """Which kernels onnxruntime runs, by kind: as its rules predict, and as it says itself.
 
 onnxruntime can save a model as it is after its optimizations: every node of that is a call of a kernel.
-What only names the same elements anew (Reshape and its like) is left out.
+What only names the same elements anew (Reshape and its like) is left out, and what is computed of shapes
+alone, which a graph with known sizes has as constants.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import onnx
@@ -86,7 +87,7 @@ def saved_kernels(path: Path) -> Counter[str]:
         )
         onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         model = onnx.load(saved, load_external_data=False)
-    return _counted(_saved(node) for node in model.graph.node)
+    return _counted(_saved(node) for node in _of_values(model.graph))
 
 
 def disagreement(predicted: Counter[str], saved: Counter[str]) -> dict[str, tuple[int, int]]:
@@ -112,6 +113,16 @@ def _predicted(kernel: Configuration) -> str:
         name = "Gemm" if len(kernel.inputs) == 3 else "MatMul"
     name = _SAME.get(name, name)
     return name if act == NO_ACTIVATION else f"{name}+{get_operator(act).onnx[0]}"
+
+
+def _of_values(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """Give the nodes that compute something of the inputs' elements, not of their sizes alone."""
+    of_sizes = {"", *(weight.name for weight in graph.initializer)}
+    for node in graph.node:
+        if node.op_type == "Shape" or of_sizes.issuperset(node.input):
+            of_sizes.update(node.output)
+        else:
+            yield node
 
 
 def _saved(node: onnx.NodeProto) -> str:
