@@ -46,7 +46,7 @@ def kernel_time_us(
     """Return ``max(flops / peak, bytes / bandwidth) + launch``, in microseconds.
 
     Flops and bytes are those that the operator's description states; the peak is that of the
-    result's element type. Operators for which nothing runs, and those that the profile says are free
+    element type that it computes. Operators for which nothing runs, and those that the profile says are free
     (views, in all that ship), launch no kernel and take 0.
 
     Raises:
@@ -74,8 +74,7 @@ def roofline_us(
     """
     operator = get_operator(op)
     complete = operator.canonical(inputs, attrs)
-    parts = tensors_of(output)
-    peak = device.peak_for(parts[0].dtype if parts else "")
+    peak = device.peak_for(operator.summed_dtype(output))
     compute_s = operator.flops(inputs, output, complete) / peak
     compute_s += sum(
         elements / device.elements_per_s[part]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from relational_tensat.base.errors import VerificationError, first_line
-from relational_tensat.tensor import Graph
+from relational_tensat.tensor import Graph, Node
 from relational_tensat.tensor.operators import get_operator
 from relational_tensat.verify.runtime import Session, open_session, runtime_errors
 from relational_tensat.verify.verification import QuantizedCheck
@@ -89,9 +89,14 @@ def is_quantized(graph: Graph) -> bool:
     return any(
         node.op == "quantize"
         or get_operator(node.op).unpacks(node.attrs)
-        or is_quantized_kernel(str(node.attrs.get("op_type", "")))
+        or any(map(is_quantized_kernel, _onnx_names(node)))
         for node in graph.nodes
     )
+
+
+def _onnx_names(node: Node) -> tuple[str, ...]:
+    own = node.attrs.get("op_type")
+    return get_operator(node.op).onnx if own is None else (str(own),)
 
 
 def runtime_kernels(model: Path, threads: int) -> Kernels | None:

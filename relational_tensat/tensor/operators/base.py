@@ -110,6 +110,11 @@ class Operator(OnnxForm, Sampling, ABC):
         """Return the number of arithmetic operations; one per output element unless overridden."""
         return sum(part.size for part in tensors_of(output))
 
+    def summed_dtype(self, output: ValueType) -> str:
+        """Return the element type of what it computes, which says how fast: the result's, unless overridden."""
+        parts = tensors_of(output)
+        return parts[0].dtype if parts else ""
+
     def works(self, inputs: Types, output: ValueType, attrs: Attrs) -> list[tuple[str, int]]:
         """Return the operators that it does, by name, with how many elements each works through.
 

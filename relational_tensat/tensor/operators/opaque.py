@@ -24,7 +24,7 @@ from relational_tensat.tensor.operators.leaves import flatten
 from relational_tensat.tensor.operators.onnx_write import ONNX_DTYPES
 from relational_tensat.tensor.operators.registry import register
 from relational_tensat.tensor.operators.traits import Family, Use
-from relational_tensat.tensor.types import Attrs, TensorType, TupleType, ValueType, tensors_of
+from relational_tensat.tensor.types import Attrs, TensorType, TupleType, tensors_of
 
 #: The element type of values that are no tensors (sequences, optionals): this and their ONNX type.
 _CARRIED = "opaque:"
@@ -32,10 +32,6 @@ _CARRIED = "opaque:"
 _DEFAULT_OPSET = 17
 #: Sessions kept: making one costs about a millisecond.
 _SESSIONS = 64
-
-
-#: The operator of dynamic quantization whose time is arithmetic.
-_INTEGER_PRODUCT = "MatMulInteger"
 
 
 @register
@@ -72,14 +68,6 @@ class Opaque(Operator):
 
     def infer(self, inputs: Types, attrs: Attrs) -> TupleType:
         return _out_types(attrs)
-
-    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
-        """One per element of the results; of a product of integers, two per term."""
-        flops = super().flops(inputs, output, attrs)
-        left = tensors_of(inputs[0])[:1] if inputs else ()
-        if attrs["op_type"] != _INTEGER_PRODUCT or not left or not left[0].shape:
-            return flops
-        return 2 * flops * left[0].shape[-1]
 
     def evaluate(self, inputs: Values, attrs: Attrs) -> Any:
         raise UsageError("opaque: its meaning depends on the operands' types; use evaluate_typed")

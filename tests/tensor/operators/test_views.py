@@ -11,6 +11,7 @@ import numpy as np
 from relational_tensat.models import GraphBuilder
 from relational_tensat.rules.language import parse_rules
 from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.onnxruntime.integer_products import IntegerProduct
 from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS
 from relational_tensat.tensor.operators import Operator, operators
 from relational_tensat.tensor.types import TensorType, ValueType
@@ -19,7 +20,7 @@ from tests.strategies import draw_configuration
 
 #: Leaves are given, of what is opaque nobody knows, and kernels on integers have tuples of scales.
 _NOT_DRAWN = {
-    "input", "weight", "opaque", "fused", *(kernel.name for kernel in QUANTIZED_KERNELS)
+    "input", "weight", "opaque", "fused", IntegerProduct.name, *(k.name for k in QUANTIZED_KERNELS)
 }  # fmt: skip
 
 

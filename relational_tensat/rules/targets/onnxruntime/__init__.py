@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relational_tensat.rules.targets.onnxruntime.blocks import BLOCKED_KERNELS
+from relational_tensat.rules.targets.onnxruntime.integer_products import IntegerProduct
 from relational_tensat.rules.targets.onnxruntime.kernels import KERNELS
 from relational_tensat.rules.targets.onnxruntime.norms import NORM_KERNELS, with_skip_norms
 from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS, as_unsigned
@@ -14,7 +15,14 @@ from relational_tensat.tensor import Graph
 
 def describe() -> Target:
     """Return the target."""
-    kernels = (*KERNELS, *NORM_KERNELS, *QUANTIZED_KERNELS, *SPREADING_KERNELS, *BLOCKED_KERNELS)
+    kernels = (
+        *KERNELS,
+        *NORM_KERNELS,
+        *QUANTIZED_KERNELS,
+        IntegerProduct,
+        *SPREADING_KERNELS,
+        *BLOCKED_KERNELS,
+    )
     return Target("onnxruntime", kernels, kernels_of, as_unsigned, _as_fused)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from relational_tensat.cost import Configuration
@@ -48,10 +49,19 @@ def kernels_of(
         tells_computed: whether costs know what operands are computed; else what their kernels would have
             arranged before inference is copied.
     """
-    kernels = [part for each in _blocked(configuration) for part in _apart(each)]
+    kernels = [part for each in _blocked(_flat(configuration)) for part in _apart(each)]
     if tells_computed:
         return [_full(kernel) for kernel in kernels]
     return [*kernels, *_unprepared(configuration), *_slow(kernels)]
+
+
+def _flat(configuration: Configuration) -> Configuration:
+    """Return a kernel with operands for its tuples, as graphs have them: it is the same one."""
+    kinds = tuple(part for kind in configuration.inputs for part in tensors_of(kind))
+    is_kernel = not isinstance(configuration.output, tuple) and len(configuration.inputs) > 0
+    if not is_kernel or kinds == configuration.inputs or configuration.op == "part":
+        return configuration
+    return replace(configuration, inputs=kinds)
 
 
 def _full(kernel: Configuration) -> Configuration:

@@ -34,6 +34,7 @@ _NAMES = {
     "ort_sum": "Sum",
     "rms_norm": "SimplifiedLayerNormalization",
     "smul": "Mul",
+    "ort_integer_product": "MatMulIntegerToFloat",
     "ort_quantized_conv": "QLinearConv",
     "ort_quantized_product": "QGemm",
     "ort_quantized_mean": "QLinearGlobalAveragePool",
@@ -57,6 +58,8 @@ _SAME = {
     "Upsample": "Resize",
     "NhwcMaxPool": "MaxPool",
 }
+#: Kernels that do what two do, one after the other.
+_BOTH = {"DynamicQuantizeMatMul": ("DynamicQuantizeLinear", "MatMulIntegerToFloat")}
 _NO_LOG = 4
 
 
@@ -77,17 +80,18 @@ def saved_kernels(path: Path) -> Counter[str]:
         Exception: onnxruntime cannot make a session of it.
     """
     with tempfile.TemporaryDirectory(prefix="saved-kernels-") as folder:
-        saved = Path(folder) / "saved.onnx"
+        file = Path(folder) / "saved.onnx"
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = _NO_LOG
-        options.optimized_model_filepath = str(saved)
+        options.optimized_model_filepath = str(file)
         options.add_session_config_entry(
             "session.optimized_model_external_initializers_file_name", "saved.data"
         )
         onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        model = onnx.load(saved, load_external_data=False)
-    return _counted(_saved(node) for node in _of_values(model.graph))
+        model = onnx.load(file, load_external_data=False)
+    saved = map(_saved, _of_values(model.graph))
+    return _counted(each for kind in saved for each in _BOTH.get(kind, (kind,)))
 
 
 def disagreement(predicted: Counter[str], saved: Counter[str]) -> dict[str, tuple[int, int]]:
