@@ -46,8 +46,8 @@ def kernel_time_us(
     """Return ``max(flops / peak, bytes / bandwidth) + launch``, in microseconds.
 
     Flops and bytes are those that the operator's description states; the peak is that of the
-    element type that it computes. Operators for which nothing runs, and those that the profile says are free
-    (views, in all that ship), launch no kernel and take 0.
+    element type that it computes. Operators for which nothing runs, and those that the profile says are
+    free (views, in all that ship), launch no kernel and take 0.
 
     Raises:
         UsageError: there is no operator of that name.

@@ -94,7 +94,7 @@ SECOND = configuration_text(products(2)[1])
         ({"p10_us": 5.0}, "expected none above the next"),
         ({"samples": 0}, "samples = 0, expected 1 or more"),
         ({"kind": "gpu"}, "kind 'gpu', expected cpu or cuda"),
-        ({"protocol": 7}, "measured by version 7 of the protocol for cpu, expected 4"),
+        ({"protocol": 7}, "measured by version 7 of the protocol for cpu, expected 5"),
         ({"device": "Other"}, "of the device Other; .*but row 1 is of Fake 9000"),
         ({"driver": "avx2"}, "but row 1 is of Fake 9000"),
         ({"libraries": "{}"}, "but row 1 is of Fake 9000"),

@@ -111,7 +111,7 @@ class Operator(OnnxForm, Sampling, ABC):
         return sum(part.size for part in tensors_of(output))
 
     def summed_dtype(self, output: ValueType) -> str:
-        """Return the element type of what it computes, which says how fast: the result's, unless overridden."""
+        """Return the element type that it computes in: the result's unless overridden."""
         parts = tensors_of(output)
         return parts[0].dtype if parts else ""
 

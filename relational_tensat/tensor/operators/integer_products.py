@@ -123,7 +123,7 @@ class DynamicQuantize(Operator):
     divides = True
     onnx = ("DynamicQuantizeLinear",)
 
-    def infer(self, inputs: Types, attrs: Attrs) -> TupleType:  # type: ignore[override]  # a tuple
+    def infer(self, inputs: Types, attrs: Attrs) -> TupleType:
         (x,) = operands(self.name, inputs)
         if x.dtype != _FLOAT:
             raise ShapeError(f"{self.name} takes {_FLOAT}, not {x}")
@@ -133,13 +133,12 @@ class DynamicQuantize(Operator):
         """As every runtime does, in float32."""
         x = np.asarray(inputs[0])
         low, high = min(0.0, float(np.min(x))), max(0.0, float(np.max(x)))
+        scale = _float(_float(high - low) / _LARGEST) if high > low else 1.0
         with np.errstate(all="ignore"):
-            span = rounded(np.asarray(high - low), _FLOAT)
-            scale = rounded(span / _LARGEST, _FLOAT) if high > low else np.ones(())
-            zero = np.clip(np.rint(rounded(-low / scale, _FLOAT)), 0, _LARGEST)
+            zero = float(np.clip(np.rint(_float(-low / scale)), 0, _LARGEST))
             nearest = np.rint(rounded(x / scale, _FLOAT)) + zero
         quantized = np.clip(np.nan_to_num(nearest), 0, _LARGEST).astype(_QUANTIZED)
-        return quantized, scale, np.asarray(zero).astype(_QUANTIZED)
+        return quantized, np.asarray(scale), np.asarray(zero).astype(_QUANTIZED)
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         """Random functions of all elements together; of integers, with few values."""
@@ -174,3 +173,7 @@ class DynamicQuantize(Operator):
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
         return emitter.emit("DynamicQuantizeLinear", list(inputs), outputs=3)
+
+
+def _float(number: float) -> float:
+    return float(np.float32(number))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from relational_tensat.rules.targets.onnxruntime.blocks import BLOCKED_KERNELS
-from relational_tensat.rules.targets.onnxruntime.integer_products import IntegerProduct
+from relational_tensat.rules.targets.onnxruntime.integer_products import INTEGER_KERNELS
 from relational_tensat.rules.targets.onnxruntime.kernels import KERNELS
 from relational_tensat.rules.targets.onnxruntime.norms import NORM_KERNELS, with_skip_norms
-from relational_tensat.rules.targets.onnxruntime.quantized import QUANTIZED_KERNELS, as_unsigned
+from relational_tensat.rules.targets.onnxruntime.quantized import (
+    QUANTIZED_KERNELS,
+    as_unsigned,
+    dequantized_for_each,
+)
 from relational_tensat.rules.targets.onnxruntime.running import kernels_of
+from relational_tensat.rules.targets.onnxruntime.spelling import SPELLED_KERNELS, as_spelled
 from relational_tensat.rules.targets.onnxruntime.spreading import SPREADING_KERNELS
 from relational_tensat.rules.targets.target import Target
 from relational_tensat.tensor import Graph
@@ -19,12 +24,18 @@ def describe() -> Target:
         *KERNELS,
         *NORM_KERNELS,
         *QUANTIZED_KERNELS,
-        IntegerProduct,
+        *INTEGER_KERNELS,
+        *SPELLED_KERNELS,
         *SPREADING_KERNELS,
         *BLOCKED_KERNELS,
     )
-    return Target("onnxruntime", kernels, kernels_of, as_unsigned, _as_fused)
+    return Target("onnxruntime", kernels, kernels_of, _as_read, _as_fused)
+
+
+def _as_read(graph: Graph) -> Graph:
+    return as_unsigned(as_spelled(graph))
 
 
 def _as_fused(graph: Graph, *, has_fixed_shapes: bool) -> Graph:
-    return with_skip_norms(graph) if has_fixed_shapes else graph
+    fused = with_skip_norms(graph) if has_fixed_shapes else graph
+    return dequantized_for_each(fused)

@@ -10,7 +10,12 @@ from typing import Any
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part, in_turn
-from relational_tensat.rules.targets.onnxruntime.contrib import CONTRIB, InBlocks
+from relational_tensat.rules.targets.onnxruntime.contrib import (
+    CHANNELS_FIRST,
+    CHANNELS_LAST,
+    CONTRIB,
+    InBlocks,
+)
 from relational_tensat.tensor import Attrs, AttrValue, TensorType, ValueType, tensors_of
 from relational_tensat.tensor.field import Field
 from relational_tensat.tensor.hints import Hints
@@ -37,7 +42,6 @@ _ACTIVATION = (
     Attr("alpha", "float", 0.0, timed_as=0.0),
     Attr("beta", "float", 0.0, timed_as=0.0),
 )
-_CHANNELS_FIRST, _CHANNELS_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
 class ToBlocks(FusedKernel):
@@ -52,7 +56,7 @@ class ToBlocks(FusedKernel):
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
         """A transposition, or nothing."""
-        return _moved(attrs, _CHANNELS_FIRST)
+        return _moved(attrs, CHANNELS_FIRST)
 
     def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
         """None: it copies."""
@@ -79,7 +83,7 @@ class FromBlocks(FusedKernel):
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
         """A transposition, or nothing."""
-        return _moved(attrs, _CHANNELS_LAST)
+        return _moved(attrs, CHANNELS_LAST)
 
     def infer(self, inputs: Types, attrs: Attrs) -> ValueType:  # type: ignore[override]  # or a tuple
         """Return the operand's type, or that with another order of axes.
@@ -96,7 +100,7 @@ class FromBlocks(FusedKernel):
     def evaluate_typed(self, inputs: Values, types: Types, attrs: Attrs) -> Any:
         """Return the operand, transposed on demand."""
         (value,) = inputs
-        return value.transpose(_CHANNELS_LAST) if bool_of(attrs, "channels_last") else value
+        return value.transpose(CHANNELS_LAST) if bool_of(attrs, "channels_last") else value
 
     def evaluate_exact(self, inputs: Values, types: Types, attrs: Attrs, field: Field) -> Any:
         """Return the operand, transposed on demand."""

@@ -11,6 +11,8 @@ from relational_tensat.tensor.operators.onnx_form import FunctionBody, Names, On
 #: onnxruntime's own operators, and those of images in blocks.
 CONTRIB = "com.microsoft"
 _DOMAIN = "com.microsoft.nchwc"
+#: From images with channels last to those with channels first, and back.
+CHANNELS_FIRST, CHANNELS_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
 class InBlocks:
@@ -48,3 +50,24 @@ class InBlocks:
     ) -> list[str]:
         """As the emitter."""
         return self._emitter.call(domain, name, inputs, body, metadata)
+
+
+class InPlaceOf(InBlocks):
+    """Writes one of onnxruntime's own operators in place of an ONNX operator, with its attributes.
+
+    Args:
+        inputs: of what is written.
+        attrs: further ones of it.
+    """
+
+    def __init__(self, emitter: OnnxEmitter, op_type: str, inputs: Names, **attrs: Any) -> None:
+        super().__init__(emitter, **attrs)
+        self._op_type = op_type
+        self._inputs = inputs
+
+    def emit(
+        self, op_type: str, inputs: Sequence[str], outputs: int | Sequence[str] = 1, **attrs: Any
+    ) -> list[str]:
+        """Add the other node."""
+        own = {**attrs, **self._attrs}
+        return self._emitter.emit_of(CONTRIB, self._op_type, self._inputs, **own)

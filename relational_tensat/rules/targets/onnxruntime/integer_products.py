@@ -61,3 +61,6 @@ class IntegerProduct(FusedKernel):
         """Write onnxruntime's own operator, which is what is measured alone."""
         a, s, z, b, t, v, *bias = inputs
         return emitter.emit_of(CONTRIB, "MatMulIntegerToFloat", [a, b, s, t, z, v, *bias])
+
+
+INTEGER_KERNELS: tuple[type[FusedKernel], ...] = (IntegerProduct,)

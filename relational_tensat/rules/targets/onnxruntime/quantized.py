@@ -2,7 +2,7 @@
 
 Integers are followed by a tuple of their scale and zero point; weights are a tuple of all three; the last
 tuple is the scale and zero point of the result. On processors of the x86 family only values of uint8 are
-computed so (``as_unsigned`` brings others there), weights may be of int8.
+computed so (``as_unsigned`` brings others there), weights may be of int8. Images have their channels last.
 """
 
 from __future__ import annotations
@@ -15,6 +15,12 @@ import numpy as np
 
 from relational_tensat.base.errors import ShapeError
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
+from relational_tensat.rules.targets.onnxruntime.contrib import (
+    CHANNELS_FIRST,
+    CHANNELS_LAST,
+    CONTRIB,
+    InPlaceOf,
+)
 from relational_tensat.tensor import (
     Attrs,
     AttrValue,
@@ -26,9 +32,13 @@ from relational_tensat.tensor import (
     build_graph,
     tensors_of,
 )
+from relational_tensat.tensor.hints import Hints
 from relational_tensat.tensor.operators import Attr, Family, get_operator
+from relational_tensat.tensor.operators.activations import NO_ACTIVATION
 from relational_tensat.tensor.operators.attributes import bool_of
-from relational_tensat.tensor.operators.base import Types
+from relational_tensat.tensor.operators.base import Types, tensor
+from relational_tensat.tensor.operators.onnx_form import Names, OnnxEmitter
+from relational_tensat.tensor.operators.sampling import PartialApplication
 
 #: Integers, scale, zero point.
 _TRIPLE = 3
@@ -85,7 +95,7 @@ def _operands(inputs: Types) -> int:
 class QuantizedConv(_OnIntegers):
     """Q(DQ(x) * DQ(w) + DQ(bias)). Operands x, (scale, zero), (w, …), perhaps (bias, …), (scale, zero).
 
-    onnxruntime's QLinearConv.
+    onnxruntime's QLinearConv. Channels are the last axis of x and of the result.
     """
 
     name = "ort_quantized_conv"
@@ -95,8 +105,24 @@ class QuantizedConv(_OnIntegers):
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
         """Dequantizations, convolution, quantization."""
         count = _operands(inputs)
-        conv = Part("conv", tuple(range(count)), attrs)
-        return self._around(inputs, [conv], [_COMPUTED, *[_STORED] * (count - 1)])
+        middle = [
+            Part("transpose", (0,), {"perm": CHANNELS_FIRST}),
+            Part("conv", (count, *range(1, count)), attrs),
+            Part("transpose", (count + 1,), {"perm": CHANNELS_LAST}),
+        ]
+        return self._around(inputs, middle, [_COMPUTED, *[_STORED] * (count - 1)])
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write onnxruntime's own operator, which is what is measured alone."""
+        kinds = [part for kind in types for part in tensors_of(kind)]
+        image = _moved(kinds[0], CHANNELS_FIRST)
+        x, filters, bias, result = inputs[:3], inputs[3:6], inputs[6:-2][:1], inputs[-2:]
+        operands = [*x, *filters, *result, *bias]
+        own = InPlaceOf(emitter, "QLinearConv", operands, channels_last=1)
+        plain = {**attrs, "act": NO_ACTIVATION}
+        return get_operator("conv").to_onnx(inputs, (image, kinds[3]), output, plain, own)
 
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
         """All but the image."""
@@ -124,6 +150,16 @@ class QuantizedProduct(_OnIntegers):
         matrix_attrs = {"axis": attrs["axis"], "stored": True}
         return self._around(inputs, middle, [_COMPUTED, matrix_attrs, *[_STORED] * (count - 2)])
 
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write onnxruntime's own operator for matrices; for a batch of them, what it does."""
+        if tensor(output, self.name).rank != 2:
+            return super().to_onnx(inputs, types, output, attrs, emitter)
+        bias = [*inputs[6:-2][:1], ""][:1]
+        operands = [*inputs[:6], *bias, *inputs[-2:]]
+        return emitter.emit_of(CONTRIB, "QGemm", operands, transB=int(bool_of(attrs, "trans_b")))
+
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
         """All but the left matrix."""
         return tuple(range(1, len(inputs)))
@@ -143,6 +179,12 @@ def _of_elements(op: str, kernel: str) -> type[FusedKernel]:
             """Dequantizations, the operator, quantization."""
             return self._around(inputs, [Part(op, (0, 1))], [_COMPUTED, _COMPUTED])
 
+        def to_onnx(
+            self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+        ) -> list[str]:
+            """Write onnxruntime's own operator, which is what is measured alone."""
+            return emitter.emit_of(CONTRIB, f"QLinear{operator.onnx[0]}", inputs)
+
         def weight_operands(self, inputs: Types) -> tuple[int, ...]:
             """Scales and zero points."""
             return (1, 3, 4) if len(inputs) == 5 else (1, 2, 4, 5, 6, 7)
@@ -151,25 +193,70 @@ def _of_elements(op: str, kernel: str) -> type[FusedKernel]:
 
 
 class QuantizedMean(_OnIntegers):
-    """The quantized mean of each channel of an image: onnxruntime's QLinearGlobalAveragePool."""
+    """The quantized mean of each channel of an image: onnxruntime's QLinearGlobalAveragePool.
+
+    With ``channels_last``, these are the last axis.
+    """
 
     name = "ort_quantized_mean"
     computes = Family.REDUCTION
+    attrs = (Attr("channels_last", "bool", False),)
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
         """Dequantization, mean, quantization."""
-        mean = Part("reduce_mean", (0,), {"axes": (2, 3), "keepdims": True})
+        axes = (1, 2) if bool_of(attrs, "channels_last") else (2, 3)
+        mean = Part("reduce_mean", (0,), {"axes": axes, "keepdims": True})
         return self._around(inputs, [mean], [_COMPUTED])
 
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
         """Scales and zero points."""
         return tuple(range(1, len(inputs)))
 
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write onnxruntime's own operator, which is what is measured alone."""
+        last = int(bool_of(attrs, "channels_last"))
+        return emitter.emit_of(CONTRIB, "QLinearGlobalAveragePool", inputs, channels_last=last)
+
+
+class LargestOfIntegers(FusedKernel):
+    """The largest integers of windows of an image whose channels are the last axis: NhwcMaxPool."""
+
+    name = "ort_nhwc_max_pool"
+    computes = Family.POOLING
+    attrs = get_operator("max_pool").attrs
+
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """Transposition, pooling, transposition."""
+        return [
+            Part("transpose", (0,), {"perm": CHANNELS_FIRST}),
+            Part("max_pool", (1,), attrs),
+            Part("transpose", (2,), {"perm": CHANNELS_LAST}),
+        ]
+
+    def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
+        """As a pooling's."""
+        return get_operator("max_pool").suggest_attribute(attr, partial, hints)
+
+    def to_onnx(
+        self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
+    ) -> list[str]:
+        """Write onnxruntime's own operator, which is what is measured alone."""
+        image = _moved(tensor(types[0], self.name), CHANNELS_FIRST)
+        own = InPlaceOf(emitter, "NhwcMaxPool", inputs)
+        return get_operator("max_pool").to_onnx(inputs, (image,), output, attrs, own)
+
+
+def _moved(kind: TensorType, perm: tuple[int, ...]) -> TensorType:
+    return kind.with_shape(tuple(kind.shape[axis] for axis in perm))
+
 
 QUANTIZED_KERNELS: tuple[type[FusedKernel], ...] = (
     QuantizedConv,
     QuantizedProduct,
     QuantizedMean,
+    LargestOfIntegers,
     *(_of_elements(op, f"ort_quantized_{op}") for op in ("add", "mul")),
 )
 
@@ -204,6 +291,25 @@ def as_unsigned(graph: Graph) -> Graph:
         attrs = {**node.attrs, "dtype": "uint8"} if node.op == "quantize" else node.attrs
         nodes.append(replace(node, inputs=(*node.inputs[:2], name), attrs=attrs))
     return build_graph(graph.name, graph.inputs, weights, nodes, graph.outputs)
+
+
+def dequantized_for_each(graph: Graph) -> Graph:
+    """Return a graph in which integers are dequantized for each operator anew, as onnxruntime does it."""
+    dequantized = {node.outputs[0]: node for node in graph.nodes if node.op == "dequantize"}
+    nodes: list[Node] = []
+    taken: set[str] = set()
+    for node in graph.nodes:
+        inputs = list(node.inputs)
+        for index, name in enumerate(inputs):
+            if name in taken:
+                inputs[index] = f"{name}/for/{node.outputs[0]}/{index}"
+                nodes.append(replace(dequantized[name], outputs=(inputs[index],)))
+            elif name in dequantized:
+                taken.add(name)
+        nodes.append(replace(node, inputs=tuple(inputs)))
+    if len(nodes) == len(graph.nodes):
+        return graph
+    return build_graph(graph.name, graph.inputs, graph.weights, nodes, graph.outputs)
 
 
 def _has_one_of_int8(graph: Graph, node: Node) -> bool:

@@ -32,6 +32,7 @@ _NAMES = {
     "ort_quick_gelu": "QuickGelu",
     "ort_skip_layer_norm": "SkipLayerNormalization",
     "ort_sum": "Sum",
+    "ort_reduce_mean": "ReduceMean",
     "rms_norm": "SimplifiedLayerNormalization",
     "smul": "Mul",
     "ort_integer_product": "MatMulIntegerToFloat",
@@ -40,6 +41,7 @@ _NAMES = {
     "ort_quantized_mean": "QLinearGlobalAveragePool",
     "ort_quantized_add": "QLinearAdd",
     "ort_quantized_mul": "QLinearMul",
+    "ort_nhwc_max_pool": "MaxPool",
     "ort_to_blocks": "ReorderInput",
     "ort_from_blocks": "ReorderOutput",
     "ort_spread": "Resize",
@@ -121,9 +123,11 @@ def _predicted(kernel: Configuration) -> str:
 
 def _of_values(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     """Give the nodes that compute something of the inputs' elements, not of their sizes alone."""
-    of_sizes = {"", *(weight.name for weight in graph.initializer)}
+    weights = {"", *(weight.name for weight in graph.initializer)}
+    of_sizes: set[str] = set()
     for node in graph.node:
-        if node.op_type == "Shape" or of_sizes.issuperset(node.input):
+        read = of_sizes.intersection(node.input)
+        if node.op_type == "Shape" or (read and read.union(weights).issuperset(node.input)):
             of_sizes.update(node.output)
         else:
             yield node

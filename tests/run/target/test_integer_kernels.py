@@ -1,0 +1,154 @@
+"""Kernels on integers are measured as onnxruntime's own operators; what they compute is what these do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from relational_tensat import load_model, load_profile
+from relational_tensat.cost import Configuration, as_source
+from relational_tensat.cost.cpu.probe import make_probe
+from relational_tensat.cost.cpu.session import prepare
+from relational_tensat.formats import to_onnx_model
+from relational_tensat.rules.targets.known import load_target
+from relational_tensat.rules.targets.onnxruntime.running import kernels_of
+from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
+    disagreement,
+    predicted_kernels,
+    saved_kernels,
+)
+from relational_tensat.run.target.target_costs import TargetCosts
+from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph, numpy_dtype
+from relational_tensat.tensor.operators import get_operator
+from tests.cost.fakes import configuration
+from tests.formats.onnx_tools import constant, model, session, tensor
+from tests.graphs import f32
+
+load_target("onnxruntime")
+make = onnx.helper.make_node
+
+
+def of(dtype: str, *shape: int) -> TensorType:
+    return TensorType(dtype, shape)
+
+
+_X = of("uint8", 1, 7, 7, 16)
+_ONE = (f32(), of("uint8"))
+_FILTERS = (of("int8", 8, 16, 3, 3), f32(8), of("int8", 8))
+_BIAS = (of("int32", 8), f32(8), of("int32", 8))
+_MATRIX = (of("int8", 16, 8), f32(8), of("int8", 8))
+_ROWS = (of("int8", 8, 16), f32(8), of("int8", 8))
+_WINDOW: dict[str, Any] = {"stride": (1, 1), "pad": "same"}
+_A = of("uint8", 4, 16)
+KERNELS = [
+    (configuration("ort_quantized_conv", _X, _ONE, _FILTERS, _ONE, **_WINDOW), "QLinearConv"),
+    (configuration("ort_quantized_conv", _X, _ONE, _FILTERS, _BIAS, _ONE, **_WINDOW), "QLinearConv"),
+    (configuration("ort_quantized_product", _A, _ONE, _MATRIX, _ONE, axis=1), "QGemm"),
+    (configuration("ort_quantized_product", _A, _ONE, _ROWS, _BIAS, _ONE, trans_b=True), "QGemm"),
+    (configuration("ort_quantized_add", _X, _ONE, _X, _ONE, _ONE), "QLinearAdd"),
+    (configuration("ort_quantized_mul", _X, _ONE, _X, _ONE, _ONE), "QLinearMul"),
+    (configuration("ort_quantized_mean", _X, _ONE, _ONE, channels_last=True), "QLinearGlobalAveragePool"),
+    (configuration("ort_quantized_mean", _X, _ONE, _ONE), "QLinearGlobalAveragePool"),
+    (configuration("ort_nhwc_max_pool", _X, kernel=(3, 3), **_WINDOW), "NhwcMaxPool"),
+    (configuration("ort_integer_product", _A, _ONE, _MATRIX), "MatMulIntegerToFloat"),
+    (configuration("ort_integer_product", _A, _ONE, _MATRIX, f32(8)), "MatMulIntegerToFloat"),
+]  # fmt: skip
+RNG = np.random.default_rng(5)
+
+
+def drawn(kind: TensorType) -> Any:
+    """Scales and other floats below a tenth, so that sums of products stay within 8 bits."""
+    if kind.is_float:
+        return RNG.uniform(0.01, 0.02, kind.shape).astype(np.float32)
+    low, high = (-9, 10) if kind.dtype != "uint8" else (0, 19)
+    return np.asarray(RNG.integers(low, high, kind.shape)).astype(numpy_dtype(kind.dtype))
+
+
+def alone(kernel: Configuration, values: list[Any]) -> Graph:
+    """Return a graph of one kernel; all but its first operand are constants."""
+    kinds = [kind for kind in kernel.inputs if isinstance(kind, TensorType)]
+    weights = {f"w{n}": Weight(kinds[n], values[n]) for n in range(1, len(kinds))}
+    operands = ("x", *weights)
+    return build_graph(
+        "alone", {"x": kinds[0]}, weights, [Node(kernel.op, operands, ("y",), dict(kernel.attrs))], ["y"]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("kernel", "name"), KERNELS, ids=lambda each: str(each)[:40])
+def test_a_kernel_on_integers_is_onnxruntimes_own_operator(
+    kernel: Configuration, name: str
+) -> None:
+    """What is written to be measured computes what the kernel's parts do, but for steps of rounding."""
+    (measured,) = kernels_of(kernel, tells_computed=True)
+    probe = make_probe(measured, 1)
+    prepare(probe.with_operator, probe.feeds, "off")()
+    values = [drawn(kind) for kind in measured.inputs if isinstance(kind, TensorType)]
+    if kernel.op in ("ort_quantized_conv", "ort_quantized_product") and len(values) > 8:
+        values[7], values[8] = values[1] * values[4], np.zeros_like(values[8])  # of the sums
+    written = to_onnx_model(alone(measured, values))
+    assert [node.op_type for node in written.graph.node if node.domain] == [name]
+    (computed,) = session(written).run(None, {"x": values[0]})
+    expected = get_operator(kernel.op).evaluate_typed(values, measured.inputs, dict(measured.attrs))
+    steps = 1e-5 if name == "MatMulIntegerToFloat" else 1
+    assert np.max(np.abs(computed.astype(float) - expected)) <= steps
+
+
+def dynamic_attention_inputs(path: Path) -> None:
+    """One quantized value, multiplied with two matrices; then another, with one, and a bias."""
+    nodes, constants = [make("DynamicQuantizeLinear", ["x"], ["q", "s", "z"])], []
+    for name, source in (("a", "q"), ("b", "q"), ("c", "r")):
+        integers = RNG.integers(-127, 128, (16, 16))
+        constants += [
+            constant(f"w{name}", integers, np.int8),
+            constant(f"t{name}", RNG.uniform(0.01, 0.02, 16), np.float32),
+            constant(f"v{name}", np.zeros(16), np.int8),
+        ]
+        scale, zero = ("s", "z") if source == "q" else ("p", "o")
+        if name == "c":
+            nodes += [make("Add", ["a", "b"], ["sum"])]
+            nodes += [make("DynamicQuantizeLinear", ["sum"], ["r", "p", "o"])]
+        nodes += [
+            make("Mul", [scale, f"t{name}"], [f"{name}_scales"]),
+            make("MatMulInteger", [source, f"w{name}", zero, f"v{name}"], [f"{name}_int"]),
+            make("Cast", [f"{name}_int"], [f"{name}_cast"], to=1),
+            make("Mul", [f"{name}_cast", f"{name}_scales"], [name]),
+        ]
+    nodes += [make("Add", ["c", "bias"], ["y"])]
+    constants += [constant("bias", RNG.uniform(-1, 1, 16), np.float32)]
+    shape = [1, 4, 16]
+    onnx.save(model(nodes, [tensor("x", shape)], [tensor("y", shape)], constants), path)
+
+
+def sum_and_mean(path: Path) -> None:
+    """A Sum before a layer norm, and a ReduceMean of an image in blocks: spelled so, they stay apart."""
+    nodes = [
+        make("Conv", ["x", "w"], ["c"], kernel_shape=[1, 1]),
+        make("Relu", ["c"], ["r"]),
+        make("ReduceMean", ["r"], ["m"], axes=[2, 3], keepdims=1),
+        make("Conv", ["m", "w"], ["d"], kernel_shape=[1, 1]),
+        make("Reshape", ["d", "shape"], ["e"]),
+        make("Sum", ["e", "e"], ["f"]),
+        make("LayerNormalization", ["f", "scale", "bias"], ["y"], axis=-1),
+    ]
+    constants = [
+        constant("w", RNG.uniform(-1, 1, (32, 32, 1, 1)), np.float32),
+        constant("shape", [1, 1, 32], np.int64),
+        constant("scale", np.ones(32), np.float32),
+        constant("bias", np.ones(32), np.float32),
+    ]
+    made = model(nodes, [tensor("x", [1, 32, 8, 8])], [tensor("y", [1, 1, 32])], constants)
+    onnx.save(made, path)
+
+
+@pytest.mark.parametrize("save", [dynamic_attention_inputs, sum_and_mean])
+def test_the_kernels_of_a_file_are_those_that_onnxruntime_saves(save: Any, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    save(path)
+    target = load_target("onnxruntime")
+    costs = TargetCosts(as_source(load_profile("cpu")), target, target.rules(has_fixed_shapes=True))
+    predicted = predicted_kernels(costs.as_run(load_model(path)))
+    assert disagreement(predicted, saved_kernels(path)) == {}
