@@ -55,6 +55,26 @@ def grouped() -> Graph:
     )
 
 
+def eighteen_channels() -> Graph:
+    """A convolution of each of 18 channels between two of one tap."""
+    return build_graph(
+        "eighteen",
+        {"x": f32(1, 32, 14, 14)},
+        {
+            "a": weight(18, 32, 1, 1),
+            "b": weight(18, 1, 3, 3, seed=1),
+            "c": weight(16, 18, 1, 1, seed=2),
+        },
+        [
+            Node("conv", ("x", "a"), ("y",), _WINDOW),
+            Node("relu", ("y",), ("r",)),
+            Node("conv", ("r", "b"), ("z",), _WINDOW),
+            Node("conv", ("z", "c"), ("u",), _WINDOW),
+        ],
+        ["u"],
+    )
+
+
 def norm_of_a_sum() -> Graph:
     """A sum that a layer norm alone reads."""
     return build_graph(
@@ -112,6 +132,15 @@ def test_groups_of_eight_become_groups_of_sixteen(tmp_path: Path) -> None:
     assert saved_kernels(after)["ReorderInput"] == 1
 
 
+def test_channels_are_filled_up_so_that_all_convolutions_are_in_blocks(tmp_path: Path) -> None:
+    before, after = written(eighteen_channels(), tmp_path)
+    shapes = sorted(tuple(tensor.dims) for tensor in onnx.load(after).graph.initializer)
+    assert shapes == [(16, 32, 1, 1), (32, 1, 3, 3), (32, 32, 1, 1)]
+    assert "Conv+Relu" not in saved_kernels(before)  # FusedConv: of none in blocks
+    made = {"ReorderInput": 1, "Conv": 2, "Conv+Relu": 1, "ReorderOutput": 1}
+    assert saved_kernels(after) == made
+
+
 def test_a_norm_of_a_sum_stays_two_kernels(tmp_path: Path) -> None:
     before, after = written(norm_of_a_sum(), tmp_path)
     assert saved_kernels(before) == {"SkipLayerNormalization": 1}
@@ -144,6 +173,8 @@ def test_what_is_offered_the_target_does_not_do_itself() -> None:
     assert "ort-gate-in-blocks" in offered
     open_shapes = target.rules(has_fixed_shapes=False, offered=True)
     assert {rule.name.partition("[")[0] for rule in open_shapes} == {
+        "ort-channels-filled-up",
+        "ort-channels-of-biased-filled-up",
         "ort-groups-of-eight",
         "ort-product-as-convolution",
         "ort-product-and-bias-as-convolution",

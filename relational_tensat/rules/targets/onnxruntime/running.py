@@ -155,13 +155,15 @@ def _runs_as_one(configuration: Configuration) -> bool:
 def _slow(kernels: list[Configuration]) -> list[Configuration]:
     """Return kernels once more for each time that they take longer than their arithmetic says.
 
-    A convolution of several groups that is none of blocks is a product for each: 27 Gflop/s where one of
-    blocks had 90 (groups of 8 channels, 3x3, AMD EPYC, 2026-11-23). The layer norm of a sum: see ``norms``.
+    A convolution of several groups that is none of blocks is a product for each, with a matrix of patches:
+    27 Gflop/s where one of blocks had 90 (groups of 8 channels, 3x3, AMD EPYC, 2026-11-23); 58 channels
+    of 16x16, each alone, took 32 us, in blocks 10. The layer norm of a sum: see ``norms``.
     """
     slow = [kernel for kernel in kernels if kernel.op == "conv" and _groups(kernel) > 1]
+    patches = [_copy(_patches(kernel)) for kernel in slow]
     norms = [kernel for kernel in kernels if kernel.op == SkipLayerNorm.name]
     fetched = [copy for kernel in kernels for copy in _fetched(kernel)]
-    return [*slow * _SLOWER_BY_GROUPS, *norms * _SLOWER_WITH_SKIP, *fetched]
+    return [*slow * _SLOWER_BY_GROUPS, *patches, *norms * _SLOWER_WITH_SKIP, *fetched]
 
 
 def _fetched(kernel: Configuration) -> list[Configuration]:
@@ -197,12 +199,19 @@ def _unprepared(configuration: Configuration) -> list[Configuration]:
     if get_operator(op).computes is not Family.CONVOLUTION:
         return [_copy(second)]
     result = tensor(configuration.output, op)
-    taps, stride = prod(second.shape[2:]), dict(configuration.attrs)["stride"]
-    rows = tensor(configuration.inputs[0], op).shape[1] * taps
-    patches = TensorType(result.dtype, (result.shape[0], rows, prod(result.shape[2:])))
-    is_matrix = taps == 1 and stride == (1,) * (result.rank - 2)
+    stride = dict(configuration.attrs)["stride"]
+    is_matrix = prod(second.shape[2:]) == 1 and stride == (1,) * (result.rank - 2)
     is_none = op in _CONVOLUTIONS  # there is no such kernel
-    return [_copy(patches)] * (not is_matrix) + [_copy(result)] * 4 * is_none
+    return [_copy(_patches(configuration))] * (not is_matrix) + [_copy(result)] * 4 * is_none
+
+
+def _patches(convolution: Configuration) -> TensorType:
+    """Return the type of the patches that each place of a convolution's result is made of."""
+    op = convolution.op
+    image, filters = (tensor(kind, op) for kind in convolution.inputs[:2])
+    result = tensor(convolution.output, op)
+    rows = image.shape[1] * prod(filters.shape[2:])
+    return TensorType(result.dtype, (result.shape[0], rows, prod(result.shape[2:])))
 
 
 def _reorder(kernel: str, kind: TensorType) -> Configuration:
