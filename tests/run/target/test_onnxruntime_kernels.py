@@ -19,7 +19,7 @@ from relational_tensat.rules.targets.onnxruntime.saved_kernels import (
     saved_kernels,
 )
 from relational_tensat.run.target.target_costs import TargetCosts
-from relational_tensat.tensor import Attrs, Graph, Node, Weight, build_graph
+from relational_tensat.tensor import Attrs, Graph, Node, TensorType, Weight, build_graph
 from tests.graphs import f32, weight
 from tests.quantized_models import residual_block
 
@@ -29,6 +29,10 @@ _WINDOW: Attrs = {"stride": (1, 1), "pad": "same"}
 
 def number(value: float) -> Weight:
     return Weight(f32(), np.float32(value))
+
+
+def index(value: int) -> Weight:
+    return Weight(TensorType("int64", ()), np.array(value))
 
 
 def convolutions() -> Graph:
@@ -243,9 +247,32 @@ def many_images_in_blocks() -> Graph:
     )
 
 
+def pieces() -> Graph:
+    """Three slices that are all of a value, and two gathers that are all of one of them."""
+    bounds = [(0, 2), (2, 5), (5, 8)]
+    cuts: list[Attrs] = [
+        {"axes": (1,), "starts": (b,), "ends": (e,), "steps": (1,)} for b, e in bounds
+    ]
+    return build_graph(
+        "pieces",
+        {"x": f32(4, 8, 6)},
+        {"zero": index(0), "last": index(-1)},
+        [
+            Node("relu", ("x",), ("r",)),
+            *(Node("slice", ("r",), (f"s{i}",), cut) for i, cut in enumerate(cuts)),
+            Node("gather", ("s0", "last"), ("g1",), {"axis": 1}),
+            Node("gather", ("s0", "zero"), ("g0",), {"axis": 1}),
+            Node("add", ("g0", "g1"), ("g",)),
+            Node("add", ("s1", "s2"), ("s",)),
+        ],
+        ["g", "s"],
+    )
+
+
 @pytest.mark.parametrize(
     "make",
     [
+        pieces,
         many_images_in_blocks,
         convolutions,
         norm_behind_a_concatenation,

@@ -13,6 +13,7 @@ from relational_tensat.rules.targets.onnxruntime.quantized import (
 )
 from relational_tensat.rules.targets.onnxruntime.running import kernels_of
 from relational_tensat.rules.targets.onnxruntime.spelling import SPELLED_KERNELS, as_spelled
+from relational_tensat.rules.targets.onnxruntime.splitting import with_splits
 from relational_tensat.rules.targets.onnxruntime.spreading import SPREADING_KERNELS
 from relational_tensat.rules.targets.target import Target
 from relational_tensat.tensor import Graph
@@ -33,7 +34,7 @@ def describe() -> Target:
 
 
 def _as_read(graph: Graph) -> Graph:
-    return as_unsigned(as_spelled(graph))
+    return as_unsigned(with_splits(as_spelled(graph)))
 
 
 def _as_fused(graph: Graph, *, has_fixed_shapes: bool) -> Graph:

@@ -21,6 +21,7 @@ from relational_tensat.rules.targets.onnxruntime.blocks import (
     takes_filters,
     takes_unblocked,
 )
+from relational_tensat.rules.targets.onnxruntime.kernels import ScaledProduct
 from relational_tensat.rules.targets.onnxruntime.norms import SkipLayerNorm
 from relational_tensat.tensor import TensorType, tensors_of
 from relational_tensat.tensor.operators import Family, get_operator
@@ -34,6 +35,7 @@ _OF_BLOCKS = frozenset(kernel.name for kernel in BLOCKED_KERNELS)
 _SLOWER_BY_GROUPS, _SLOWER_WITH_SKIP = 2, 10
 #: Elements of a matrix that is not in a near cache once the rest of a model has run.
 _LARGE_MATRIX = 98_304
+_PRODUCTS = ("matmul", ScaledProduct.name)
 _CONVOLUTIONS = (BlockedConv.name, BlockedConvAdd.name)
 
 
@@ -173,7 +175,7 @@ def _fetched(kernel: Configuration) -> list[Configuration]:
     as filters, reorders included, for 2.4 MB of them, 10 to 20 us for 1 MB, of models larger than the L3
     cache (AMD EPYC, 2026-11-23).
     """
-    if kernel.op != "matmul" or kernel.computed:
+    if kernel.op not in _PRODUCTS or kernel.computed:
         return []
     left, matrix = (tensor(kind, kernel.op) for kind in kernel.inputs[:2])
     if matrix.rank != 2 or left.size == left.shape[-1] or matrix.size < _LARGE_MATRIX:
