@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from relational_tensat.base.errors import UsageError
 from relational_tensat.base.option import OptionGroup, option
+
+
+def _check_part(part: float) -> None:
+    if part > 1:
+        raise UsageError(f"unexcluded = {part}, expected a part: at most 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +25,8 @@ class FocusOptions(OptionGroup):
         temperature: restarts that go on from a graph take the last one that a restart ended with, if it
             is cheaper; one dearer by d % with the probability exp(-d / temperature). It falls by a fifth
             with each restart. 0: they go on from the cheapest.
+        unexcluded: a world is grown from e-nodes beside the graph, too, which no bound excludes from one
+            as cheap: what is nearest to the bound first, up to this part of the room that is left in it.
     """
 
     restarts: int = option(
@@ -37,4 +45,11 @@ class FocusOptions(OptionGroup):
         0.0,
         "a search by focus goes on from graphs dearer by some such %, too, less and less; 0: never",
         metavar="PERCENT",
+    )
+    unexcluded: float = option(
+        0.0,
+        "a search by focus grows worlds from what no bound excludes from a graph as cheap, too, up to this "
+        "part of their room; 0: never",
+        metavar="PART",
+        check=_check_part,
     )

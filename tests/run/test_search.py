@@ -112,9 +112,12 @@ class Copies(Silent):
             )
 
 
-def test_killed_at_any_moment_it_is_resumed_to_the_same_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unexcluded", [0.0, 0.3])
+def test_killed_at_any_moment_it_is_resumed_to_the_same_end(
+    tmp_path: Path, unexcluded: float
+) -> None:
     db = tmp_path / "run.duckdb"
-    options = Options.of(cost="tensat_t4", search="focus", **LIMITS, db=db)
+    options = Options.of(cost="tensat_t4", search="focus", **LIMITS, db=db, unexcluded=unexcluded)
     progress = Copies(db, (1, 6, 11, 17))
     expected = optimize(model_in(tmp_path), options, progress=progress)
     rows, reached = rows_of(db), set()

@@ -207,6 +207,30 @@ def test_what_is_drawn_at_random_is_drawn_again_with_the_same_seed() -> None:
         assert len(seeds) == len(set(seeds))  # a graph of a cost is grown once
 
 
+def test_what_no_bound_excludes_is_grown_too() -> None:
+    egraph = EGraph.create(layers(2, 4))
+
+    def check(report: IterationReport) -> None:
+        ((world,),) = egraph.connection.execute("SELECT max(world) FROM world_node").fetchall()
+        egraph.catalogue.flush(egraph.database)
+        assert_world_invariants(egraph, world)
+
+    options = ExplorationOptions(search="focus", world_nodes=90, node_limit=90, time_limit_s=None)
+    focus_options = FocusOptions(0, unexcluded=0.5)
+    extractor, rules = extractor_of(egraph), load_rules(RULES)
+    exploration = explore_focus(egraph, rules, options, extractor, Observer(check), focus_options)
+    grown = egraph.connection.execute(
+        "SELECT m.world, count(*), (SELECT count(*) FROM world_choice AS c WHERE c.world = m.world - 1)\n"
+        "FROM world_node AS m JOIN world AS w ON w.id = m.world\n"
+        "WHERE m.application = 0 AND w.kind = 'chosen' GROUP BY m.world"
+    ).fetchall()
+    assert any(count > chosen for _, count, chosen in grown)
+    assert all(count <= chosen + (90 - chosen) // 2 for _, count, chosen in grown)
+    assert min(world.best_us for world in exploration.worlds) < exploration.worlds[0].best_us
+    with pytest.raises(UsageError, match="unexcluded = 2"):
+        FocusOptions(unexcluded=2)
+
+
 def rows_of(exploration: Exploration) -> list[tuple[object, ...]]:
     """Return what its worlds were, but for how long they took."""
     return [world.row[:9] for world in exploration.worlds]

@@ -82,9 +82,13 @@ def explore_focus(
     stored = None if start is None else WorldReport.read(egraph.database)
     saturation = Saturation(egraph, rules, options, observer, start)
     saturation.learn(options.learn_from)
-    worlds = Worlds(egraph, saturation, chooser, observer.watch, options.universe_limit, stored)
+    focus = focus or FocusOptions()
+    worlds = Worlds(
+        egraph, saturation, chooser, observer.watch, options.universe_limit, stored,
+        unexcluded=focus.unexcluded,
+    )  # fmt: skip
     with saturation.watching() as guard:
-        search = Focus(worlds, options, focus or FocusOptions(), chooser.original_us, seed, guard)
+        search = Focus(worlds, options, focus, chooser.original_us, seed, guard)
         reason = search.run()
     show_universe(egraph)
     return saturation.finish(reason, tuple(worlds.reports))
@@ -198,6 +202,7 @@ class Focus:
         else:
             parts = [self._worlds.original()] if kind == "beside" else []
             parts += [self._worlds.choice(world) for world in self._seeds(start)]
+            parts += [self._worlds.unexcluded(world, width) for world in self._seeds(start)]
             enodes = list(dict.fromkeys(chain(*parts)))
             seed_us = min(world.best_us for world in self._seeds(start))
             growth = Growth(kind, enodes, seed_us, width, variation)

@@ -73,6 +73,7 @@ def explore_and_go_on(
                     limit,
                     stored,
                     time.perf_counter() - started,
+                    focus.unexcluded,
                 )
                 first = worlds.begin_with(
                     None if stored else seed_graph, options.node_limit, reason
