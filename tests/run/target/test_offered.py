@@ -133,10 +133,9 @@ def test_groups_of_eight_become_groups_of_sixteen(tmp_path: Path) -> None:
 
 
 def test_channels_are_filled_up_so_that_all_convolutions_are_in_blocks(tmp_path: Path) -> None:
-    before, after = written(eighteen_channels(), tmp_path)
+    _, after = written(eighteen_channels(), tmp_path)
     shapes = sorted(tuple(tensor.dims) for tensor in onnx.load(after).graph.initializer)
     assert shapes == [(16, 32, 1, 1), (32, 1, 3, 3), (32, 32, 1, 1)]
-    assert "Conv+Relu" not in saved_kernels(before)  # FusedConv: of none in blocks
     made = {"ReorderInput": 1, "Conv": 2, "Conv+Relu": 1, "ReorderOutput": 1}
     assert saved_kernels(after) == made
 
