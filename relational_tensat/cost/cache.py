@@ -39,6 +39,11 @@ CACHE_VARIABLE = "RELATIONAL_TENSAT_CACHE"
 #: Another process holds the file for milliseconds; one that does so for longer is stuck.
 _LOCK_WAIT_S = 30.0
 _LOCK_RETRY_S = (0.005, 0.025)
+#: The tables that are made when they are first needed, and what deletes a key's rows of each.
+_MORE_TABLES = {
+    "race_outcome": "cost_cache/forget_races",
+    "compiled_cost": "cost_cache/forget_compiled",
+}
 
 
 def default_cache() -> Path:
@@ -138,7 +143,7 @@ class CostCache:
         if not self.path.exists():
             return []
         with self._opened() as connection:
-            if not _has_races(connection):
+            if not _has_table(connection, "race_outcome"):
                 return []
             rows = connection.execute(sql("cost_cache/races"), device_columns(key)).fetchall()
         return [
@@ -146,13 +151,34 @@ class CostCache:
             for model, before_us, after_us, speedup, error in rows
         ]
 
+    def find_compiled(self, key: DeviceKey, code: str, compiler: str) -> Sample | None:
+        """Return what some code took, compiled so, under exactly this key; None where nobody knows."""
+        if not self.path.exists():
+            return None
+        where = {**device_columns(key), "code": code, "compiler": compiler}
+        with self._opened() as connection:
+            if not _has_table(connection, "compiled_cost"):
+                return None
+            row = connection.execute(sql("cost_cache/find_compiled"), where).fetchone()
+        return None if row is None else Sample(*row)
+
+    def keep_compiled(self, key: DeviceKey, code: str, compiler: str, sample: Sample) -> None:
+        """Write what some code takes, compiled so."""
+        columns = {name: getattr(sample, name) for name in (*TIME_COLUMNS, "samples")}
+        where = {**device_columns(key), "code": code, "compiler": compiler}
+        with self._opened() as connection:
+            connection.execute(sql("cost_cache/compiled_schema"))
+            connection.execute(sql("cost_cache/add_compiled"), {**where, **columns, "date": now()})
+
     def forget(self, key: DeviceKey) -> int:
-        """Delete the rows of one key, and what races said under it; return how many rows there were."""
+        """Delete the rows of one key, what races said under it, and the times of compiled code; return how
+        many rows there were."""
         if not self.path.exists():
             return 0
         with self._opened() as connection:
-            if _has_races(connection):
-                connection.execute(sql("cost_cache/forget_races"), device_columns(key))
+            for table, statement in _MORE_TABLES.items():
+                if _has_table(connection, table):
+                    connection.execute(sql(statement), device_columns(key))
             ((count,),) = connection.execute(
                 sql("cost_cache/forget"), device_columns(key)
             ).fetchall()
@@ -237,9 +263,9 @@ def _engine() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config={"threads": 1})
 
 
-def _has_races(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the attached cache has the table: caches of before have not."""
-    return ("race_outcome",) in connection.execute("SHOW TABLES").fetchall()
+def _has_table(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """Whether the attached cache has a table: caches of before have only the first."""
+    return (name,) in connection.execute("SHOW TABLES").fetchall()
 
 
 def _columns(record: Record) -> Mapping[str, Any]:

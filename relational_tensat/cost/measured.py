@@ -190,6 +190,21 @@ class MeasuredSource(CostSource):
         self._absent.update(each for each in new if each not in cached)
         return self._learned(cached, CACHED)
 
+    def compiled_us(self, code: str, compiler: str, measure: Callable[[], Sample]) -> float:
+        """Return what code that a run made takes: as the cache says, else measured, and kept at once.
+
+        Args:
+            code: a hash of it.
+            compiler: its version and flags.
+            measure: compiles and runs it; it raises where that cannot be done, and nothing is kept.
+        """
+        key = self._device.key
+        sample = self._cache.find_compiled(key, code, compiler)
+        if sample is None:
+            sample = measure()
+            self._cache.keep_compiled(key, code, compiler, sample)
+        return self._time_us(sample)
+
     def least_us(self, configuration: Configuration) -> float:
         """Return what it takes at least (``cost.bound``); out of time, what it takes by the estimate."""
         if self.measuring_s >= self._limit_s:

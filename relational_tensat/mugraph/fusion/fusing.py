@@ -23,14 +23,12 @@ from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
 from relational_tensat.mugraph.fusion.own_kernel import OwnKernel, Shape
 from relational_tensat.mugraph.fusion.region_report import RegionReport
 from relational_tensat.mugraph.fusion.seeking import Effort, Seeker, UnfitError
-from relational_tensat.mugraph.fusion.thread_times import measured_us
 from relational_tensat.mugraph.fusion.worth import Worth
 from relational_tensat.mugraph.graph.cores import core, with_windows
 from relational_tensat.mugraph.graph.mugraph import BlockGraph, Kernel, MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.regions.region_row import RegionRow
 from relational_tensat.mugraph.search.search_options import SearchOptions
-from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.verify.stability import stabilized
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from relational_tensat.rules.targets.known import know_kernels
@@ -211,10 +209,7 @@ class _Fusing:
         else:
             graph = _by_rows(candidate.program)
         graph = _stored_in_order(graph, candidate.orders)
-        if self._worth.is_measured:
-            cost_us: float | None = measured_us(candidate, graph)
-        else:
-            cost_us = None if device is None else graph_us(graph, device)
+        cost_us = self._worth.kernel_us(candidate, graph)
         if cost_us is not None and not math.isfinite(cost_us):
             raise UnfitError("a block of it is too large")
         kernel = self._with_rule(candidate, graph, cost_us)

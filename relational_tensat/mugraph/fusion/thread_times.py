@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,13 +10,22 @@ from pathlib import Path
 import numpy as np
 
 from relational_tensat.base.errors import InputError, VerificationError
+from relational_tensat.cost.device import Sample
 from relational_tensat.mugraph.fusion.candidates import Candidate
 from relational_tensat.mugraph.graph.arithmetic import Numbers
 from relational_tensat.mugraph.graph.dims import count, variables
 from relational_tensat.mugraph.graph.evaluation import evaluate
 from relational_tensat.mugraph.graph.mugraph import MuGraph
+from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.kernels.c.compile_c import CFunction, compiled_kernels
+from relational_tensat.mugraph.kernels.c.compile_c import (
+    FLAGS,
+    CFunction,
+    compiled_kernels,
+    compiler,
+    compiler_version,
+    emitted_kernels,
+)
 from relational_tensat.tensor import Array
 
 #: Of C in float32 from the program in float64, relative to the whole result.
@@ -26,24 +36,44 @@ _ESTIMATES = 5
 _ITEM_BYTES = 4
 
 
-def measured_us(candidate: Candidate, graph: MuGraph) -> float:
+def content_of(candidate: Candidate, graph: MuGraph) -> str:
+    """Return the hash of a candidate's kernel in C, and of the program that it is compared with.
+
+    Raises:
+        InputError: C cannot say it.
+    """
+    if candidate.dtype != "float32":
+        raise InputError(f"kernels in C have elements of float32, not {candidate.dtype}")
+    texts = [content_hash(candidate.program), content_hash(graph)]
+    texts += [kernel.source for kernel in emitted_kernels(graph).values()]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def compiled_as() -> str:
+    """Return the compiler's version, and its flags.
+
+    Raises:
+        MissingDependencyError: there is none.
+    """
+    return f"{compiler_version(compiler())} {' '.join(FLAGS)}"
+
+
+def measured(candidate: Candidate, graph: MuGraph) -> Sample:
     """Return the microseconds of thread CPU time of a candidate's kernel, compiled as C.
 
-    As for onnxruntime's operators, it is the 10th percentile of undisturbed samples, each of as many runs
-    as fill it, on operands of their own; the calls' own time is in it. What it computes is compared first
-    with the program in float64, on random inputs.
+    They are measured as those of onnxruntime's operators: undisturbed samples, each of as many runs as
+    fill it, on operands of their own; the calls' own time is in it. What it computes is compared first with
+    the program in float64, on random inputs.
 
     Args:
         candidate: what the kernel stands for.
         graph: the kernel; of float32.
 
     Raises:
-        InputError: C cannot say it, or it does not compile.
+        InputError: it does not compile.
         VerificationError: it computes something else.
         MissingDependencyError: there is no C compiler.
     """
-    if candidate.dtype != "float32":
-        raise InputError(f"kernels in C have elements of float32, not {candidate.dtype}")
     from relational_tensat.cost.cpu.onnxruntime_device import MOST_PATIENCE_S
     from relational_tensat.cost.cpu.prepared import leave_caches, wanted_copies
     from relational_tensat.cost.cpu.quiet import thread_us
@@ -59,7 +89,7 @@ def measured_us(candidate: Candidate, graph: MuGraph) -> float:
     needed = sum(_ITEM_BYTES * count(dims) for dims in kernel_tensors(graph).values())
     copies = wanted_copies(estimate_us, needed)
     pair = Pair(_runs(graph, functions, given, copies), leave_caches, leave_caches)
-    return difference(pair, copies, processor_watch(), MOST_PATIENCE_S).p10_us
+    return difference(pair, copies, processor_watch(), MOST_PATIENCE_S)
 
 
 def _drawn(graph: MuGraph) -> dict[str, Array]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from relational_tensat.cost import CostSource
 from relational_tensat.cost.analytic import AnalyticSource
+from relational_tensat.cost.measured import MeasuredSource
 from relational_tensat.cost.profile import Profile
 from relational_tensat.mugraph.fusion.candidates import Candidate
+from relational_tensat.mugraph.fusion.thread_times import compiled_as, content_of, measured
+from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.sizing.libraries import least_us
+from relational_tensat.mugraph.sizing.modelled import graph_us
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors
 
 
@@ -26,7 +30,7 @@ class Worth:
 
     def __init__(self, costs: CostSource) -> None:
         self.profile = profile_of(costs)
-        self.is_measured = costs.device is not None
+        self.is_measured = isinstance(costs, MeasuredSource)
         self._costs = costs
 
     def device(self, candidate: Candidate) -> Multiprocessors | None:
@@ -45,6 +49,21 @@ class Worth:
             )
             for node in candidate.nodes
         )
+
+    def kernel_us(self, candidate: Candidate, graph: MuGraph) -> float | None:
+        """Return what a candidate's kernel takes: modelled; or measured as C, or as the cost cache has it;
+        None where neither can be.
+
+        Raises:
+            RelationalTensatError: see ``thread_times.measured``.
+        """
+        device = self.device(candidate)
+        if device is not None:
+            return graph_us(graph, device)
+        if not isinstance(self._costs, MeasuredSource):
+            return None
+        code = content_of(candidate, graph)
+        return self._costs.compiled_us(code, compiled_as(), lambda: measured(candidate, graph))
 
     def least_us(self, candidate: Candidate, kernels: int = 1) -> float:
         """Return what no μGraph of so many kernels for a candidate can be modelled to take less than."""

@@ -12,6 +12,7 @@ import pytest
 
 from relational_tensat import Options, kernels, optimize
 from relational_tensat.base.errors import MissingDependencyError, VerificationError
+from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.cpu import onnxruntime_device, quiet, reference, sampling
 from relational_tensat.cost.cpu.sampling import Pair
 from relational_tensat.cost.device import Sample
@@ -19,7 +20,7 @@ from relational_tensat.models.builder import GraphBuilder
 from relational_tensat.mugraph.fusion import thread_times
 from relational_tensat.mugraph.fusion.candidates import chain_candidates
 from relational_tensat.mugraph.fusion.chain_program import row_kernel
-from relational_tensat.mugraph.fusion.thread_times import measured_us
+from relational_tensat.mugraph.fusion.thread_times import measured
 from relational_tensat.mugraph.kernels.c import compile_c
 from relational_tensat.run.result import Result
 from relational_tensat.tensor import Graph
@@ -87,6 +88,29 @@ def test_a_kernel_is_chosen_where_it_takes_less_than_the_operators(
     assert np.allclose(call(x, y), np.tanh((1 / (1 + np.exp(-x)) + y) * x), atol=1e-6)
 
 
+def test_a_kernel_is_measured_once_for_its_code_and_compiler(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kernel_us: Takes,
+) -> None:
+    runs = kernel_us(1.5)
+    first = run(monkeypatch, tmp_path)
+    kernels_timed = len(runs)
+    assert kernels_timed
+    kernel_us(7.0)
+    again = run(monkeypatch, tmp_path)
+    assert again.cost_after_us == first.cost_after_us == 1.5
+    monkeypatch.setattr(thread_times, "FLAGS", (*thread_times.FLAGS, "-O0"))
+    runs = kernel_us(7.0)
+    assert run(monkeypatch, tmp_path).cost_after_us == 7.0
+    assert len(runs) == kernels_timed
+    cache = CostCache(tmp_path / "costs.duckdb")
+    assert cache.forget(FakeDevice().key)
+    runs = kernel_us(1.0)
+    run(monkeypatch, tmp_path)
+    assert len(runs) == kernels_timed
+
+
 def test_operators_stay_where_the_kernel_takes_longer(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -124,7 +148,7 @@ def test_c_that_computes_something_else_is_refused(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(thread_times, "compiled_kernels", swapped)
     with pytest.raises(VerificationError, match="the kernel's C computes something else"):
-        measured_us(candidate, graph)
+        measured(candidate, graph)
 
 
 def test_without_a_compiler_the_run_ends_at_once(

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,26 @@ def compiler() -> str:
     return found
 
 
+@cache
+def compiler_version(path: str) -> str:
+    """Return what a compiler calls itself, and what it compiles for: the lines of ``--version``."""
+    told = subprocess.run([path, "--version"], capture_output=True, text=True)
+    return " ".join([path, *told.stdout.split()])
+
+
+def emitted_kernels(graph: MuGraph) -> dict[str, CKernel]:
+    """Return the kernels of a μGraph as C, by their names.
+
+    Raises:
+        InputError: C cannot say one.
+    """
+    device = kernel_tensors(graph)
+    return {
+        kernel.name: emit_c(kernel, {name: device[name] for name in kernel.operands})
+        for kernel in graph.kernels
+    }
+
+
 def compiled_kernels(graph: MuGraph, folder: Path) -> dict[str, CFunction]:
     """Return the kernels of a μGraph as functions, by their names.
 
@@ -79,13 +100,7 @@ def compiled_kernels(graph: MuGraph, folder: Path) -> dict[str, CFunction]:
         MissingDependencyError: there is no C compiler.
         InputError: C cannot say one, or it does not compile.
     """
-    device = kernel_tensors(graph)
-    return {
-        kernel.name: compile_c(
-            emit_c(kernel, {name: device[name] for name in kernel.operands}), folder
-        )
-        for kernel in graph.kernels
-    }
+    return {name: compile_c(kernel, folder) for name, kernel in emitted_kernels(graph).items()}
 
 
 def compile_c(kernel: CKernel, folder: Path) -> CFunction:

@@ -7,60 +7,24 @@ from dataclasses import dataclass
 
 from relational_tensat.base.errors import UsageError
 from relational_tensat.gpu.codes import FLOAT_TYPES
-from relational_tensat.mugraph.graph.dims import Dims, count, size_of
+from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import Kernel
 from relational_tensat.mugraph.graph.well_formed import Stage
-from relational_tensat.mugraph.kernels.cuda.loops import Loops, frame_index
+from relational_tensat.mugraph.kernels.cuda.cuda_statements import BLOCKS, ITEM_BYTES, Statements
+from relational_tensat.mugraph.kernels.cuda.loops import Loops
 from relational_tensat.mugraph.kernels.cuda.partials import WARPS, with_partials
-from relational_tensat.mugraph.kernels.cuda.spelling import (
-    OperandText,
-    flag,
-    if_any,
-    registers,
-    shared,
-    type_of,
-)
-from relational_tensat.mugraph.kernels.layouts.accesses import paired
+from relational_tensat.mugraph.kernels.cuda.spelling import registers, shared, type_of
 from relational_tensat.mugraph.kernels.layouts.choosing_layouts import (
     STATIC_BYTES,
     KernelLayouts,
     kernel_layouts,
-    key_of,
 )
-from relational_tensat.mugraph.kernels.lowering.formulas import Formulas, parts_of, reduced, summand
-from relational_tensat.mugraph.kernels.lowering.indices import (
-    ITERATION,
-    element_offset,
-    end_name,
-    ends,
-    exists,
-    inside,
-    load_width,
-    offset,
-    result_start,
-    tile_start,
-)
+from relational_tensat.mugraph.kernels.lowering.indices import ITERATION, end_name, ends
 from relational_tensat.mugraph.kernels.lowering.lowering import lower
 from relational_tensat.mugraph.kernels.lowering.names import identifier
 from relational_tensat.mugraph.kernels.lowering.schedule import Schedule, schedule
-from relational_tensat.mugraph.kernels.lowering.statements import (
-    Compute,
-    Frame,
-    Load,
-    Multiply,
-    Program,
-    Reduce,
-    Save,
-    Statement,
-    fade_of,
-    partials_of,
-)
+from relational_tensat.mugraph.kernels.lowering.statements import Program
 from relational_tensat.mugraph.kernels.lowering.text import Text
-
-_ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
-_COPY_BYTES = 16
-_BLOCKS = ("(int)blockIdx.x", "(int)blockIdx.y", "(int)blockIdx.z")
-_HOW = {"sum": "Sum", "squares": "Sum", "max": "Largest"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,30 +71,29 @@ def emit_cuda(
         UsageError: no kernels are made for that element type.
         InputError: the kernel is not well-formed.
     """
-    if dtype not in _ITEM_BYTES:
-        raise UsageError(f"no kernels for elements {dtype!r}, expected {', '.join(_ITEM_BYTES)}")
+    if dtype not in ITEM_BYTES:
+        raise UsageError(f"no kernels for elements {dtype!r}, expected {', '.join(ITEM_BYTES)}")
     wide = wide if dtype != "float32" else ()
     program = with_partials(lower(kernel, device, wide=wide))
     chosen = chosen or kernel_layouts(kernel, device, dtype, wide)
     return _Emission(program, chosen, dtype, wide).kernel()
 
 
-class _Emission(Formulas):
+class _Emission:
     def __init__(
         self, program: Program, chosen: KernelLayouts, dtype: str, wide: Collection[str]
     ) -> None:
-        super().__init__(program)
-        self._chosen = chosen
+        self._program, self._chosen = program, chosen
         self._dtype, self._wide = dtype, frozenset(wide)
-        self._type, self._item_bytes = FLOAT_TYPES[dtype], _ITEM_BYTES[dtype]
-        self._layouts = chosen.shared
+        item_bytes = ITEM_BYTES[dtype]
         sizes = {
-            name: layout.elements * (4 if program.stored[name].is_wide else self._item_bytes)
-            for name, layout in self._layouts.items()
+            name: layout.elements * (4 if program.stored[name].is_wide else item_bytes)
+            for name, layout in chosen.shared.items()
         }
         self._schedule = schedule(program, sizes)
         self._text = Text()
         self._loops = Loops(self._text)
+        self._statements = Statements(program, chosen, self._wide, item_bytes, self._text)
 
     def kernel(self) -> CudaKernel:
         program, plan, text = self._program, self._schedule, self._text
@@ -147,7 +110,8 @@ class _Emission(Formulas):
         text.line(
             f"// {program.kernel.name}: grid {' x '.join(map(str, program.block.grid)) or '1'}, "
             f"loop {program.block.loop}; {plan.shared_bytes} bytes of shared memory",
-            f"#define WARPS {WARPS}", '#include "fused.cuh"', "", f"typedef {self._type} T;", "",
+            f"#define WARPS {WARPS}", '#include "fused.cuh"', "",
+            f"typedef {FLOAT_TYPES[self._dtype]} T;", "",
             f'extern "C" __global__ void __launch_bounds__({32 * WARPS})',
         )  # fmt: skip
         with text.block(f"{name}({', '.join(parameters)}) {{"):
@@ -184,219 +148,20 @@ class _Emission(Formulas):
             if stored.initial is None:
                 continue
             if stored.frame is not None:
-                self._clear(name, stored.frame)
+                self._statements.clear(name, stored.frame)
             else:
                 value = "Largest::none()" if stored.initial < 0 else f"{stored.initial}f"
                 with self._loops.elements(stored.dims) as at:
-                    self._text.line(f"{self._cell(name, at)} = {value};")
+                    self._text.line(f"{self._statements.cell(name, at)} = {value};")
 
     def _ends(self, in_loop: bool) -> None:
         """Declare how many values there are, from a tile on, of variables whose last tile is smaller."""
         program = self._program
-        for name, rest in ends(program.partial, program.block, _BLOCKS, in_loop).items():
+        for name, rest in ends(program.partial, program.block, BLOCKS, in_loop).items():
             self._text.line(f"const int {end_name(name)} = {rest};")
 
     def _run(self, stage: Stage) -> None:
         for step in self._schedule.steps[stage]:
             if step.waits:
                 self._text.line("__syncthreads();")
-            self._statement(step.statement)
-
-    def _statement(self, statement: Statement) -> None:
-        match statement:
-            case Load():
-                self._load(statement)
-            case Multiply():
-                self._multiply(statement)
-            case Compute():
-                self._compute(statement)
-            case Reduce():
-                self._reduce(statement)
-            case Save():
-                self._save(statement)
-
-    def _load(self, load: Load) -> None:
-        """Copy a tile, 16 bytes at a time where both places have as many in a row."""
-        iterator, program = load.iterator, self._program
-        tensor, tile = self._chosen.device[iterator.tensor], program.dims[iterator.output]
-        layout, order = self._layouts[iterator.output], self._chosen.orders[key_of(load)]
-        start = tile_start(iterator, tensor, tile, program.block, _BLOCKS)
-        is_wide = iterator.tensor in self._wide
-        width = load_width(iterator, tensor, order, layout, 4 if is_wide else self._item_bytes)
-        with self._text.block("{"):
-            self._text.line(
-                f"const {type_of(is_wide)}* const from = in_{identifier(iterator.tensor)} + ({start});"
-            )
-            with self._loops.elements(order, width) as at:
-                to, source = shared(iterator.output), element_offset(iterator, at, tensor)
-                is_there = inside(iterator, tile, program.block, _BLOCKS, at)
-                condition = " && ".join(filter(None, [exists(tile, at), is_there]))
-                if width > 1 and condition:
-                    place = f"{to} + {layout.offset(at)}, from + {source}"
-                    self._text.line(f"copy16_or_0({place}, {condition});")
-                elif width > 1:
-                    self._text.line(f"copy16({to} + {layout.offset(at)}, from + {source});")
-                else:
-                    none = "0.0f" if is_wide else "from_float<T>(0.0f)"
-                    value = if_any(condition, f"from[{source}]", none)
-                    self._text.line(f"{to}[{layout.offset(at)}] = {value};")
-
-    def _multiply(self, product: Multiply) -> None:
-        frame = self._frame_of(product.output)
-        sums = self._register_array(product.output, frame)
-        _, rows, columns = frame.sizes
-        if product.rescale:
-            with self._loops.each(frame) as at:
-                self._text.line(
-                    f"{self._own(product.output, at)} *= {self._fade(product.rescale, at)};"
-                )
-        elif not product.adds:
-            self._clear(product.output, frame)
-        with self._loops.batch(frame):
-            for a, b, over in product.pairs:
-                summed = tuple(dim for dim in self._program.dims[a] if dim.variable in over)
-                batch = parts_of("b", frame.batch)
-                left = self._operand(a, {**batch, **parts_of("row", frame.rows)}, summed, "row")
-                right = self._operand(
-                    b, {**batch, **parts_of("column", frame.columns)}, summed, "column"
-                )
-                flags = f"{flag(left.pairs)}, {flag(right.pairs)}"
-                self._text.line(
-                    f"multiply<{rows}, {columns}, {count(summed)}, {flags}>({sums},",
-                    f"    {left.tile}, {left.index},",
-                    f"    {right.tile}, {right.index});",
-                )
-
-    def _operand(self, name: str, at: Mapping[str, str], summed: Dims, outer: str) -> OperandText:
-        """Return how a product reads a tile: an offset for a row or column, and a place k of the sum."""
-        stored, index = self.place(name, {**at, **parts_of("k", summed)})
-        layout = self._layouts[stored]
-        inner = paired(summed)
-        pairs = bool(inner) and layout.moves(inner, 2, self._program.stored[stored].dims)
-        lambda_text = f"[&](int {outer}, int k) {{ return {layout.offset(index)}; }}"
-        return OperandText(shared(stored), lambda_text, pairs)
-
-    def _compute(self, compute: Compute) -> None:
-        program, text = self._program, self._text
-        target, frame = program.stored[compute.output], program.frame(compute.operand)
-        with (
-            self._loops.each(frame)
-            if frame is not None
-            else self._loops.elements(self._chosen.orders[key_of(compute)]) as at
-        ):
-            condition = exists(self._masked(compute), at)
-            value = if_any(condition, self.element(compute.operand, at))
-            if target.frame is not None:
-                cell = self._own(compute.output, at)
-            else:
-                cell = self._cell(compute.output, self._along(compute, at))
-            if compute.rescale:
-                value = f"{cell} * {self._fade(compute.rescale, at)} + {value}"
-            elif compute.adds:
-                value = f"{cell} + {value}"
-            store = f"{cell} = {value if target.is_wide else f'from_float<T>({value})'};"
-            text.line(f"if ({condition}) {store}" if condition and compute.along else store)
-
-    def _masked(self, compute: Compute) -> Dims:
-        """Return the dims beyond whose end what is computed must be zero.
-
-        A product reads all of its operands; the loop's last iteration must not add up what it lacks. What
-        else reads it leaves out what does not exist.
-        """
-        program = self._program
-        dims = program.dims[compute.operand]
-        if compute.along or not program.stored[compute.output].is_wide:
-            return dims
-        adds = compute.adds or compute.rescale
-        return tuple(d for d in dims if adds and d.whole and program.partial[d.variable].is_in_loop)
-
-    def _along(self, compute: Compute, at: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the index in the whole, of which an iteration writes a part."""
-        if not compute.along:
-            return at
-        size = size_of(self._program.dims[compute.operand], compute.along)
-        return {**at, compute.along: f"({ITERATION} * {size} + {at[compute.along]})"}
-
-    def _reduce(self, reduce: Reduce) -> None:
-        program, text = self._program, self._text
-        frame, dims = program.frame(reduce.operand), program.dims[reduce.operand]
-        partials = partials_of(reduce.output)
-        pointer = shared(partials) if partials in program.stored else "nullptr"
-        how = _HOW[reduce.kind]
-        if frame is not None:
-            _, rows, columns = frame.sizes
-            with self._loops.batch(frame):
-                at = frame_index(frame)
-                if frame.sizes[0] > 1 and pointer != "nullptr":
-                    pointer += f" + b * {rows * WARPS}"
-                text.line(
-                    f"reduce_rows<{rows}, {columns}, {how}>({pointer},",
-                    "    [&](int row, int column, Own own) {",
-                    f"  return {self._summand(reduce, at)};", "}, [&](int row, float x) {",
-                    *(f"  {line}" for line in self._result(reduce, at)), "});",
-                )  # fmt: skip
-            return
-        kept = tuple(dim for dim in dims if dim.variable not in reduce.over)
-        summed = tuple(dim for dim in dims if dim.variable in reduce.over)
-        at = {**parts_of("n", kept), **parts_of("k", summed)}
-        text.line(
-            f"reduce<{count(kept)}, {count(summed)}, {how}>({pointer}, [&](int n, int k) {{",
-            f"  return {self._summand(reduce, at)};", "}, [&](int n, float x) {",
-            *(f"  {line}" for line in self._result(reduce, at)), "});",
-        )  # fmt: skip
-
-    def _summand(self, reduce: Reduce, at: Mapping[str, str]) -> str:
-        dims = self._program.dims[reduce.operand]
-        condition = exists(tuple(dim for dim in dims if dim.variable in reduce.over), at)
-        none = f"{_HOW[reduce.kind]}::none()"
-        return if_any(condition, summand(reduce, self.element(reduce.operand, at)), none)
-
-    def _result(self, reduce: Reduce, at: Mapping[str, str]) -> list[str]:
-        return reduced(reduce, lambda name: self._cell(name, at))
-
-    def _save(self, save: Save) -> None:
-        saver, program = save.saver, self._program
-        tile, frame = program.dims[saver.tile], program.frame(saver.tile)
-        result = self._chosen.device[saver.output]
-        start = result_start(saver, result, tile, program.block, _BLOCKS)
-        with self._text.block("{"):
-            to = f"{type_of(saver.is_wide)}* const to"
-            self._text.line(f"{to} = out_{identifier(saver.output)} + ({start});")
-            with (
-                self._loops.each(frame)
-                if frame is not None
-                else self._loops.elements(self._chosen.orders[key_of(save)]) as at
-            ):
-                value = self.element(saver.tile, at)
-                stored = value if saver.is_wide else f"from_float<T>({value})"
-                condition = exists(tile, at)
-                store = f"to[{offset(at, result)}] = {stored};"
-                self._text.line(f"if ({condition}) {store}" if condition else store)
-
-    def stored(self, name: str, at: Mapping[str, str]) -> str:
-        """Return an element of a register or of shared memory."""
-        if self._program.stored[name].frame is not None:
-            return self._own(name, at)
-        cell = self._cell(name, at)
-        return cell if self._program.stored[name].is_wide else f"to_float({cell})"
-
-    def _own(self, name: str, at: Mapping[str, str]) -> str:
-        return f"{self._register_array(name, self._frame_of(name))}[own]"
-
-    def _cell(self, name: str, at: Mapping[str, str]) -> str:
-        return f"{shared(name)}[{self._layouts[name].offset(at)}]"
-
-    def _fade(self, running_max: str, at: Mapping[str, str]) -> str:
-        return self._cell(fade_of(running_max), at)
-
-    def _frame_of(self, name: str) -> Frame:
-        frame = self._program.stored[name].frame
-        assert frame is not None, name
-        return frame
-
-    def _register_array(self, name: str, frame: Frame) -> str:
-        return f"{registers(name)}[{'b' if frame.sizes[0] > 1 else '0'}]"
-
-    def _clear(self, name: str, frame: Frame) -> None:
-        with self._loops.batch(frame):
-            self._text.line(f"clear({self._register_array(name, frame)});")
+            self._statements.write(step.statement)

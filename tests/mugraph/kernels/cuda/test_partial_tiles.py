@@ -13,7 +13,7 @@ from bench.emulation.comparing import TOLERANCES, drawn, exact, norm_error
 from bench.emulation.emulated import Emulated
 from relational_tensat.mugraph.graph.dims import Dims
 from relational_tensat.mugraph.graph.mugraph import MuGraph
-from relational_tensat.mugraph.kernels.cuda import emit_cuda as emission
+from relational_tensat.mugraph.kernels.cuda import cuda_statements
 from relational_tensat.mugraph.kernels.cuda.emit_cuda import CudaKernel, emit_cuda
 from relational_tensat.mugraph.kernels.lowering.indices import exists
 from relational_tensat.tensor import Array
@@ -65,7 +65,7 @@ def test_without_any_one_of_its_masks_a_kernel_is_wrong_or_outside(
         return "" if condition and count == place else condition
 
     broken: list[CudaKernel] = []
-    monkeypatch.setattr(emission, "exists", left_out)
+    monkeypatch.setattr(cuda_statements, "exists", left_out)
     place, masks = 0, 1
     while place <= masks:
         count = 0
