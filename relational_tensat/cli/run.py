@@ -46,8 +46,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--json-events", action="store_true",
         help="instead of progress, print one JSON object a line on standard error: seconds, event "
-        "(phase, region, iteration, incumbent, bound, extracted, measuring), the phase and iteration it "
-        "belongs to, and its values (incumbent and bound in µs)",
+        "(phase, region, iteration, incumbent, bound, extracted, measuring, raced), the phase and "
+        "iteration it belongs to, and its values (incumbent and bound in µs)",
     )  # fmt: skip
     parser.add_argument(
         "--profile", action="store_true",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
     from relational_tensat.extract.anytime import ExtractionEntry
     from relational_tensat.mugraph.fusion.region_report import RegionReport
+    from relational_tensat.run.race_report import RaceRound
 
 
 class ExtractionEvents:
@@ -87,6 +88,10 @@ class RunEvents:
         self._last = None
         fields = asdict(entry)
         self._write("extracted", extract_seconds=round(fields.pop("seconds"), 3), **fields)
+
+    def raced(self, report: RaceRound) -> None:
+        """Write who raced, and who won."""
+        self._write("raced", **asdict(report))
 
     def measuring(self, done: int, total: int) -> None:
         """Write how many configurations have been measured."""

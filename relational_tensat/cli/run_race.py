@@ -18,8 +18,8 @@ def print_race(race: RaceReport, bound_us: float, console: Console) -> None:
     console.print(f"raced whole: {race.outcome}{kept}")
     if len(race.contenders) > 1:
         rows = table(
-            "raced whole", "modelled", "as fast as the original", "99 %", "heats",
-            numbers=("modelled", "as fast as the original", "heats"),
+            "raced whole", "modelled", "as fast as the original", "99 %", "heats", "round",
+            numbers=("modelled", "as fast as the original", "heats", "round"),
         )  # fmt: skip
         for each in race.contenders:
             standing = each.standing
@@ -30,8 +30,14 @@ def print_race(race: RaceReport, bound_us: float, console: Console) -> None:
                 f"{standing.speedup:.3f}x",
                 f"{standing.low:.3f} to {standing.high:.3f}",
                 str(standing.heats),
+                str(each.round) if each.round else "before",
             )
         console.print(rows)
+    if race.rounds > 1:
+        console.print(
+            f"races: {race.rounds}; after each, costs were corrected by what it said, and the cheapest "
+            "graph was extracted again"
+        )
     console.print(gain_line(race, bound_us))
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
     from relational_tensat.extract.anytime import ExtractionEntry
     from relational_tensat.mugraph.fusion.region_report import RegionReport
+    from relational_tensat.run.race_report import RaceRound
 
 #: Phases whose names do not say what is done.
 _SAID = {"fuse": "search kernels", "whole": "run both graphs whole"}
@@ -73,6 +74,14 @@ class ConsoleProgress:
         """Print what the cheapest graph so far costs."""
         proof = ", optimal for this e-graph" if entry.optimal else ""
         self._console.print(f"  best graph {entry.best_us:,.2f} µs{proof}, {entry.seconds:.2f} s")
+
+    def raced(self, report: RaceRound) -> None:
+        """Print who won a race."""
+        final = report.final
+        self._console.print(
+            f"  race {report.round}: {report.graphs[report.winner].name} is {final.speedup:.3f}x as fast "
+            f"as the original [{final.low:.3f}, {final.high:.3f}]"
+        )
 
     def measuring(self, done: int, total: int) -> None:
         """Print how far measuring is: at once, now and then, and at the end."""

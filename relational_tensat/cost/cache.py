@@ -43,6 +43,8 @@ _LOCK_RETRY_S = (0.005, 0.025)
 _MORE_TABLES = {
     "race_outcome": "cost_cache/forget_races",
     "compiled_cost": "cost_cache/forget_compiled",
+    "raced_graph": "cost_cache/forget_raced",
+    "measuring_spent": "cost_cache/forget_spent",
 }
 
 
@@ -72,7 +74,7 @@ class CostCache:
         by_text = {
             configuration_text(configuration): configuration for configuration in configurations
         }
-        with self._opened() as connection:
+        with self.opened() as connection:
             rows = connection.execute(
                 sql("cost_cache/find"), {**device_columns(key), "configurations": [*by_text]}
             ).fetchall()
@@ -83,7 +85,7 @@ class CostCache:
         if not self.path.exists():
             return 0
         texts = [configuration_text(configuration) for configuration in configurations]
-        with self._opened() as connection:
+        with self.opened() as connection:
             ((count,),) = connection.execute(
                 sql("cost_cache/outdated"), {**device_columns(key), "configurations": texts}
             ).fetchall()
@@ -103,7 +105,7 @@ class CostCache:
         for record in records:
             for name, value in _columns(record).items():
                 columns.setdefault(name, []).append(value)
-        with self._opened() as connection:
+        with self.opened() as connection:
             ((count,),) = connection.execute(sql("cost_cache/add"), columns).fetchall()
         return int(count)
 
@@ -111,7 +113,7 @@ class CostCache:
         """Return everything."""
         if not self.path.exists():
             return []
-        with self._opened() as connection:
+        with self.opened() as connection:
             rows = connection.execute(sql("cost_cache/rows")).fetchall()
         return [
             Record(
@@ -124,7 +126,7 @@ class CostCache:
         ]
 
     def keep_races(self, key: DeviceKey, outcomes: Sequence[RaceOutcome]) -> None:
-        """Write what races on a device said; what the same graphs said before is replaced."""
+        """Write what races on a device said; what was known of the same models is replaced."""
         columns = {
             "model": [each.model for each in outcomes],
             "before_us": [json.dumps(each.before_us, sort_keys=True) for each in outcomes],
@@ -132,8 +134,11 @@ class CostCache:
             "speedup": [each.speedup for each in outcomes],
             "error": [each.error for each in outcomes],
         }
-        with self._opened() as connection:
+        with self.opened() as connection:
             connection.execute(sql("cost_cache/race_schema"))
+            connection.execute(
+                sql("cost_cache/replace_races"), {"model": columns["model"], **device_columns(key)}
+            )
             connection.execute(
                 sql("cost_cache/add_races"), {**columns, **device_columns(key), "date": now()}
             )
@@ -142,7 +147,7 @@ class CostCache:
         """Return what all races under exactly this key said."""
         if not self.path.exists():
             return []
-        with self._opened() as connection:
+        with self.opened() as connection:
             if not _has_table(connection, "race_outcome"):
                 return []
             rows = connection.execute(sql("cost_cache/races"), device_columns(key)).fetchall()
@@ -156,7 +161,7 @@ class CostCache:
         if not self.path.exists():
             return None
         where = {**device_columns(key), "code": code, "compiler": compiler}
-        with self._opened() as connection:
+        with self.opened() as connection:
             if not _has_table(connection, "compiled_cost"):
                 return None
             row = connection.execute(sql("cost_cache/find_compiled"), where).fetchone()
@@ -166,7 +171,7 @@ class CostCache:
         """Write what some code takes, compiled so."""
         columns = {name: getattr(sample, name) for name in (*TIME_COLUMNS, "samples")}
         where = {**device_columns(key), "code": code, "compiler": compiler}
-        with self._opened() as connection:
+        with self.opened() as connection:
             connection.execute(sql("cost_cache/compiled_schema"))
             connection.execute(sql("cost_cache/add_compiled"), {**where, **columns, "date": now()})
 
@@ -175,7 +180,7 @@ class CostCache:
         many rows there were."""
         if not self.path.exists():
             return 0
-        with self._opened() as connection:
+        with self.opened() as connection:
             for table, statement in _MORE_TABLES.items():
                 if _has_table(connection, table):
                     connection.execute(sql(statement), device_columns(key))
@@ -185,8 +190,8 @@ class CostCache:
         return int(count)
 
     @contextmanager
-    def _opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Attach the file for one statement; make it, and its table, where they are missing."""
+    def opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Attach the file for a statement or two; make it, and its table, where they are missing."""
         with Postponed() as interruption, _ENGINE_LOCK:
             engine = _engine()
             self._attach(engine, interruption)

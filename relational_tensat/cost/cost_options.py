@@ -25,11 +25,12 @@ class CostOptions(OptionGroup):
         None, "keep measured costs here", name="cost_cache", metavar="FILE",
         default_text="in the user's cache folder",
     )  # fmt: skip
-    measure_time_limit_s: float = option(
-        40.0,
+    measure_time_limit_s: float | None = option(
+        None,
         "seconds of measuring single operators, where --cost measures; costs that are asked for after them "
         "are estimated",
         metavar="S",
+        default_text="40 for a run and all that repeat it",
     )
     learn_costs: bool = option(
         True,
@@ -46,7 +47,12 @@ class CostOptions(OptionGroup):
     budget_s: float | None = option(
         None,
         "seconds of racing the cheapest graphs that differ against the original, whole, by onnxruntime's "
-        "defaults: the fastest is written, unless it is slower than the original",
+        "defaults: the fastest is written, unless it is slower than the original; graphs whose times are "
+        "in the cache do not race again",
         metavar="S",
-        default_text="60 with --cost cpu, 20 of quantized models with --target onnxruntime, else 0",
+        default_text="with --cost cpu 60, or less where a run would else take over 120; 20 of quantized "
+        "models with --target onnxruntime; else 0",
+    )
+    race_again: bool = option(
+        False, "let graphs race again whose times are in the cache; the new times take their place"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -12,9 +13,10 @@ from relational_tensat.base.errors import InputError
 from relational_tensat.cost.bound import MARGIN, LeastCosts
 from relational_tensat.cost.cache import CostCache
 from relational_tensat.cost.calibration import Calibration, base_profile, calibrate
-from relational_tensat.cost.corrections import Corrections, RaceOutcome, corrections_of
+from relational_tensat.cost.corrections import SPREAD, Corrections, RaceOutcome, corrections_of
 from relational_tensat.cost.device import PROTOCOLS, Configuration, Device, Sample, Unmeasurable
 from relational_tensat.cost.key import configuration_text
+from relational_tensat.cost.raced import RunsBefore
 from relational_tensat.cost.record import sample_fault
 from relational_tensat.cost.source import (
     CACHED,
@@ -28,6 +30,8 @@ from relational_tensat.cost.source import (
 from relational_tensat.tensor import Graph
 from relational_tensat.tensor.inference import weight_bytes
 
+#: Wall seconds of measuring for a run, and all that repeat it.
+LIMIT_S = 40.0
 #: Is called with how many of how many configurations have been measured.
 Watch: TypeAlias = Callable[[int, int], None]
 
@@ -40,7 +44,8 @@ class MeasuredSource(CostSource):
     Args:
         name: how reports call it.
         watch: is called before the first measurement and after each.
-        limit_s: wall seconds of measuring; what is asked for after them is estimated.
+        limit_s: wall seconds of measuring; what is asked for after them is estimated. None: as long as
+            earlier runs have left of ``LIMIT_S``.
         learns: costs are corrected by what races of whole graphs said before (``cost.corrections``), and
             what they say is kept.
     """
@@ -53,14 +58,16 @@ class MeasuredSource(CostSource):
         device: Device,
         cache: CostCache,
         watch: Watch | None = None,
-        limit_s: float = math.inf,
+        limit_s: float | None = math.inf,
         *,
         learns: bool = False,
     ) -> None:
         super().__init__(name)
         self._learns = learns
         self._corrections: Corrections | None = None
-        self._limit_s = limit_s
+        self._limit_s = LIMIT_S if limit_s is None else limit_s
+        self._counts_runs = limit_s is None
+        self._run = ""
         self._device = device
         self._opened = device
         self._cache = cache
@@ -85,8 +92,10 @@ class MeasuredSource(CostSource):
     @property
     def counts(self) -> CostCounts:
         """How many configurations were asked for so far, by origin, and how many need not be."""
+        late = len(self._late.difference(self._answers))
+        asked = super().counts
         spared = len(self._bounded.difference(self._answers, self._late))
-        return replace(super().counts, spared=spared)
+        return replace(asked, estimated=asked.estimated + late, spared=spared)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -108,9 +117,11 @@ class MeasuredSource(CostSource):
             )
         if self._late:
             count = len(self._late)
+            before = ", in this run and those before it" if self._counts_runs else ""
             sentences.append(
-                f"measuring was ended after {self._limit_s:g} s: {count} {_configurations(count)} "
-                f"{'is' if count == 1 else 'are'} estimated by {self._calibrated().describe()}"
+                f"measuring was ended after {LIMIT_S if self._counts_runs else self._limit_s:g} s{before}: "
+                f"{count} {_configurations(count)} {'is' if count == 1 else 'are'} estimated by "
+                f"{self._calibrated().describe()}; --measure-time-limit S measures for S seconds more"
             )
         if count := self.counts.spared:
             sentences.append(
@@ -127,34 +138,82 @@ class MeasuredSource(CostSource):
 
     @property
     def corrections(self) -> Corrections:
-        """What costs are multiplied by: as the races of before this run say, all along the run."""
+        """What costs are multiplied by, as the races say until ``renew`` was called last."""
         if self._corrections is None:
             outcomes = self._cache.races(self._device.key) if self._learns else []
             self._corrections = corrections_of(outcomes)
         return self._corrections
 
     def learn_races(self, races: Sequence[Race]) -> None:
-        """Keep what races said, if that is wanted: of graphs of which all kernels are measured."""
-        outcomes = []
-        for race in races:
-            before_us, after_us = self._by_kind(race.before), self._by_kind(race.after)
-            if before_us is not None and after_us is not None and before_us != after_us:
-                outcomes.append(
-                    RaceOutcome(race.model, before_us, after_us, race.speedup, race.error)
-                )
-        if outcomes and self._learns:
+        """Keep what races said, if that is wanted."""
+        found = [self._outcome(race) for race in races] if self._learns else []
+        outcomes = [each for each in found if each is not None]
+        if outcomes:
             self._cache.keep_races(self._device.key, outcomes)
 
-    def _by_kind(self, configurations: Sequence[Configuration]) -> dict[str, float] | None:
-        """Return the sum of measured times by kind of kernel; None where one is not measured."""
+    def renew(self) -> bool:
+        """Take into account what races said since, and estimate by all that is measured by now."""
+        self._corrections = None
+        return self._answer_anew()
+
+    def begin_run(self, run: str) -> None:
+        """Count what measuring earlier runs of this hash have done."""
+        if self._counts_runs:
+            self._run = run
+            spent_s = RunsBefore(self._cache, self._device.key).measuring_s(run)
+            self._limit_s = max(LIMIT_S - spent_s, 0.0)
+
+    def _outcome(self, race: Race) -> RaceOutcome | None:
+        """Return what a race says of sums of uncorrected times; None where these are alike.
+
+        Where kernels that only one of the graphs has are estimated, it says as much less.
+        """
+        before_us, after_us = self._by_kind(race.before), self._by_kind(race.after)
+        total_us = sum(before_us.values())
+        if before_us == after_us or not total_us:
+            return None
+        before, after = (Counter(map(self._told, each)) for each in (race.before, race.after))
+        unsure_us = sum(
+            self._uncorrected_us(each) * count
+            for each, count in ((before - after) + (after - before)).items()
+            if each not in self._samples
+        )
+        error = math.hypot(race.error, SPREAD * unsure_us / total_us)
+        return RaceOutcome(race.model, before_us, after_us, race.speedup, error)
+
+    def _by_kind(self, configurations: Sequence[Configuration]) -> dict[str, float]:
+        """Return the sum of uncorrected times by kind of kernel."""
         sums_us: dict[str, float] = {}
         for each in map(self._told, configurations):
-            if self.is_free(each):
-                continue
-            if each not in self._samples:
-                return None
-            sums_us[each.op] = sums_us.get(each.op, 0.0) + self._time_us(self._samples[each])
+            if not self.is_free(each):
+                sums_us[each.op] = sums_us.get(each.op, 0.0) + self._uncorrected_us(each)
         return {kind: round(us, 3) for kind, us in sums_us.items()}
+
+    def _uncorrected_us(self, configuration: Configuration) -> float:
+        if self.is_free(configuration):
+            return 0.0
+        if configuration in self._samples:
+            return self._time_us(self._samples[configuration])
+        return self._calibrated().cost_us(configuration)
+
+    def _answer_anew(self) -> bool:
+        """Answer by today's corrections and estimates; return whether some answers are others."""
+        anew = {
+            configuration: self._cost_us(configuration)
+            for configuration, answer in self._answers.items()
+            if configuration in self._samples or answer.origin == ESTIMATED
+        }
+        are_others = any(
+            not math.isclose(us, self._answers[each].cost_us) for each, us in anew.items()
+        )
+        if are_others:
+            for each, us in anew.items():
+                self._answers[each] = replace(self._answers[each], cost_us=us)
+        return are_others
+
+    def _cost_us(self, configuration: Configuration) -> float:
+        """Return what a configuration costs by what is known of it, corrected."""
+        return self._uncorrected_us(configuration) * self.corrections.of(configuration.op)
 
     def suit(self, graph: Graph) -> None:
         """Take the device as this graph finds it; what was asked of it in another state is forgotten."""
@@ -242,9 +301,8 @@ class MeasuredSource(CostSource):
     def _answer(
         self, configuration: Configuration, result: Sample | Unmeasurable, origin: str
     ) -> Answer:
-        if isinstance(result, Unmeasurable):
-            return Answer(self.estimate_us(configuration), ESTIMATED)
-        return Answer(self._time_us(result) * self.corrections.of(configuration.op), origin)
+        is_measured = isinstance(result, Sample)
+        return Answer(self._cost_us(configuration), origin if is_measured else ESTIMATED)
 
     def _measure(
         self, configurations: Sequence[Configuration]
@@ -275,7 +333,10 @@ class MeasuredSource(CostSource):
                 f"interrupted while measuring: {cached_count} of {len(configurations)} configurations "
                 f"are measured and kept in {self._cache.path}; another run resumes there"
             ) from None
-        self.measuring_s += time.perf_counter() - start_s
+        spent_s = time.perf_counter() - start_s
+        self.measuring_s += spent_s
+        if self._run:
+            RunsBefore(self._cache, self._device.key).add_measuring(self._run, spent_s)
         return results
 
     def _check(self, configuration: Configuration, result: Sample | Unmeasurable) -> None:

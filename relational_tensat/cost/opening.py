@@ -62,7 +62,7 @@ def open_source(
     *,
     cache: Path | None = None,
     watch: Callable[[int, int], None] | None = None,
-    limit_s: float = math.inf,
+    limit_s: float | None = math.inf,
     learns: bool = False,
 ) -> CostSource:
     """Return the source of costs that ``--cost`` names; nothing is measured yet.
@@ -71,7 +71,8 @@ def open_source(
         text: see the module.
         cache: the cost cache of ``cpu`` and ``cuda``; None for the user's own.
         watch: is called with how many of how many configurations have been measured.
-        limit_s: wall seconds of measuring; what is asked for after them is estimated.
+        limit_s: wall seconds of measuring; what is asked for after them is estimated; None as for
+            ``MeasuredSource``.
         learns: measured costs are corrected by what races said, and what they say is kept.
 
     Raises:

@@ -20,6 +20,8 @@ import numpy as np
 #: Numbers of graphs in; how many times as fast as the first of them each is, out.
 Heat: TypeAlias = Callable[[Sequence[int]], Sequence[float]]
 
+#: Raised whenever results of before no longer count: graphs are run, or written, in another way.
+RACE_VERSION = 1
 #: Fewer heats say nothing.
 LEAST_HEATS = 5
 #: More are never run: the winner's, and those before.

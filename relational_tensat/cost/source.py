@@ -41,6 +41,7 @@ class CostCounts:
     """How many distinct configurations were asked for, by where their costs are from.
 
     Attributes:
+        estimated: the choice rests on estimates of them, asked for or not.
         spared: were not asked for, as bounds show that they are in no cheapest graph.
     """
 
@@ -56,7 +57,7 @@ class Race:
     """How fast a graph was against the original.
 
     Attributes:
-        model: what was raced.
+        model: what was raced: what is said of it again takes the place of this.
         before, after: the configurations that the original and the graph run.
         speedup: how many times as fast the graph was.
         error: of the speed-up, as a fraction: a standard deviation.
@@ -175,7 +176,18 @@ class CostSource(ABC):
         return f"{self.name}: {origin}"
 
     def learn_races(self, races: Sequence[Race]) -> None:  # noqa: B027  # most costs stand as they are
-        """Keep what races of whole graphs said, for the costs of later runs."""
+        """Keep what races of whole graphs said, for the costs of later runs, and of this if renewed."""
+
+    def renew(self) -> bool:
+        """Answer from now on by all that is known now: by estimates, and by what races said.
+
+        Returns:
+            Whether some costs are others: what was answered before is out of date.
+        """
+        return False
+
+    def begin_run(self, run: str) -> None:  # noqa: B027  # most costs need no measuring
+        """Count what was measured in earlier runs of the same hash as this one's."""
 
     def is_free(self, configuration: Configuration) -> bool:
         """Whether a configuration takes no time: unless overridden, no kernel runs on any device."""

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
     from relational_tensat.extract.anytime import ExtractionEntry
     from relational_tensat.mugraph.fusion.region_report import RegionReport
+    from relational_tensat.run.race_report import RaceRound
 
 
 class Progress(Protocol):
@@ -27,6 +28,9 @@ class Progress(Protocol):
 
     def extracted(self, entry: ExtractionEntry) -> None:
         """An extraction between two iterations of exploration has ended."""
+
+    def raced(self, report: RaceRound) -> None:
+        """Graphs have raced whole; costs may be corrected now, and others race."""
 
     def measuring(self, done: int, total: int) -> None:
         """So many of so many configurations have been measured; 0 before the first."""
@@ -48,6 +52,9 @@ class Silent:
         """Ignore it."""
 
     def extracted(self, entry: ExtractionEntry) -> None:
+        """Ignore it."""
+
+    def raced(self, report: RaceRound) -> None:
         """Ignore it."""
 
     def measuring(self, done: int, total: int) -> None:

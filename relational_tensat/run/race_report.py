@@ -17,16 +17,35 @@ class Contender:
         without: the families of rules that it does without; none of the cheapest graph.
         cost_us: what it costs by the sums.
         standing: against the original, whole.
+        round: which race of this run it was timed in; 0 for one of a run before.
     """
 
     without: tuple[str, ...]
     cost_us: float
     standing: Standing
+    round: int = 1
 
     @property
     def name(self) -> str:
         """What reports call it."""
         return f"without {', '.join(self.without)}" if self.without else "the cheapest"
+
+
+@dataclass(frozen=True, slots=True)
+class RaceRound:
+    """One race of a run.
+
+    Attributes:
+        round: 1 for the first.
+        graphs: that took part, by the sums of that time.
+        winner: the number of the fastest of them.
+        final: its standing in heats of its own.
+    """
+
+    round: int
+    graphs: Sequence[Contender]
+    winner: int
+    final: Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +60,10 @@ class RaceReport:
         noise: the original's standing against itself.
         fixed_share: the share of the original's cost that is in kernels which no rule can change: every
             graph of the e-graph has them.
+        is_dearer: it costs more than the original by the sums, corrected by what the races said.
+        rounds: races of this run, after each of which costs were corrected and extraction done again; 0
+            where all had been timed by runs before.
+        timed_before: when the fastest was timed, UTC, if that was before this run.
     """
 
     original_us: float
@@ -49,20 +72,26 @@ class RaceReport:
     final: Standing
     noise: Standing
     fixed_share: float
+    is_dearer: bool = False
+    rounds: int = 1
+    timed_before: str = ""
 
     @property
     def keeps_original(self) -> bool:
-        """Whether no graph is known to be as fast as the original."""
-        return not self.final.is_as_fast
+        """Whether no graph is known to be as fast as the original, and costs no more."""
+        return not self.final.is_as_fast or self.is_dearer
 
     @property
     def outcome(self) -> str:
         """Who won, in a few words."""
         final, noise = self.final, self.noise
         verdict = "faster" if final.is_faster else "as fast" if final.is_as_fast else "not faster"
+        dearer = ", and dearer by the sums" if final.is_as_fast and self.is_dearer else ""
+        date = self.timed_before.partition("T")[0]
+        when = f"; timed on {date}, --race-again times them anew" if date else ""
         return (
-            f"{self.contenders[self.winner].name} is {verdict}: {span(final)}; the original against "
-            f"itself: {span(noise)}"
+            f"{self.contenders[self.winner].name} is {verdict}{dearer}: {span(final)}; the original "
+            f"against itself: {span(noise)}{when}"
         )
 
     def to_json(self) -> dict[str, Any]:

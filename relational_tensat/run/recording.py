@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from relational_tensat.explore import IterationReport
     from relational_tensat.extract.anytime import ExtractionEntry
     from relational_tensat.mugraph.fusion.region_report import RegionReport
+    from relational_tensat.run.race_report import RaceRound
 
 #: A row of the table ``run_event``.
 Event = tuple[float, str, int, float | None, float | None]
@@ -63,6 +64,10 @@ class Recording:
         """Hand on that an extraction between two iterations has ended."""
         self._last = None
         self.progress.extracted(entry)
+
+    def raced(self, report: RaceRound) -> None:
+        """Hand on that graphs have raced."""
+        self.progress.raced(report)
 
     def measuring(self, done: int, total: int) -> None:
         """Hand on how much has been measured."""

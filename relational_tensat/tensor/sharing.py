@@ -58,7 +58,7 @@ def _first_names(weights: Iterable[tuple[str, Weight]]) -> dict[str, str]:
         if len(members) > 1:
             names: dict[bytes, str] = {}
             for name, array in members:
-                first_names[name] = names.setdefault(_digest(array), name)
+                first_names[name] = names.setdefault(array_digest(array), name)
     return first_names
 
 
@@ -68,7 +68,7 @@ def _sample(array: Array) -> bytes:
     return repr([array.flat[place] for place in places]).encode()
 
 
-def _digest(array: Array) -> bytes:
+def array_digest(array: Array) -> bytes:
     """Return a hash of all elements; of a view that repeats one element, of that."""
     single = not any(array.strides) and array.size > 0
     content = array.reshape(-1)[:1] if single and array.ndim else array

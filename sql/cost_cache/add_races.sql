@@ -1,4 +1,4 @@
--- Add outcomes of races; where the same graphs raced before on the device, the newer holds.
+-- Add outcomes of races.
 INSERT OR REPLACE INTO race_outcome
 SELECT
     unnest($model::VARCHAR[]), unnest($before_us::VARCHAR[]), unnest($after_us::VARCHAR[]),

@@ -1,6 +1,6 @@
 -- What races of whole graphs said: a row for each graph that raced against an original on a device. Costs are corrected by them.
 CREATE TABLE IF NOT EXISTS race_outcome (
-    model VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,          -- what raced: its name, and hashes of both graphs
     before_us VARCHAR NOT NULL,      -- JSON: microseconds of the original by kind of kernel, by measured sums
     after_us VARCHAR NOT NULL,       -- the same of the other graph
     kind VARCHAR NOT NULL, device VARCHAR NOT NULL, driver VARCHAR NOT NULL, libraries VARCHAR NOT NULL,

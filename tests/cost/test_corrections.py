@@ -16,8 +16,10 @@ from tests.cost.fakes import CPU, FakeDevice, flat_us, products
 BEFORE = {"matmul": 100.0, "add": 50.0}
 
 
-def outcome(after_us: dict[str, float], speedup: float, error: float = 0.01) -> RaceOutcome:
-    return RaceOutcome("m", BEFORE, after_us, speedup, error)
+def outcome(
+    after_us: dict[str, float], speedup: float, error: float = 0.01, model: str = "m"
+) -> RaceOutcome:
+    return RaceOutcome(model, BEFORE, after_us, speedup, error)
 
 
 def test_without_races_nothing_is_corrected() -> None:
@@ -51,12 +53,13 @@ def test_no_kind_is_corrected_by_more_than_so_much() -> None:
 def test_the_cache_keeps_what_was_said_for_a_device(tmp_path: Path) -> None:
     cache = CostCache(tmp_path / "costs.duckdb")
     assert cache.races(CPU) == []
-    first, second = outcome({"matmul": 100.0}, 1.2), outcome({"add": 50.0}, 2.9)
+    first, second = outcome({"matmul": 100.0}, 1.2), outcome({"add": 50.0}, 2.9, model="n")
     cache.keep_races(CPU, [first, second])
-    cache.keep_races(CPU, [replace(first, speedup=1.3)])  # the same graphs again
     other = replace(CPU, name="another")
     cache.keep_races(other, [first])
-    assert cache.races(CPU) == [second, replace(first, speedup=1.3)]
+    again = replace(first, before_us={"matmul": 99.0}, speedup=1.3)  # the same graphs
+    cache.keep_races(CPU, [again])
+    assert cache.races(CPU) == [again, second]
     assert cache.races(other) == [first]
     cache.forget(CPU)
     assert cache.races(CPU) == []
@@ -76,7 +79,7 @@ def test_the_next_run_is_corrected_and_says_so(tmp_path: Path) -> None:
     source = MeasuredSource("cpu", FakeDevice(), cache, learns=True)
     before_us = source.ask([one, other])[one].cost_us
     source.learn_races([Race("m", [one, other], [other], 1.2, 0.01)])
-    assert source.ask([one])[one].cost_us == before_us  # a run has one set of costs
+    assert source.ask([one])[one].cost_us == before_us  # until they are renewed
     (kept,) = cache.races(CPU)
     assert kept.before_us == {"matmul": round(flat_us(one) + flat_us(other), 3)}
     plain = MeasuredSource("cpu", FakeDevice(), cache)
@@ -91,11 +94,33 @@ def test_the_next_run_is_corrected_and_says_so(tmp_path: Path) -> None:
     assert f"times matmul {factor:.2f}" in note
 
 
-def test_of_what_is_not_measured_nothing_is_learnt(tmp_path: Path) -> None:
+def test_costs_are_others_when_they_are_renewed(tmp_path: Path) -> None:
     cache = CostCache(tmp_path / "costs.duckdb")
     one, other = products(2)
     source = MeasuredSource("cpu", FakeDevice(), cache, learns=True)
-    source.ask([one])
+    before_us = source.ask([one, other])[one].cost_us
+    assert not source.renew()
     source.learn_races([Race("m", [one, other], [other], 1.2, 0.01)])
-    source.learn_races([Race("m", [one], [one], 1.2, 0.01)])  # alike by the sums
-    assert cache.races(CPU) == []
+    assert source.renew()
+    (kept,) = cache.races(CPU)
+    factor = corrections_of([kept]).of("matmul")
+    assert source.ask([one])[one].cost_us == pytest.approx(before_us * factor)
+    assert not source.renew()
+
+
+def test_of_kernels_that_are_not_measured_less_is_learnt(tmp_path: Path) -> None:
+    cache = CostCache(tmp_path / "costs.duckdb")
+    one, other, third = products(3)
+    source = MeasuredSource("cpu", FakeDevice(), cache, learns=True)
+    source.ask([one])
+    source.learn_races([Race("estimated alike", [one, other], [one, other], 1.2, 0.01)])
+    assert cache.races(CPU) == []  # alike by the sums
+    source.learn_races(
+        [
+            Race("in both", [one, other], [other], 1.2, 0.01),
+            Race("in one", [one, other, third], [one, third], 1.2, 0.01),
+        ]
+    )
+    errors = {each.model: each.error for each in cache.races(CPU)}
+    assert errors["in both"] == pytest.approx(0.01)
+    assert errors["in one"] > 0.03

@@ -53,6 +53,8 @@ class AnytimeExtractor:
         spent_s: wall seconds of the extractions between iterations.
         original_us: cost of the original graph.
         watch: the run's: whether Ctrl-C was pressed; once is enough for all of them.
+        is_of_last: whether the graph that is chosen is the last extraction's, and not an earlier one's that
+            was cheaper: then another extraction may find less.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class AnytimeExtractor:
         self._kept: KeptChoice | None = None
         self._last: tuple[TableProblem, Extraction] | None = None
         self._stalled = 0
+        self.is_of_last = False
 
     def resume(self) -> None:
         """Begin from what the extractor of another process, which was killed, left in the tables."""
@@ -207,6 +210,7 @@ class AnytimeExtractor:
                 1 + COST_TOLERANCE
             ):
                 choose(self._egraph, table, extraction.choice)
+                self.is_of_last = True
             else:
                 self._kept.restore()
                 extraction = _earlier(self._kept, extraction)

@@ -64,6 +64,17 @@ class KernelCosts(CostSource):
         """Keep what races say about operators."""
         self.operators.learn_races(races)
 
+    def renew(self) -> bool:
+        """Renew what operators cost."""
+        are_others = self.operators.renew()
+        if are_others:
+            self._answers.clear()
+        return are_others
+
+    def begin_run(self, run: str) -> None:
+        """Count what was measured of operators."""
+        self.operators.begin_run(run)
+
     def is_free(self, configuration: Configuration) -> bool:
         """Whether the operators' source says so."""
         return self._kernel_us(configuration) is None and self.operators.is_free(configuration)

@@ -12,6 +12,7 @@ from relational_tensat.extract.costing import ask_for_chosen
 from relational_tensat.extract.families import FamilyChoice, cheapest_by_family
 from relational_tensat.extract.index import nodes_by_class
 from relational_tensat.extract.problem import (
+    COST_TOLERANCE,
     ExtractionProblem,
     Ints,
     dag_cost_us,
@@ -50,12 +51,15 @@ class Candidate:
 
 
 def candidates(
-    state: RunState, table: TableProblem, most: int, is_over: Callable[[], bool]
+    state: RunState,
+    table: TableProblem,
+    is_enough: Callable[[Sequence[Candidate]], bool],
+    is_over: Callable[[], bool],
 ) -> list[Candidate]:
     """Return the cheapest graphs that differ, the chosen one first; the others cost less than the original.
 
     Args:
-        most: so many at most.
+        is_enough: whether these are all that is wanted.
         is_over: whether to look for no more.
     """
     first = chosen_choice(state.egraph, table)
@@ -68,7 +72,7 @@ def candidates(
             if found and candidate.found.cost_us >= original_us:
                 break
             found.append(candidate)
-            if len(found) == most:
+            if is_enough(found):
                 break
     finally:
         write_choice(state.egraph, table, first)
@@ -82,13 +86,19 @@ def _measured(
     enodes = {enode for each in found for enode in chosen_enodes(table, each.found.choice)}
     if not ask_for_chosen(state.egraph, state.cost, sorted(enodes), ABOUT):
         return list(found)
-    problem = extraction_problem(state.egraph, state.cost, CostSource.about).problem
-    costed = [
-        replace(each, found=replace(each.found, cost_us=dag_cost_us(problem, each.found.choice)))
-        for each in found
-    ]
+    costed = costed_anew(extraction_problem(state.egraph, state.cost, CostSource.about), found)
     others = [each for each in costed[1:] if each.found.cost_us < original_us]
     return [*costed[:1], *sorted(others, key=lambda each: each.found.cost_us)]
+
+
+def costed_anew(table: TableProblem, found: Sequence[Candidate]) -> list[Candidate]:
+    """Return candidates with what they cost in a problem of the same e-nodes."""
+    return [
+        replace(
+            each, found=replace(each.found, cost_us=dag_cost_us(table.problem, each.found.choice))
+        )
+        for each in found
+    ]
 
 
 def _cheapest(
@@ -123,7 +133,7 @@ def with_candidate(state: RunState, table: TableProblem, candidate: Candidate) -
     """Return the state with another graph of the e-graph chosen."""
     write_choice(state.egraph, table, candidate.found.choice)
     extraction, cost_us = state.extraction, candidate.found.cost_us
-    if candidate.found.without:
+    if cost_us > extraction.cost_us * (1 + COST_TOLERANCE):
         gap = relative_gap(cost_us, extraction.bound_us)
         extraction = replace(
             extraction, choice=candidate.found.choice, cost_us=cost_us, gap=gap, optimal=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +10,14 @@ from pathlib import Path
 from relational_tensat.base.errors import UsageError
 from relational_tensat.base.paths import DefaultOutput, check_output
 from relational_tensat.cost import ask_for_graph
+from relational_tensat.cost.contents import Contents
 from relational_tensat.egraph import EGraph
 from relational_tensat.explore.schedule import parse_schedule
 from relational_tensat.explore.schedule.rulesets import check_rulesets
 from relational_tensat.formats import load_dynamic, load_model
 from relational_tensat.rules.library import load_rules
 from relational_tensat.rules.model import Rule
+from relational_tensat.rules.soundness.content import content_hash
 from relational_tensat.rules.soundness.gate import check_trust
 from relational_tensat.rules.soundness.verdict import Verdict
 from relational_tensat.rules.targets.known import load_target
@@ -135,8 +138,21 @@ def share_weights(state: RunState) -> RunState:
     """Let equal weights be one; all that the graph costs is measured now, if it is measured at all."""
     original = share_equal_weights(state.graph)
     state.cost.suit(original)
+    if state.cost.is_lazy:
+        state.cost.begin_run(_run_hash(state, original))
     ask_for_graph(state.cost, state.graph)
     return replace(state, original=original)
+
+
+def _run_hash(state: RunState, original: Graph) -> str:
+    """Return the hash of what decides which costs a run asks for: the model, the rules, the search."""
+    options = state.options
+    groups = (
+        options.rules, options.exploration, options.focus, options.tree, options.extraction, options.fusion,
+    )  # fmt: skip
+    rules = [content_hash(rule) for rule in state.rules]
+    text = repr((Contents().of(original), rules, groups, options.process.seed))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _check_rules(state: RunState) -> Mapping[str, str]:

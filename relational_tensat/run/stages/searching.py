@@ -14,6 +14,7 @@ from relational_tensat.explore.strategies.best_first import explore_best_first
 from relational_tensat.explore.strategies.blocks import explore_blocks
 from relational_tensat.explore.strategies.focus import explore_and_go_on, explore_focus
 from relational_tensat.explore.strategies.mcts.deciding import explore_tree
+from relational_tensat.extract.costing import forget_costs
 from relational_tensat.extract.tables import chosen_graph, rules_of_chosen
 from relational_tensat.rules.targets.as_written import as_written
 from relational_tensat.run.needed import keep_needed
@@ -67,11 +68,15 @@ def _going_on(state: RunState) -> Callable[..., Exploration]:
 
 
 def extract(state: RunState) -> RunState:
-    """Extract the cheapest graph."""
-    egraph, extractor = state.egraph, state.extractor
+    """Extract the cheapest graph; once more, where what was measured in between changes estimates."""
+    egraph = state.egraph
     stopwatch = egraph.database.stopwatch
     with state.phases.phase("extract"), stopwatch.phase("extract"):
-        extraction = extractor.finish(state.exploration.iterations)
+        extraction = state.extractor.finish(state.exploration.iterations)
+        if state.extractor.is_of_last and state.cost.renew():
+            forget_costs(egraph)
+            state = replace(state, extractions=tuple(state.extractor.log)).with_fresh_extractor()
+            extraction = state.extractor.finish(state.exploration.iterations)
         extracted = as_written(chosen_graph(egraph), state.original)
     e_nodes, e_classes = egraph.counts()
     rules_used = rules_of_chosen(egraph)
@@ -86,7 +91,7 @@ def extract(state: RunState) -> RunState:
         state,
         extracted=extracted,
         extraction=extraction,
-        extractions=tuple(extractor.log),
+        extractions=tuple(state.extractor.log),
         rules_used=rules_used,
         e_nodes=e_nodes,
         e_classes=e_classes,

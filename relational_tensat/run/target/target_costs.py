@@ -79,6 +79,18 @@ class TargetCosts(CostSource):
             ]
         )
 
+    def renew(self) -> bool:
+        """Renew what single kernels cost."""
+        are_others = self._kernels.renew()
+        if are_others:
+            self._answers.clear()
+            self._as_run.clear()
+        return are_others
+
+    def begin_run(self, run: str) -> None:
+        """Count what was measured of single kernels."""
+        self._kernels.begin_run(run)
+
     def is_free(self, configuration: Configuration) -> bool:
         """Whether the kernels' source says so of all kernels."""
         return all(map(self._kernels.is_free, self._kernels_of(configuration)))

@@ -39,9 +39,10 @@ def by_counts(speeds: dict[tuple[int, int], float]) -> Callable[[Graph], float]:
     return speed
 
 
-def run(tmp_path: Path, **options: object) -> Result:
+def run(tmp_path: Path, *, learn_costs: bool = False, **options: object) -> Result:
     chosen = Options.of(
         cost="cpu",
+        learn_costs=learn_costs,
         cost_cache=tmp_path / "costs.duckdb",
         only=(MERGED, FUSED, IDLE),
         allow_unsound=True,  # not looked up
@@ -124,7 +125,16 @@ def test_the_report_has_who_took_part_and_who_won(
         "--cost",
         "cpu",
     ]
-    rules = ["--only", MERGED, "--only", FUSED, "--only", IDLE, "--allow-unsound"]
+    rules = [
+        "--no-learn-costs",
+        "--only",
+        MERGED,
+        "--only",
+        FUSED,
+        "--only",
+        IDLE,
+        "--allow-unsound",
+    ]
     assert main([*arguments, "--cost-cache", str(tmp_path / "costs.duckdb"), *rules]) == 0
     text = capsys.readouterr().out
     assert f"raced whole: without {FUSED} is faster: 1.200x [1.200, 1.200]" in text
@@ -141,7 +151,13 @@ def quantized(device: FakeDevice, tmp_path: Path, **options: object) -> Result:
     onnx.save(residual_block(np.int8), path)
     return optimize(
         path,
-        Options.of(cost="analytic:cpu", target="onnxruntime", verify_runs=1, **options),
+        Options.of(
+            cost="analytic:cpu",
+            cost_cache=tmp_path / "costs.duckdb",
+            target="onnxruntime",
+            verify_runs=1,
+            **options,
+        ),
         output=tmp_path / "out.onnx",
     )
 

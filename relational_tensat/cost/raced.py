@@ -1,0 +1,110 @@
+"""What the cost cache knows of runs before: which graphs were timed whole, and how long was measured.
+
+Whoever runs the same model in the same way again gets the same choice: by the same costs, of which no more
+are measured than before, and of graphs that do not race again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from relational_tensat.base import duckdb
+from relational_tensat.base.resources import sql
+from relational_tensat.cost.cache import CostCache
+from relational_tensat.cost.device import DeviceKey
+from relational_tensat.cost.race import Standing
+from relational_tensat.cost.record import device_columns
+
+
+@dataclass(frozen=True, slots=True)
+class Raced:
+    """A graph that was timed whole against an original.
+
+    Attributes:
+        standing: against the original; of one that won its race, in heats of its own.
+        is_final: whether it won.
+        noise: the original's standing against itself.
+        date: UTC, ISO 8601.
+    """
+
+    standing: Standing
+    is_final: bool
+    noise: Standing
+    date: str
+
+
+class RunsBefore:
+    """A device's part of a cost cache.
+
+    All methods raise ``InputError`` where the file cannot be used.
+    """
+
+    def __init__(self, cache: CostCache, key: DeviceKey) -> None:
+        self._cache = cache
+        self._columns = device_columns(key)
+
+    def raced(self, original: str, setting: str) -> dict[str, Raced]:
+        """Return what is known of graphs, by hash.
+
+        Args:
+            original: hash of what they raced against.
+            setting: how, and with which values.
+        """
+        if not self._cache.path.exists():
+            return {}
+        with self._opened() as connection:
+            rows = connection.execute(
+                sql("cost_cache/raced"),
+                {**self._columns, "original": original, "setting": setting},
+            ).fetchall()
+        return {
+            graph: Raced(Standing(*row[:4]), bool(row[4]), Standing(*row[5:9]), row[9])
+            for graph, *row in rows
+        }
+
+    def keep(self, original: str, setting: str, raced: Mapping[str, Raced]) -> None:
+        """Write what is known of graphs, by hash; what was known of them is replaced."""
+        known = list(raced.values())
+        columns = {
+            "graph": list(raced),
+            "speedup": [each.standing.speedup for each in known],
+            "low": [each.standing.low for each in known],
+            "high": [each.standing.high for each in known],
+            "heats": [each.standing.heats for each in known],
+            "is_final": [each.is_final for each in known],
+            "noise": [each.noise.speedup for each in known],
+            "noise_low": [each.noise.low for each in known],
+            "noise_high": [each.noise.high for each in known],
+            "noise_heats": [each.noise.heats for each in known],
+            "date": [each.date for each in known],
+        }
+        with self._opened() as connection:
+            connection.execute(
+                sql("cost_cache/add_raced"),
+                {**self._columns, **columns, "original": original, "setting": setting},
+            )
+
+    def measuring_s(self, run: str) -> float:
+        """Return the seconds that were spent on measuring for runs of this hash."""
+        if not self._cache.path.exists():
+            return 0.0
+        with self._opened() as connection:
+            rows = connection.execute(
+                sql("cost_cache/spent"), {**self._columns, "run": run}
+            ).fetchall()
+        return float(rows[0][0]) if rows else 0.0
+
+    def add_measuring(self, run: str, seconds: float) -> None:
+        """Add to the seconds that were spent on measuring for runs of this hash."""
+        with self._opened() as connection:
+            connection.execute(
+                sql("cost_cache/add_spent"), {**self._columns, "run": run, "seconds": seconds}
+            )
+
+    @contextmanager
+    def _opened(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._cache.opened() as connection:
+            connection.execute(sql("cost_cache/raced_schema"))
+            yield connection

@@ -1,0 +1,238 @@
+"""The cheapest graphs that differ race whole against the original; costs are corrected, and again.
+
+A race says how far costs are off. They are corrected, and the cheapest graph is extracted again from the
+same e-graph: if it has been timed, the choice holds; else it races, with what else has not been timed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+from relational_tensat.cost import CostSource, Device, Unmeasurable, ask_for_graph, graph_cost_us
+from relational_tensat.cost.configurations import graph_configurations
+from relational_tensat.cost.race import LEAST_HEATS, Heat, RaceResult, race
+from relational_tensat.cost.source import Race
+from relational_tensat.extract.costing import forget_costs
+from relational_tensat.extract.problem import COST_TOLERANCE
+from relational_tensat.extract.tables import extraction_problem
+from relational_tensat.run.end_to_end import inputs_to_time, with_drawn_weights
+from relational_tensat.run.race_report import Contender, RaceReport, RaceRound
+from relational_tensat.run.stages.choosing import choose
+from relational_tensat.run.stages.contenders import (
+    Candidate,
+    candidates,
+    costed_anew,
+    fixed_share,
+    with_candidate,
+)
+from relational_tensat.run.stages.searching import extract
+from relational_tensat.run.stages.timed_graphs import TimedGraphs
+from relational_tensat.run.state import RunState
+from relational_tensat.tensor import Graph
+
+#: More graphs are never raced at once: the order of what is alike is never clear.
+_MOST_GRAPHS = 6
+#: More races are never run.
+_MOST_ROUNDS = 4
+#: Shares of a race's time: to find the graphs; and for the first heats, which all of them are in.
+_FINDING = 0.25
+_FIRST_HEATS = 0.5
+#: The share of what is left that a race may take after which costs may be others.
+_OF_THE_REST = 0.7
+#: To extract again takes so many seconds in any case.
+_LEAST_EXTRACTION_S = 2.0
+#: No race begins with a smaller share of the time.
+_TOO_LITTLE = 0.1
+
+
+class NotRacedError(Exception):
+    """A heat cannot be run; says why."""
+
+
+class _Clock:
+    """Wall seconds from now on.
+
+    Attributes:
+        budget_s: how many.
+    """
+
+    def __init__(self, budget_s: float) -> None:
+        self.budget_s = budget_s
+        self._start_s = time.perf_counter()
+
+    def is_over(self, share: float) -> bool:
+        """Whether so much of the time has passed, as a fraction."""
+        return time.perf_counter() - self._start_s > share * self.budget_s
+
+    @property
+    def left_s(self) -> float:
+        """What is left of it."""
+        return max(0.0, self.budget_s - (time.perf_counter() - self._start_s))
+
+
+def race_in_rounds(state: RunState, device: Device, budget_s: float) -> RunState:
+    """Choose the graph that is fastest whole, among the original and those that raced.
+
+    Raises:
+        InputError: there are no values that graphs could be run on, or the cache cannot be used.
+        KeyboardInterrupt: Ctrl-C before anything was known.
+        NotRacedError: the device cannot run one.
+    """
+    timed, clock = TimedGraphs.of(state, device), _Clock(budget_s)
+    learns = state.cost.is_lazy and state.extractor.is_of_last
+    try:
+        for number in range(1, _MOST_ROUNDS + 1):
+            lap = _Clock(clock.left_s * (_OF_THE_REST if learns else 1.0))
+            with state.phases.phase("whole"):
+                has_raced = _race(state, device, timed, lap, number)
+            if not (has_raced and learns and state.cost.renew()):
+                break
+            state = _extracted_again(state, clock)
+            if state.is_unchanged or state.watch.happened or clock.is_over(1 - _TOO_LITTLE):
+                break
+    except KeyboardInterrupt:
+        if not timed.winners:
+            raise
+        state = _out_of_date(state).noting("racing was interrupted")
+    with state.phases.phase("whole"):
+        return _concluded(state, timed) if timed.winners else state
+
+
+def _race(state: RunState, device: Device, timed: TimedGraphs, clock: _Clock, number: int) -> bool:
+    """Race what is not timed yet of the cheapest graphs; return whether there was any.
+
+    There is none where the cheapest has been timed, and one that won is among them.
+    """
+    table = extraction_problem(state.egraph, state.cost, CostSource.about)
+    found = candidates(
+        state, table, lambda found: _is_enough(timed, found), lambda: clock.is_over(_FINDING)
+    )
+    digests = [timed.meet(candidate) for candidate in found]
+    if not found or digests[0] == timed.original or (digests[0] in timed.known and timed.winners):
+        return False
+    others = [
+        candidate
+        for candidate, digest in zip(found, digests, strict=True)
+        if digest not in timed.known and digest != timed.original
+    ]
+    raced, result = _heats_of(state, device, others or found, clock)
+    timed.add(raced, result, number)
+    graphs = [_contender(timed, timed.hash_of(each.graph), each) for each in raced]
+    final = result.final
+    state.phases.progress.raced(RaceRound(number, graphs, result.winner - 1, final))
+    state.cost.learn_races(_outcomes(state, timed, raced, result))
+    return True
+
+
+def _is_enough(timed: TimedGraphs, found: Sequence[Candidate]) -> bool:
+    """Whether no more graphs are wanted: there are many, or it is known already who wins."""
+    timed.meet(found[-1])
+    is_known = timed.hash_of(found[0].graph) in timed.known
+    return len(found) == _MOST_GRAPHS or (is_known and timed.is_settled)
+
+
+def _heats_of(
+    state: RunState, device: Device, found: Sequence[Candidate], clock: _Clock
+) -> tuple[Sequence[Candidate], RaceResult]:
+    """Race graphs, as many as there is time for; return these, and the result."""
+    heat = _heats(state, device, [state.original, *(candidate.graph for candidate in found)])
+    start_s = time.perf_counter()
+    heat([0, 1, 0])  # counts for nothing: libraries are loaded, memory is taken
+    graph_s = (time.perf_counter() - start_s) / 3
+    fitting = int(_FIRST_HEATS * clock.budget_s / (LEAST_HEATS * graph_s)) - 2
+    raced = found[: max(1, fitting)]
+    return raced, race(heat, len(raced), clock.is_over)
+
+
+def _heats(state: RunState, device: Device, graphs: Sequence[Graph]) -> Heat:
+    """Return what runs heats of graphs.
+
+    Raises:
+        InputError: there are no values that they could be run on.
+    """
+    seed = state.options.process.seed
+    inputs = inputs_to_time(state.original, state.inputs, seed)
+    drawn = [with_drawn_weights(graph, seed) for graph in graphs]
+    seeds: Iterator[int] = count(seed)
+
+    def heat(numbers: Sequence[int]) -> Sequence[float]:
+        ratios = device.heat([drawn[number] for number in numbers], inputs, next(seeds))
+        if isinstance(ratios, Unmeasurable):
+            raise NotRacedError(ratios.reason)
+        return ratios
+
+    return heat
+
+
+def _outcomes(
+    state: RunState, timed: TimedGraphs, raced: Sequence[Candidate], result: RaceResult
+) -> list[Race]:
+    """Return what a race said of each graph."""
+    before = list(graph_configurations(state.cost.as_run(state.original)))
+    name = state.source.name if isinstance(state.source, Graph) else Path(state.source).name
+    races = []
+    for number, (candidate, standing) in enumerate(zip(raced, result.standings, strict=True), 1):
+        known = result.final if number == result.winner else standing
+        after = list(graph_configurations(state.cost.as_run(candidate.graph)))
+        model = f"{name}: {timed.original[:16]} to {timed.hash_of(candidate.graph)[:16]}"
+        races.append(Race(model, before, after, known.speedup, known.error))
+    return races
+
+
+def _extracted_again(state: RunState, clock: _Clock) -> RunState:
+    """Extract by costs that are others now, within what is left of the time, or a little."""
+    forget_costs(state.egraph)
+    ask_for_graph(state.cost, state.original)
+    limit_s = min(state.options.extraction.time_limit_s, max(clock.left_s, _LEAST_EXTRACTION_S))
+    options = state.options.replace(extract_time_limit_s=limit_s)
+    again = choose(extract(replace(state, options=options).with_fresh_extractor()))
+    return replace(again, options=state.options, notes=state.notes)
+
+
+def _out_of_date(state: RunState) -> RunState:
+    """Return the state with nothing proven: costs may be others than those that were extracted by."""
+    extraction = replace(state.extraction, bound_us=0.0, gap=1.0, optimal=False)
+    return replace(state, extraction=extraction)
+
+
+def _concluded(state: RunState, timed: TimedGraphs) -> RunState:
+    """Choose the fastest of those that won a race, and cost no more than the original; or the original."""
+    table = extraction_problem(state.egraph, state.cost, CostSource.about)
+    original_us = graph_cost_us(state.original, state.cost)
+    costed = costed_anew(table, list(timed.candidates.values()))
+    by_digest = dict(zip(timed.candidates, costed, strict=True))
+    most_us = original_us * (1 + COST_TOLERANCE)
+    cheaper = [each for each in timed.winners if by_digest[each].found.cost_us <= most_us]
+    winner = (cheaper or timed.winners)[0]
+    order = sorted(by_digest, key=lambda digest: by_digest[digest].found.cost_us)
+    known = timed.known[winner]
+    report = RaceReport(
+        original_us,
+        [_contender(timed, digest, by_digest[digest]) for digest in order],
+        order.index(winner),
+        known.standing,
+        known.noise,
+        fixed_share(table, original_us),
+        is_dearer=not cheaper,
+        rounds=max(timed.round_of.values(), default=0),
+        timed_before="" if winner in timed.round_of else known.date,
+    )
+    if report.keeps_original:
+        loss = f"raced whole, {report.outcome}: the original is kept"
+        state.egraph.database.run("run/set_kept_original", why=loss)
+        return replace(state, chosen=state.original, race=report).noting(loss)
+    state = with_candidate(state, table, by_digest[winner])
+    return replace(state, race=report, raced=state.chosen)
+
+
+def _contender(timed: TimedGraphs, digest: str, candidate: Candidate) -> Contender:
+    return Contender(
+        candidate.without,
+        candidate.found.cost_us,
+        timed.known[digest].standing,
+        timed.round_of.get(digest, 0),
+    )

@@ -1,0 +1,86 @@
+"""The graphs of a run that were timed whole: by this run, or by one before it in the same setting."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from relational_tensat.cost import Device
+from relational_tensat.cost.cache import CostCache, default_cache
+from relational_tensat.cost.contents import Contents
+from relational_tensat.cost.race import RACE_VERSION, RaceResult
+from relational_tensat.cost.raced import Raced, RunsBefore
+from relational_tensat.cost.record import now
+from relational_tensat.run.stages.contenders import Candidate
+from relational_tensat.run.state import RunState
+from relational_tensat.tensor import Graph
+
+
+@dataclass
+class TimedGraphs:
+    """What is known of graphs by hash of their content, and the candidates that have these.
+
+    Attributes:
+        candidates: those of this run that are known, in the order in which they were met.
+        round_of: in which race of this run a graph was timed; those that are not in it were before.
+    """
+
+    original: str
+    setting: str
+    before: RunsBefore
+    contents: Contents
+    known: dict[str, Raced]
+    candidates: dict[str, Candidate] = field(default_factory=dict)
+    round_of: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: RunState, device: Device) -> TimedGraphs:
+        """Return what is known of graphs that raced against a run's original."""
+        contents = Contents()
+        inputs = contents.of_arrays(state.inputs)
+        setting = json.dumps({"race": RACE_VERSION, "inputs": inputs})
+        original = contents.of(state.original)
+        before = RunsBefore(CostCache(state.options.costs.cache or default_cache()), device.key)
+        known = {} if state.options.costs.race_again else before.raced(original, setting)
+        return cls(original, setting, before, contents, known)
+
+    def meet(self, candidate: Candidate) -> str:
+        """Return the hash of a graph; the first candidate of one that is known stays."""
+        digest = self.hash_of(candidate.graph)
+        if digest in self.known:
+            self.candidates.setdefault(digest, candidate)
+        return digest
+
+    def hash_of(self, graph: Graph) -> str:
+        """Return the hash of a graph's content."""
+        return self.contents.of(graph)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the fastest of all that are known is among the candidates."""
+        fastest = self._fastest(list(self.known))
+        return fastest is not None and fastest in self.candidates
+
+    @property
+    def winners(self) -> list[str]:
+        """The candidates that won a race, the fastest first."""
+        won = [digest for digest in self.candidates if self.known[digest].is_final]
+        return sorted(won, key=lambda digest: -self.known[digest].standing.speedup)
+
+    def add(self, raced: Sequence[Candidate], result: RaceResult, number: int) -> None:
+        """Keep the result of a race, the run's so many-th."""
+        new = {}
+        for place, (candidate, standing) in enumerate(zip(raced, result.standings, strict=True), 1):
+            is_final = place == result.winner
+            own = result.final if is_final else standing
+            digest = self.hash_of(candidate.graph)
+            new[digest] = Raced(own, is_final, result.noise, now())
+            self.candidates[digest] = candidate
+            self.round_of[digest] = number
+        self.known |= new
+        self.before.keep(self.original, self.setting, new)
+
+    def _fastest(self, digests: Sequence[str]) -> str | None:
+        won = [digest for digest in digests if self.known[digest].is_final]
+        return max(won, key=lambda digest: self.known[digest].standing.speedup, default=None)

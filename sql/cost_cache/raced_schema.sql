@@ -1,0 +1,21 @@
+-- Graphs that were timed whole against an original in a setting: a row for each. The same graphs do not race again. And how long was measured for a run.
+CREATE TABLE IF NOT EXISTS raced_graph (
+    original VARCHAR NOT NULL,       -- hash of the original's content
+    graph VARCHAR NOT NULL,          -- of the other graph's
+    setting VARCHAR NOT NULL,        -- what graphs were fed with, and how a race is run
+    kind VARCHAR NOT NULL, device VARCHAR NOT NULL, driver VARCHAR NOT NULL, libraries VARCHAR NOT NULL,
+    protocol INTEGER NOT NULL,
+    speedup DOUBLE NOT NULL, low DOUBLE NOT NULL, high DOUBLE NOT NULL,  -- how many times as fast as the original; interval of 99 %
+    heats INTEGER NOT NULL,
+    is_final BOOLEAN NOT NULL,       -- it won, and these heats are its own with the original alone
+    noise DOUBLE NOT NULL, noise_low DOUBLE NOT NULL, noise_high DOUBLE NOT NULL, noise_heats INTEGER NOT NULL,  -- the original against itself
+    date VARCHAR NOT NULL,           -- UTC, ISO 8601
+    PRIMARY KEY (original, graph, setting, kind, device, driver, libraries, protocol)
+);
+CREATE TABLE IF NOT EXISTS measuring_spent (
+    run VARCHAR NOT NULL,            -- hash of a model and of what it was searched with
+    kind VARCHAR NOT NULL, device VARCHAR NOT NULL, driver VARCHAR NOT NULL, libraries VARCHAR NOT NULL,
+    protocol INTEGER NOT NULL,
+    seconds DOUBLE NOT NULL,         -- of measuring single operators for it, in all runs
+    PRIMARY KEY (run, kind, device, driver, libraries, protocol)
+);

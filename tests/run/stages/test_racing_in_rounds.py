@@ -1,0 +1,210 @@
+"""Races correct costs within a run; graphs that were timed race no more. The clock is made up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from relational_tensat import Options, optimize
+from relational_tensat.cli.main import main
+from relational_tensat.cost import Configuration
+from relational_tensat.formats import save_model
+from relational_tensat.run.result import Result
+from relational_tensat.run.stages import racing_in_rounds
+from relational_tensat.tensor import Array, Graph, Node, build_graph
+from tests.cost.fakes import FakeDevice, plug_in
+from tests.graphs import f32, weight
+
+RULES = """
+(rule difference-as-sum (law "x - b = x + (-b)") (from (sub ?x ?b)) (to (add ?x (neg ?b))))
+(rule quotient-as-product (law "x ÷ b = x × (1 ÷ b)") (from (div ?x ?b)) (to (mul ?x (reciprocal ?b))))
+"""
+#: What single kernels take alone. The cheapest graph has neither a difference nor a quotient.
+ALONE_US = {
+    "matmul": 20.0,
+    "sub": 20.0,
+    "add": 6.0,
+    "neg": 6.0,
+    "div": 4.0,
+    "mul": 1.0,
+    "reciprocal": 1.0,
+}
+#: What they take in a graph: there the fastest has the difference and the product.
+IN_GRAPH_US = {**ALONE_US, "neg": 30.0}
+
+
+class Clock:
+    """Seconds that pass when a device runs graphs."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now_s
+
+
+class TimedDevice(FakeDevice):
+    """Runs graphs as its clock says; counts the heats."""
+
+    clock = Clock()
+    heat_s = 0.1
+    heats = 0
+    raced: frozenset[tuple[str, ...]] = frozenset()
+
+    def heat(self, graphs: Sequence[Graph], inputs: Mapping[str, Array], seed: int) -> list[float]:
+        self.heats += 1
+        self.clock.now_s += self.heat_s
+        self.raced |= {ops(graph) for graph in graphs}
+        times_us = [sum(IN_GRAPH_US[op] for op in ops(graph)) for graph in graphs]
+        return [times_us[0] / us for us in times_us]
+
+
+def ops(graph: Graph) -> tuple[str, ...]:
+    return tuple(sorted(node.op for node in graph.nodes))
+
+
+def model() -> Graph:
+    """Return (x·w - z) ÷ t."""
+    kind = f32(64, 64)
+    return build_graph(
+        "differences",
+        {"x": kind, "z": kind, "t": kind},
+        {"w": weight(64, 64)},
+        [
+            Node("matmul", ("x", "w"), ("a",)),
+            Node("sub", ("a", "z"), ("b",)),
+            Node("div", ("b", "t"), ("y",)),
+        ],
+        ["y"],
+    )
+
+
+CHEAPEST = ("add", "matmul", "mul", "neg", "reciprocal")
+FASTEST = ("matmul", "mul", "reciprocal", "sub")
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> TimedDevice:
+    def alone_us(configuration: Configuration) -> float:
+        return ALONE_US[configuration.op]
+
+    made = TimedDevice(time_us=alone_us)
+    made.clock = Clock()
+    monkeypatch.setattr(
+        racing_in_rounds, "time", SimpleNamespace(perf_counter=made.clock.perf_counter)
+    )
+    monkeypatch.setattr(racing_in_rounds, "_MOST_GRAPHS", 1)
+    plug_in(monkeypatch, made)
+    return made
+
+
+def run(tmp_path: Path, **options: object) -> Result:
+    (tmp_path / "own.rules").write_text(RULES)
+    chosen = Options.of(
+        cost="cpu",
+        cost_cache=tmp_path / "costs.duckdb",
+        rules=(tmp_path / "own.rules",),
+        allow_unsound=True,
+        verify_runs=1,
+        **options,
+    )
+    return optimize(model(), chosen)
+
+
+def test_the_first_choice_loses_and_the_second_round_finds_the_fastest(
+    device: TimedDevice, tmp_path: Path
+) -> None:
+    result = run(tmp_path)
+    race = result.race
+    assert race is not None
+    assert device.raced == {ops(model()), CHEAPEST, FASTEST}
+    assert ops(result.graph) == FASTEST
+    assert race.rounds == 2 and race.timed_before == ""
+    assert [(each.round, round(each.standing.speedup, 3)) for each in race.contenders] == [
+        (2, round(44 / 42, 3)),
+        (1, round(44 / 58, 3)),
+    ]
+    assert result.optimal  # by the corrected costs, it is the cheapest
+    assert result.cost_after_us == race.contenders[race.winner].cost_us < race.original_us
+    assert any("corrected by what races say (2 in" in note for note in result.notes)
+
+
+def test_without_corrections_there_is_one_round(device: TimedDevice, tmp_path: Path) -> None:
+    result = run(tmp_path, learn_costs=False)
+    assert result.race is not None and result.race.rounds == 1
+    assert result.unchanged and device.raced == {ops(model()), CHEAPEST}
+
+
+def test_the_budget_ends_the_rounds(device: TimedDevice, tmp_path: Path) -> None:
+    device.heat_s = 10.0
+    result = run(tmp_path, budget_s=30.0)
+    assert result.race is not None and result.race.rounds == 1
+    assert result.unchanged and device.raced == {ops(model()), CHEAPEST}
+
+
+def test_what_was_timed_does_not_race_again(device: TimedDevice, tmp_path: Path) -> None:
+    first = run(tmp_path)
+    heats, requests = device.heats, len(device.requests)
+    again = run(tmp_path)
+    assert (device.heats, len(device.requests)) == (heats, requests)  # nothing is timed
+    assert ops(again.graph) == ops(first.graph) == FASTEST
+    assert again.race is not None and first.race is not None
+    assert again.race.rounds == 0 and again.race.final == first.race.final
+    assert again.race.timed_before in again.race.outcome or "timed on 20" in again.race.outcome
+    assert "--race-again times them anew" in again.race.outcome
+    assert (again.cost_before_us, again.cost_after_us) == (
+        first.cost_before_us,
+        first.cost_after_us,
+    )
+    assert again.optimal
+    anew = run(tmp_path, race_again=True)
+    assert device.heats > heats and anew.race is not None and anew.race.timed_before == ""
+
+
+def test_another_input_or_another_model_races_anew(device: TimedDevice, tmp_path: Path) -> None:
+    run(tmp_path)
+    heats = device.heats
+    device.key = device.key.__class__(
+        device.key.kind,
+        device.key.name,
+        device.key.driver,
+        {"onnxruntime": "2"},
+        device.key.protocol,
+    )
+    run(tmp_path)
+    assert device.heats > heats  # another version of the runtime
+
+
+def test_the_report_has_the_rounds(
+    device: TimedDevice, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_model(model(), tmp_path / "model.json")
+    (tmp_path / "own.rules").write_text(RULES)
+    arguments = [
+        "run",
+        str(tmp_path / "model.json"),
+        "-o",
+        str(tmp_path / "out.json"),
+        "--cost",
+        "cpu",
+    ]
+    arguments += [
+        "--cost-cache",
+        str(tmp_path / "costs.duckdb"),
+        "--rules",
+        str(tmp_path / "own.rules"),
+    ]
+    assert main([*arguments, "--allow-unsound"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "races: 2; after each, costs were corrected by what it said" in text
+    assert main([*arguments, "--allow-unsound", "--json", "--json-events", "--race-again"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["race"]["rounds"] >= 1
+    events = [json.loads(line) for line in captured.err.splitlines()]
+    raced = [event for event in events if event["event"] == "raced"]
+    assert [event["round"] for event in raced] == list(range(1, len(raced) + 1))
+    assert all(event["graphs"] for event in raced)
