@@ -5,7 +5,6 @@ from __future__ import annotations
 from relational_tensat.base.errors import InputError, MissingDependencyError
 from relational_tensat.cost import Device, open_device
 from relational_tensat.run.stages.fusing import has_kernels
-from relational_tensat.run.stages.racing_in_rounds import NotRacedError, race_in_rounds
 from relational_tensat.run.state import RunState
 from relational_tensat.verify.quantized import is_quantized
 
@@ -30,6 +29,11 @@ def run_race(state: RunState) -> RunState:
         return state
     if has_kernels(state):
         return state.noting("not raced: onnxruntime runs kernels by their plain operators")
+    from relational_tensat.run.stages.racing_in_rounds import (  # few runs need it
+        NotRacedError,
+        race_in_rounds,
+    )
+
     try:
         device = _device(state)
         if device is None:
