@@ -19,6 +19,8 @@ from relational_tensat.cost.record import (
     differences,
 )
 
+#: More weights than any cache holds.
+_MANY_BYTES = 1 << 40
 #: What a holding is to this machine: its times are used; made by other versions; of another device.
 CURRENT, STALE, ELSEWHERE = "current", "stale", "elsewhere"
 
@@ -103,7 +105,7 @@ def devices_here(kinds: Sequence[str], threads: Collection[str] = ()) -> list[De
                 device = open_device(name)
             except (MissingDependencyError, UsageError):  # its times are another machine's
                 continue
-            keys += [device.key, device.suited(0).key]
+            keys += [device.key, device.suited(0).key, device.suited(_MANY_BYTES).key]
     return keys
 
 

@@ -12,14 +12,14 @@ from relational_tensat.cost.cpu.heats import run_heat
 from relational_tensat.cost.cpu.prepared import (
     MOST_BYTES,
     Prepared,
-    leave_caches,
     operand_bytes,
     prepare_node,
 )
-from relational_tensat.cost.cpu.processor import instruction_sets, l2_bytes, processor_name
+from relational_tensat.cost.cpu.processor import instruction_sets, processor_name
 from relational_tensat.cost.cpu.reference import processor_watch
-from relational_tensat.cost.cpu.sampling import Evictor, difference
+from relational_tensat.cost.cpu.sampling import difference
 from relational_tensat.cost.cpu.session import refusals
+from relational_tensat.cost.cpu.weights import IN_L3, displacer, most_bytes, place_of
 from relational_tensat.cost.device import PROTOCOLS, Configuration, DeviceKey, Sample, Unmeasurable
 from relational_tensat.cost.end_to_end import WholeTiming
 from relational_tensat.formats import to_onnx_model
@@ -28,9 +28,6 @@ from relational_tensat.tensor.inference import weight_bytes
 
 KIND = "cpu"
 _NAME_SUFFIX = {"off": "", "all": ", graph optimizations on"}
-_RESIDENT_SUFFIX = ", weights in L2"
-#: Weights of this part of the L2 cache stay there from one run to the next, with the activations.
-_STAY_IN_L2 = 0.5
 #: A time of 0 is none: so often is measured before an operator counts as lost in the noise.
 _ATTEMPTS = 3
 #: Wall seconds of waiting for undisturbed moments, which nobody does on a quiet machine: per batch of
@@ -46,8 +43,7 @@ class OnnxRuntimeDevice:
         optimizations: onnxruntime's graph optimizations: ``off``, or ``all``: then an operator is what
             onnxruntime makes of it alone, in another layout, with its activation, but not with its
             neighbours. It is another device: its times are never mixed with the others.
-        resident: weights are in the L2 cache, from the run before; else somebody has displaced them, as
-            in a graph that has more of them than fit. Another device, too.
+        weights_in: where weights are (cost/cpu/weights.py). Each place is another device, too.
         patience_s: wall seconds to wait for undisturbed moments, per batch of configurations.
         most_patience_s: the same, for one of them.
         threads: that each operator is run by; times of other numbers are another device's.
@@ -60,7 +56,7 @@ class OnnxRuntimeDevice:
         optimizations: str = "off",
         patience_s: float = PATIENCE_S,
         most_patience_s: float = MOST_PATIENCE_S,
-        resident: bool = False,
+        weights_in: str = IN_L3,
         threads: int = 1,
     ) -> None:
         self._optimizations = optimizations
@@ -71,21 +67,21 @@ class OnnxRuntimeDevice:
             name=processor_name()
             + _NAME_SUFFIX[optimizations]
             + several
-            + _RESIDENT_SUFFIX * resident,
+            + (f", weights {weights_in}" if weights_in else ""),
             driver=instruction_sets(),
             libraries={
                 "onnx": version("onnx"),
                 "onnxruntime": version("onnxruntime"),
                 "optimizations": optimizations,
                 **({"threads": str(threads)} if threads > 1 else {}),
-                **({"weights": "in L2"} if resident else {}),
+                **({"weights": weights_in} if weights_in else {}),
             },
             protocol=PROTOCOLS[KIND].version,
         )
         self._patience_s = patience_s
         self._most_patience_s = most_patience_s
-        self._displace = leave_caches if resident else Evictor(l2_bytes())
-        self._most_bytes = l2_bytes() if resident else MOST_BYTES
+        self._displace = displacer(weights_in)
+        self._most_bytes = most_bytes(weights_in)
         self._nodes: dict[Configuration, Sample | Unmeasurable] = {}
         self._refusals = refusals()
         #: Of races: graphs as ONNX writes them, once for all heats.
@@ -95,13 +91,14 @@ class OnnxRuntimeDevice:
         """Return the processor as a graph finds it whose weights are so many bytes.
 
         Those of a small graph stay in the L2 cache from one run to the next; a single operator that had
-        to fetch them there took up to a third longer than in the graph.
+        to fetch them there took up to a third longer than in the graph. Those of a large one are fetched
+        from main memory.
         """
         return OnnxRuntimeDevice(
             self._optimizations,
             self._patience_s,
             self._most_patience_s,
-            resident=weights_bytes <= _STAY_IN_L2 * l2_bytes(),
+            weights_in=place_of(weights_bytes),
             threads=self._threads,
         )
 

@@ -1,4 +1,4 @@
-"""What this machine's processor is: its name, its instruction sets, the size of its L2 cache."""
+"""What this machine's processor is: its name, its instruction sets, the sizes of its L2 and L3 caches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 _CPU_INFO = Path("/proc/cpuinfo")
-_L2_SIZE = Path("/sys/devices/system/cpu/cpu0/cache/index2/size")
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_L2_SIZE, _L3_SIZE = _CACHES / "index2" / "size", _CACHES / "index3" / "size"
 
 #: The instruction sets for which onnxruntime has kernels of their own, as the flags of /proc/cpuinfo.
 INSTRUCTION_SETS = (
@@ -17,6 +18,8 @@ INSTRUCTION_SETS = (
 
 #: What is taken where the system does not say: no processor of today has more by core.
 _L2_BYTES = 4 << 20
+#: A usual size of those that several cores share.
+_L3_BYTES = 32 << 20
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 
@@ -33,9 +36,18 @@ def instruction_sets(cpu_info: Path = _CPU_INFO) -> str:
 
 def l2_bytes(size_file: Path = _L2_SIZE) -> int:
     """Return the bytes of a core's L2 cache."""
+    return _cache_bytes(size_file) or _L2_BYTES
+
+
+def l3_bytes(size_file: Path = _L3_SIZE) -> int:
+    """Return the bytes of the L3 cache that a core shares with others."""
+    return _cache_bytes(size_file) or _L3_BYTES
+
+
+def _cache_bytes(size_file: Path) -> int:
     text = size_file.read_text(encoding="ascii").strip() if size_file.is_file() else ""
     match = re.fullmatch(r"(\d+)([KM]?)", text)
-    return int(match[1]) * _UNITS[match[2]] if match else _L2_BYTES
+    return int(match[1]) * _UNITS[match[2]] if match else 0
 
 
 def _field(cpu_info: Path, name: str) -> str:

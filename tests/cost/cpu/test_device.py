@@ -20,7 +20,7 @@ import pytest
 from relational_tensat.base.errors import MissingDependencyError, UsageError
 from relational_tensat.cost import Configuration, Sample, Unmeasurable, cpu
 from relational_tensat.cost.cpu import onnxruntime_device as device
-from relational_tensat.cost.cpu import open_device, prepared, session
+from relational_tensat.cost.cpu import open_device, prepared, session, weights
 from relational_tensat.cost.cpu.onnxruntime_device import OnnxRuntimeDevice
 from relational_tensat.cost.cpu.probe import make_probe
 from relational_tensat.cost.cpu.quiet import clock_of
@@ -199,7 +199,7 @@ def test_caches_are_cold_for_weights_only(processor: OnnxRuntimeDevice) -> None:
 
 
 def test_weights_of_a_small_graph_stay_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "l2_bytes", lambda: 1 << 10)
+    monkeypatch.setattr(weights, "l2_bytes", lambda: 1 << 10)
     monkeypatch.setattr(prepared, "_SAMPLE_US", 1e9)  # as many copies as there may be
     weighted = configuration("matmul", f32(4, 4), f32(4, 4))
     any_graph = OnnxRuntimeDevice()
@@ -212,6 +212,19 @@ def test_weights_of_a_small_graph_stay_in_the_cache(monkeypatch: pytest.MonkeyPa
     assert small_graph.copies == 1024 // (3 * 4 * 4 * 4)  # that is what fits
     assert any_graph.prepare(weighted).copies == 32
     assert small.suited(513).key == any_graph.key
+
+
+def test_weights_of_a_large_graph_come_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "l2_bytes", lambda: 1 << 10)
+    monkeypatch.setattr(weights, "l3_bytes", lambda: 1 << 12)
+    any_graph = OnnxRuntimeDevice()
+    assert any_graph.suited(1024).key == any_graph.key
+    large = any_graph.suited(1025)
+    assert large.key.name == f"{any_graph.key.name}, weights in memory"
+    assert large.key.libraries == {**any_graph.key.libraries, "weights": "in memory"}
+    weighted = configuration("matmul", f32(4, 4), f32(4, 4))
+    assert isinstance(large.prepare(weighted).pair.before, Evictor)
+    assert large.suited(1024).key == any_graph.key
 
 
 def test_a_time_of_zero_is_measured_again_and_never_reported(

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from relational_tensat.cost.cpu.processor import instruction_sets, l2_bytes, processor_name
+from relational_tensat.cost.cpu.processor import (
+    instruction_sets,
+    l2_bytes,
+    l3_bytes,
+    processor_name,
+)
 
 _INTEL = """\
 processor\t: 0
@@ -44,6 +49,7 @@ def test_a_system_that_says_nothing(tmp_path: Path) -> None:
     assert processor_name(absent) != ""
     assert instruction_sets(absent) == platform.machine()
     assert l2_bytes(absent) == 4 << 20
+    assert l3_bytes(absent) == 32 << 20
 
 
 @pytest.mark.parametrize(
