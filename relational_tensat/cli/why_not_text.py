@@ -59,7 +59,7 @@ def _sections(answer: WhyNot, trace: Trace) -> Iterator[tuple[str, list[Step]]]:
         yield term_text(source), steps
     pairs = [step for step in trace.steps if step.stage == "pair"]
     if pairs:
-        yield "pairs of both", pairs
+        yield "pairs of both" if len(answer.rule.sources) == 2 else "matches of all", pairs
     for stage, title in _STAGES:
         steps = [step for step in trace.steps if step.stage == stage]
         if steps:

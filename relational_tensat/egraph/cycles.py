@@ -9,6 +9,7 @@ that closes a cycle with older ones is filtered, so the original graph always st
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -134,40 +135,59 @@ def _only(edges: Mapping[str, NDArray[Any]], mask: NDArray[np.bool_]) -> dict[st
     return {name: column[mask] for name, column in edges.items()}
 
 
-def reject_cyclic_applications(database: Database, leaves: int, rules: str) -> int:
+def reject_cyclic_applications(database: Database, leaves: int, rules: str, roots: int = 2) -> int:
     """Drop the rows of ``application`` that would close a cycle; return how many.
 
     Args:
-        leaves: how many of an application's bindings are its first match's.
+        leaves: how many of an application's bindings are each of its matches'.
         rules: what the statement's first comment reports of the rules that it serves.
+        roots: how many columns of roots, and of matches, there are.
     """
-    text = f"-- suspect: {rules}\n{suspects_text(leaves)}"
+    text = f"-- suspect: {rules}\n{suspects_text(leaves, roots)}"
     with database.stopwatch.phase("filter cycles"):
         ((suspects,),) = database.execute(text, name="suspect")
-        return database.change("cycles/reject_cyclic", leaves=leaves) if suspects else 0
+        return database.change("cycles/reject_cyclic") if suspects else 0
 
 
-def suspects_text(leaves: int) -> str:
+def suspects_text(leaves: int, roots: int = 2) -> str:
     """Return the statement that fills ``suspect``: applications that may close a cycle, by heights.
 
     An application puts its roots above its variables: that closes no cycle where all variables of one
-    match lie lower than the root of the other, which is so for most. Class ids are dense, so that a list
-    of all heights answers at once what a join for each variable would.
+    match lie lower than the roots of the others, which is so for most. Class ids are dense, so that a list
+    of all heights answers at once what a join for each variable would. Of rules with fewer sources than
+    others, a root is 0 and has no height.
 
     Args:
-        leaves: how many of an application's bindings are its first match's; as many are the second's.
+        leaves: how many of an application's bindings are each of its matches'.
+        roots: how many columns of roots, and of matches, there are.
     """
-    first = ", ".join(f"height_of[b[{i}]]" for i in range(1, leaves + 1))
-    second = ", ".join(f"height_of[b[{i}]]" for i in range(leaves + 1, 2 * leaves + 1))
+    every = range(roots)
+    slices = [range(n * leaves + 1, (n + 1) * leaves + 1) for n in every]
+    tops = [f"greatest({', '.join(f'height_of[b[{i}]]' for i in places)})" for places in slices]
+    columns = [
+        *(f"m{n}" for n in every),
+        *(f"root{n}" for n in every),
+        *(f"height_of[root{n}] AS height{n}" for n in every),
+    ]
+    pairs = list(permutations(every, 2))
+    may_close = " OR ".join(f"top{one} >= height{other}" for one, other in pairs)
+    suspected = [
+        f"SELECT id, m{one}, root{other}, b[{slices[one].start}:{slices[one].stop - 1}], height{other}"
+        f" FROM suspected WHERE top{one} >= height{other}"
+        for one, other in pairs
+    ]
     return (
         "-- applications that may close a cycle, by the heights of their roots and variables\n"
         "CREATE OR REPLACE TEMP TABLE suspect AS\n"
-        "SELECT * FROM (\n"
-        "    SELECT\n"
-        "        id, m0, m1, root0, root1, b, height_of[root0] AS height0, height_of[root1] AS height1,\n"
-        f"        greatest({first}) AS top0,\n"
-        f"        greatest({second}) AS top1\n"
-        "    FROM application, (SELECT list(height ORDER BY id) AS height_of FROM eclass)\n"
-        ")\n"
-        "WHERE top0 >= height1 OR top1 >= height0"
+        "WITH suspected AS MATERIALIZED (\n"
+        "    SELECT * FROM (\n"
+        f"        SELECT\n            id, b, {', '.join(columns)},\n            "
+        + ",\n            ".join(f"{top} AS top{n}" for n, top in enumerate(tops))
+        + "\n        FROM application, (SELECT list(height ORDER BY id) AS height_of FROM eclass)\n"
+        "    )\n"
+        f"    WHERE {may_close}\n"
+        "),\n"
+        "pair(id, match, root, leaves, lowest) AS (\n    "
+        + "\n    UNION ALL\n    ".join(suspected)
+        + "\n)\nFROM pair"
     )

@@ -226,9 +226,13 @@ class _Step:
             if self._world.options.cycle_filter == "vanilla":
                 applied = apply_one_by_one(self._world, candidates, iteration)
             elif self._world.options.cycle_filter == "efficient":
-                leaves = self._world.rules.leaf_columns
-                rules = phase_rules(self._world.rules, multi=True)
-                reject = partial(reject_cyclic_applications, leaves=leaves, rules=rules)
+                compiled = self._world.rules
+                reject = partial(
+                    reject_cyclic_applications,
+                    leaves=compiled.leaf_columns,
+                    rules=phase_rules(compiled, multi=True),
+                    roots=compiled.root_columns,
+                )
                 applied = apply_all(self._world, candidates, iteration, reject)
             else:
                 applied = apply_all(self._world, candidates, iteration)

@@ -37,11 +37,16 @@ _REPEATABLE = ("each", "let")
 _REQUIRED = ("law", "from", "to")
 
 
-def parse_rules(text: str, file: str) -> list[Rule]:
+#: So many sources may a rule have that is written by hand: worlds and their searches take pairs.
+MOST_SOURCES = 2
+
+
+def parse_rules(text: str, file: str, most_sources: int = MOST_SOURCES) -> list[Rule]:
     """Return the rules of a file's text, each for each variant and choice.
 
     Args:
         file: how messages and rules name the file.
+        most_sources: that a rule may have. Those of kernels, which are applied once, may have more.
 
     Raises:
         RuleError: the text is malformed; names file, line and reason.
@@ -50,7 +55,7 @@ def parse_rules(text: str, file: str) -> list[Rule]:
     for syntax in read_forms(text, file):
         if not isinstance(syntax, Form) or syntax.head != "rule":
             fail(file, syntax.line, "expected (rule NAME …)")
-        for rule in read_rule(file, syntax):
+        for rule in read_rule(file, syntax, most_sources):
             if rule.name in rules:
                 first = rules[rule.name].line
                 fail(file, rule.line, f"the rule {rule.name!r} is already defined in line {first}")
@@ -58,14 +63,18 @@ def parse_rules(text: str, file: str) -> list[Rule]:
     return list(rules.values())
 
 
-def read_rule(file: str, form: Form) -> list[Rule]:
+def read_rule(file: str, form: Form, most_sources: int = MOST_SOURCES) -> list[Rule]:
     """Return the rules that one ``(rule NAME …)`` stands for.
 
     Raises:
         RuleError: it is malformed; names file, line and reason.
     """
     _check_clauses(file, form)
-    return [_read_plain(file, plain) for plain in expand_rule(file, form)]
+    rules = [_read_plain(file, plain) for plain in expand_rule(file, form)]
+    for rule in rules:
+        if not 1 <= len(rule.sources) <= most_sources:
+            fail(file, form.line, f"{rule.name}: {len(rule.sources)} sources, expected one or two")
+    return rules
 
 
 def _check_clauses(file: str, form: Form) -> None:
@@ -114,8 +123,6 @@ class _RuleReader:
             if required not in clauses:
                 fail(self._file, line, f"{name}: ({required} …) is missing")
         sources = tuple(terms.source(item) for item in clauses["from"][0].items[1:])
-        if not 1 <= len(sources) <= 2:
-            fail(self._file, line, f"{name}: {len(sources)} sources, expected one or two")
         for let in clauses.get("let", []):
             terms.let(let)
         targets = tuple(terms.target(item) for item in clauses["to"][0].items[1:])
@@ -128,7 +135,7 @@ class _RuleReader:
         for unused in terms.scope.lets.keys() - terms.scope.used:
             fail(self._file, line, f"{name}: the name ?{unused} is never used")
         symmetric = "symmetric" in clauses
-        if symmetric and len(sources) != 2:
+        if symmetric and len(sources) < 2:
             fail(self._file, line, f"{name}: (symmetric) is about two sources")
         law = self._law(clauses["law"][0])
         return Rule(

@@ -80,7 +80,7 @@ class Rule:
         law: the equation in words or mathematics, one line.
         conditions: what the law needs; without one of them it would be wrong somewhere.
         worth: what keeps the search to places where rewriting can pay; the law holds without.
-        symmetric: the two sources may be exchanged without changing the result's value, so each
+        symmetric: the sources may be exchanged without changing the results' values, so each
             unordered pair of matches is rewritten once.
         unsound: the file says that the law does not hold everywhere; rejected unless allowed.
         rulesets: names that a schedule may call it by, beside its family's.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 from relational_tensat.base.once import once_per_object
@@ -34,7 +35,7 @@ def written_rule(text: str, name: str, file: str, line: int) -> Rule:
         RuleError: the text is something else.
     """
     plain = text.replace(f"(rule {name}", f"(rule {name.partition('[')[0]}", 1)
-    (rule,) = parse_rules(plain, file)
+    (rule,) = parse_rules(plain, file, sys.maxsize)
     return replace(rule, name=name, line=line)
 
 

@@ -1,16 +1,11 @@
 -- Of the suspects, the applications that would close a cycle: the root of one match is, or is below, a variable
 -- of the other (no root is below its own variables: there is no cycle yet). From the variables, search down over
--- kept e-nodes, never below the lowest root that they are suspected of. The first so many bindings of an
--- application are the first match's.
+-- kept e-nodes, never below the lowest root that they are suspected of.
 DELETE FROM application
 WHERE id IN (
     WITH RECURSIVE
     side AS MATERIALIZED (
-        SELECT m0 AS match, any_value(b)[:$leaves] AS leaves, min(height1) AS lowest
-        FROM suspect WHERE top0 >= height1 GROUP BY m0
-        UNION ALL
-        SELECT m1, any_value(b)[$leaves + 1:], min(height0)
-        FROM suspect WHERE top1 >= height0 GROUP BY m1
+        SELECT match, any_value(leaves) AS leaves, min(lowest) AS lowest FROM suspect GROUP BY match
     ),
     variable AS MATERIALIZED (
         SELECT s.match, s.lowest, v.id
@@ -33,10 +28,8 @@ WHERE id IN (
     below AS MATERIALIZED (
         SELECT DISTINCT v.match, r.class AS root
         FROM reach AS r
-        SEMI JOIN (SELECT unnest([root0, root1]) AS class FROM suspect) AS roots USING (class)
+        SEMI JOIN (SELECT root AS class FROM suspect) AS roots USING (class)
         JOIN variable AS v ON v.id = r.variable
     )
-    SELECT id FROM suspect SEMI JOIN below ON below.match = suspect.m0 AND below.root = suspect.root1
-    UNION ALL
-    SELECT id FROM suspect SEMI JOIN below ON below.match = suspect.m1 AND below.root = suspect.root0
+    SELECT id FROM suspect SEMI JOIN below USING (match, root)
 )

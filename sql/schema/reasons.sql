@@ -13,7 +13,7 @@ COMMENT ON COLUMN union_log.a IS 'One class; joins eclass.id.';
 COMMENT ON COLUMN union_log.b IS 'The other class; joins eclass.id.';
 COMMENT ON COLUMN union_log.instance IS 'What the rule matched; joins instance_log.id, NULL for congruence.';
 COMMENT ON COLUMN union_log.source IS
-'Which of the rule''s sources (0 or 1) it is whose class became one with that of its target; NULL for congruence.';
+'Which of the rule''s sources (from 0) it is whose class became one with that of its target; NULL for congruence.';
 COMMENT ON COLUMN union_log.bindings IS
 'The classes that the rule was applied to: the leaves of its sources, then what it built; NULL for congruence. See rule.operands.';
 

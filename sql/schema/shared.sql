@@ -55,7 +55,7 @@ COMMENT ON TABLE rule IS
 COMMENT ON COLUMN rule.id IS 'Key, from 1 on.';
 COMMENT ON COLUMN rule.name IS 'Name, e.g. regroup-add; of a rule that stands for several, with the case in brackets.';
 COMMENT ON COLUMN rule.law IS 'The law that it follows from, as its author wrote it.';
-COMMENT ON COLUMN rule.sources IS 'Number of source patterns; a multi-pattern rule has 2.';
+COMMENT ON COLUMN rule.sources IS 'Number of source patterns; a multi-pattern rule has 2; those of fused kernels may have more.';
 COMMENT ON COLUMN rule.unsound IS 'Whether its author marked it as unsound.';
 COMMENT ON COLUMN rule.file IS 'File that it was read from.';
 COMMENT ON COLUMN rule.line IS 'Line of that file, from 1 on.';

@@ -1,8 +1,8 @@
 -- Working tables
--- All temporary tables, each with the stage that works with it. They belong to one connection, and so to one e-graph; a file has none of them, except instance and template while an exploration can be resumed. Of g0, s0 and v0 (signatures, operands, variables) there are as many as the rules need: v0, v1, … Tables that are empty at first are created as they stand here; the others by CREATE TABLE AS in the stage's SQL, with these columns.
+-- All temporary tables, each with the stage that works with it. They belong to one connection, and so to one e-graph; a file has none of them, except instance and template while an exploration can be resumed. Of g0, s0, v0, root0, pattern0 and m0 (signatures, operands, variables, and of each source its root, its pattern and its match) there are as many as the rules need: v0, v1, … Tables that are empty at first are created as they stand here; the others by CREATE TABLE AS in the stage's SQL, with these columns.
 
 CREATE TEMP TABLE rule_join (
-    join_group INTEGER, rule INTEGER, first_pattern INTEGER, second_pattern INTEGER, is_symmetric BOOLEAN
+    join_group INTEGER, rule INTEGER, pattern0 INTEGER, is_symmetric BOOLEAN
 );
 COMMENT ON TABLE rule_join IS 'Match: which patterns the sources of multi-pattern rules are; created again for each set of rules.';
 
@@ -10,9 +10,9 @@ CREATE TEMP TABLE match (pattern INTEGER, root INTEGER, stamp INTEGER, g0 INTEGE
 COMMENT ON TABLE match IS 'Match: where patterns match; signatures of the e-nodes and classes of the variables; stamp: the latest among the e-nodes.';
 
 CREATE TEMP TABLE pair (
-    rule INTEGER, root0 INTEGER, root1 INTEGER, g0 INTEGER, b INTEGER[], m0 BIGINT, m1 BIGINT
+    rule INTEGER, root0 INTEGER, g0 INTEGER, b INTEGER[], m0 BIGINT
 );
-COMMENT ON TABLE pair IS 'Match: pairs of matches of a multi-pattern rule: signatures, classes of the variables, and the two matches.';
+COMMENT ON TABLE pair IS 'Match: matches of all sources of a multi-pattern rule: signatures, classes of the variables, and the matches.';
 
 CREATE TEMP TABLE pair_cut (rule INTEGER, root0 INTEGER);
 COMMENT ON TABLE pair_cut IS 'Match: of rules with more pairs than fit, the class of the first root down to which pairs come first.';
@@ -21,17 +21,16 @@ CREATE TEMP TABLE extreme (classes INTEGER[]);
 COMMENT ON TABLE extreme IS 'Match: one row, the classes whose elements may be extreme constants.';
 
 CREATE TEMP TABLE instance (
-    id INTEGER, rule INTEGER, pattern INTEGER, g0 INTEGER, root0 INTEGER, root1 INTEGER
+    id INTEGER, rule INTEGER, pattern INTEGER, g0 INTEGER, root0 INTEGER
 );
 COMMENT ON TABLE instance IS 'Match: judged configurations, a rule on e-nodes of given signatures; until the exploration ends.';
 COMMENT ON COLUMN instance.id IS 'Key, from 1 on.';
 COMMENT ON COLUMN instance.rule IS 'Joins rule.id.';
 COMMENT ON COLUMN instance.pattern IS 'Pattern of a single-pattern rule in the compiled rules, 0: of several sources.';
 COMMENT ON COLUMN instance.g0 IS
-'Signature of the first e-node that the sources match, in pre-order, the second source in the second half of these columns; joins signature.id, 0: there is none.';
+'Signature of the first e-node that the sources match, in pre-order, each source in columns of its own; joins signature.id, 0: there is none.';
 COMMENT ON COLUMN instance.root0 IS
 'Position of the first target among the bindings, from 1; 0: the rule does not apply.';
-COMMENT ON COLUMN instance.root1 IS 'As root0, of the second target.';
 
 CREATE TEMP TABLE template (
     instance INTEGER, step INTEGER, signature INTEGER, type INTEGER, head INTEGER, s0 INTEGER
@@ -46,18 +45,17 @@ COMMENT ON COLUMN template.s0 IS
 'Position of the first operand among the bindings, from 1; 0: there is none.';
 
 CREATE TEMP TABLE application (
-    id INTEGER, rule INTEGER, instance INTEGER, root0 INTEGER, root1 INTEGER, b INTEGER[], m0 BIGINT, m1 BIGINT
+    id INTEGER, rule INTEGER, instance INTEGER, root0 INTEGER, b INTEGER[], m0 BIGINT
 );
-COMMENT ON TABLE application IS 'Apply: what a phase carries out, in order: instance, roots, bindings (of variables, then of what is built); of multi-pattern rules, the two matches until targets are built.';
+COMMENT ON TABLE application IS 'Apply: what a phase carries out, in order: instance, roots, bindings (of variables, then of what is built); of multi-pattern rules, the matches until targets are built.';
 
 CREATE TEMP TABLE candidate (
-    id INTEGER, rule INTEGER, instance INTEGER, root0 INTEGER, root1 INTEGER, b INTEGER[], m0 BIGINT, m1 BIGINT
+    id INTEGER, rule INTEGER, instance INTEGER, root0 INTEGER, b INTEGER[], m0 BIGINT
 );
 COMMENT ON TABLE candidate IS 'Apply: all applications of a phase that carries them out in batches.';
 
 CREATE TEMP TABLE waiting (
-    position INTEGER, id INTEGER, rule INTEGER, instance INTEGER, root0 INTEGER, root1 INTEGER, b INTEGER[],
-    m0 BIGINT, m1 BIGINT
+    position INTEGER, id INTEGER, rule INTEGER, instance INTEGER, root0 INTEGER, b INTEGER[], m0 BIGINT
 );
 COMMENT ON TABLE waiting IS 'Apply: applications that the vanilla cycle filter carries out one at a time.';
 
@@ -65,7 +63,7 @@ CREATE TEMP TABLE fresh (
     id INTEGER, class INTEGER, type INTEGER, rule INTEGER, signature INTEGER, head INTEGER, c0 INTEGER,
     c1 INTEGER, c2 INTEGER, c3 INTEGER, c4 INTEGER, reason BIGINT
 );
-COMMENT ON TABLE fresh IS 'Apply: e-nodes that targets need and that do not exist; a root is in the class of its source; reason: twice the id of the application that asks for that, and 1 at its second source.';
+COMMENT ON TABLE fresh IS 'Apply: e-nodes that targets need and that do not exist; a root is in the class of its source; reason: the id of the application that asks for that, times the most sources, and which of its sources that is, from 0.';
 
 CREATE TEMP TABLE new_id (new_of INTEGER[]);
 COMMENT ON TABLE new_id IS 'Apply: one row, the new ids of e-nodes once those beyond the node budget are gone.';
@@ -85,10 +83,9 @@ CREATE TEMP TABLE congruent (
 COMMENT ON TABLE congruent IS 'Rebuild: groups of equal e-nodes, the one that stays, and the lowest and highest of their classes.';
 
 CREATE TEMP TABLE suspect (
-    id INTEGER, m0 BIGINT, m1 BIGINT, root0 INTEGER, root1 INTEGER, b INTEGER[], height0 INTEGER,
-    height1 INTEGER, top0 INTEGER, top1 INTEGER
+    id INTEGER, match BIGINT, root INTEGER, leaves INTEGER[], lowest INTEGER
 );
-COMMENT ON TABLE suspect IS 'Cycles: applications that may close a cycle, with the heights of their roots and the greatest of their variables.';
+COMMENT ON TABLE suspect IS 'Cycles: applications that may close a cycle: a match with its variables, and the root of another one that may be, or be below, one of these, with its height.';
 
 CREATE TEMP TABLE descendant (class INTEGER, descendant INTEGER);
 COMMENT ON TABLE descendant IS 'Cycles: all pairs of a class and one below it or itself, for the vanilla cycle filter.';

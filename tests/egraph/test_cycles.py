@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 
 import networkx as nx
 import pytest
@@ -89,10 +90,15 @@ def test_against_networkx(graph: Graph, steps: list[Batch]) -> None:
 Matched = tuple[int, list[int]]
 
 
-@settings(max_examples=18, deadline=None)
-@given(graphs(10), batches(1), st.lists(st.tuples(matched(), matched()), min_size=1, max_size=8))
+@pytest.mark.parametrize("sources", [2, 3])
+@settings(max_examples=12, deadline=None)
+@given(
+    graphs(10),
+    batches(1),
+    st.lists(st.tuples(*[matched() for _ in range(3)]), min_size=1, max_size=8),
+)
 def test_applications_that_close_a_cycle_against_networkx(
-    graph: Graph, steps: list[Batch], pairs: list[tuple[Matched, Matched]]
+    sources: int, graph: Graph, steps: list[Batch], groups: list[tuple[Matched, ...]]
 ) -> None:
     egraph = EGraph.create(graph)
     for batch in steps:
@@ -100,26 +106,35 @@ def test_applications_that_close_a_cycle_against_networkx(
     filter_cycles(egraph.database)
     edges = class_graph(rows_of(egraph))
     assume(edges)  # else all is one class
-    matches = [tuple(_match(edges, *match) for match in pair) for pair in pairs]
+    matches = [tuple(_match(edges, *match) for match in group[:sources]) for group in groups]
     ids = {match: index for index, match in enumerate(sorted({m for p in matches for m in p}))}
-    egraph.database.execute(
-        "CREATE TEMP TABLE application"
-        " (id INTEGER, root0 INTEGER, root1 INTEGER, b INTEGER[], m0 INTEGER, m1 INTEGER)"
-    )
+    roots, marks = ([f"{letter}{n} INTEGER" for n in range(sources)] for letter in ("root", "m"))
+    columns = ", ".join(["id INTEGER", *roots, "b INTEGER[]", *marks])
+    egraph.database.execute(f"CREATE TEMP TABLE application ({columns})")
     egraph.database.append(
         "application",
         [
-            (number, first[0], second[0], [*first[1], *second[1]], ids[first], ids[second])
-            for number, (first, second) in enumerate(matches)
+            (
+                number,
+                *(root for root, _ in group),
+                [variable for _, variables in group for variable in variables],
+                *(ids[match] for match in group),
+            )
+            for number, group in enumerate(matches)
         ],
     )
     closing = {
         number
-        for number, (first, second) in enumerate(matches)
-        if any(nx.has_path(edges, v, second[0]) for v in first[1] if v)
-        or any(nx.has_path(edges, v, first[0]) for v in second[1] if v)
+        for number, group in enumerate(matches)
+        if any(
+            nx.has_path(edges, v, other)
+            for (_, variables), (other, _) in permutations(group, 2)
+            for v in variables
+            if v
+        )
     }
-    assert reject_cyclic_applications(egraph.database, LEAVES, "some rule") == len(closing)
+    rejected = reject_cyclic_applications(egraph.database, LEAVES, "some rule", sources)
+    assert rejected == len(closing)
     remaining_rows = egraph.database.execute("SELECT id FROM application")
     assert {row[0] for row in remaining_rows} == set(range(len(matches))) - closing
     egraph.close()

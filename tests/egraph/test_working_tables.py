@@ -58,7 +58,7 @@ def declared() -> dict[str, Columns]:
 
 def first_of_its_kind(column: str, columns: Mapping[str, str]) -> str:
     """Return ``v0`` of ``v3``, where only the first is declared."""
-    first = re.sub(r"^([a-z])\d+$", r"\g<1>0", column)
+    first = re.sub(r"^([a-z]+)\d+$", r"\g<1>0", column)
     return first if column not in columns and first in columns else column
 
 

@@ -160,7 +160,7 @@ def _rules_of_name(name: str, rules: Sequence[Rule]) -> list[Rule]:
 
 
 def _traces(stored: StoredEGraph, rule: Rule, at: int, outcomes: Outcomes) -> Iterator[Trace]:
-    places = [1] if not rule.is_multi or rule.symmetric else [1, 2]
+    places = [1] if rule.symmetric else list(range(1, 1 + len(rule.sources)))
     for place in places if at else [0]:
         search = Search(stored, rule, at, place)
         search.run()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from string import ascii_lowercase
 from typing import Any
 
 from relational_tensat.explain.stored import StoredEGraph
@@ -87,7 +88,7 @@ class SourceSearch:
     """One source of a rule as a chain of joins over the e-nodes that are not filtered.
 
     Attributes:
-        number: which source it is, from 1; its letter begins the tables' names, so that two
+        number: which source it is, from 1; its letter begins the tables' names, so that all
             sources can be in one query.
         at: the class that the root must be, 0 for any.
     """
@@ -109,7 +110,7 @@ class SourceSearch:
     @property
     def letter(self) -> str:
         """What the names of its tables and columns begin with."""
-        return " ab"[self.number]
+        return ascii_lowercase[self.number - 1]
 
     def steps(self) -> Iterator[Step]:
         """Yield the count after each join step, up to the first that leaves nothing."""

@@ -1,8 +1,9 @@
-"""How far a rule gets in an e-graph: the join steps of its sources, and of their pairs."""
+"""How far a rule gets in an e-graph: the join steps of its sources, and those that join these."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 from typing import Any
 
 from relational_tensat.explain.stored import StoredEGraph
@@ -10,6 +11,8 @@ from relational_tensat.explain.why_not.source import SourceSearch, Step, named
 from relational_tensat.explore.compile.compiled import PAIR_CAP
 from relational_tensat.rules.instance import tensor_vars
 from relational_tensat.rules.model import Rule
+
+_ALL = {"both": "the two are", "all": "all are"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +84,24 @@ class Search:
         return sorted(matches, key=lambda match: (match.roots, match.bindings, match.nodes))
 
     def _pair(self) -> int:
-        """Add the steps that pair the matches of two sources; return how many pairs are left."""
-        left, right = (source.match_columns.variables for source in self.sources)
-        conditions = [
-            (f"?{name} is one e-class in both", f"{named(column)} = {named(right[name])}")
-            for name, column in left.items()
-            if name in right
-        ]
-        conditions.append(("the two are different e-classes", "a_root <> b_root"))
+        """Add the steps that join the matches of all sources; return how many are left."""
+        both = "both" if len(self.sources) == 2 else "all"
+        variables: dict[str, str] = {}
+        conditions: list[tuple[str, str]] = []
+        for source in self.sources:
+            own = source.match_columns.variables
+            conditions += [
+                (f"?{name} is one e-class in {both}", f"{named(variables[name])} = {named(column)}")
+                for name, column in own.items()
+                if name in variables
+            ]
+            variables = {**own, **variables}
+        roots = [named(source.match_columns.root) for source in self.sources]
+        distinct = [f"{one} <> {other}" for one, other in combinations(roots, 2)]
+        conditions.append((f"{_ALL[both]} different e-classes", " AND ".join(distinct)))
         if self._rule.symmetric and not self._at:
-            conditions.append(("each pair once", "a_root < b_root"))
+            in_order = " AND ".join(f"{one} < {other}" for one, other in pairwise(roots))
+            conditions.append(("each pair once", in_order))
         self._conditions = []
         remaining = 0
         for description, condition in conditions:
@@ -103,9 +114,9 @@ class Search:
         return remaining
 
     def _pairs_query(self) -> str:
-        a, b = (source.query(source.match_columns.all) for source in self.sources)
-        condition = " AND ".join(self._conditions)
-        return f"SELECT * FROM ({a}) AS a, ({b}) AS b WHERE {condition}"
+        queries = (source.query(source.match_columns.all) for source in self.sources)
+        tables = ", ".join(f"({query}) AS s{n}" for n, query in enumerate(queries))
+        return f"SELECT * FROM {tables} WHERE {' AND '.join(self._conditions)}"
 
     def _matches_query(self) -> str:
         if len(self.sources) == 1:

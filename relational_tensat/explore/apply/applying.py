@@ -205,7 +205,7 @@ def _apply_in_arrays(world: World, iteration: int, batch: _Batch) -> InArrays | 
     bounds, database = batch.bounds, world.egraph.database
     if batch.applications > MOST_APPLICATIONS:
         return None
-    found = batch.found or read_found(database, bounds.bound, bounds.rules)
+    found = batch.found or read_found(database, bounds.bound, bounds.rules, bounds.roots)
     targets = world.matcher.instances.targets
     has_labels = world.options.cycle_filter != "none"
     report = apply_in_arrays(world.egraph, iteration, found, bounds, targets, has_labels=has_labels)
@@ -245,7 +245,8 @@ def _build_beside(world: World, iteration: int, bounds: Bounds) -> bool:
         egraph.e_nodes += added
         if bounds.is_whole and egraph.e_nodes > limit:
             return False
-        bind = f"-- bind: {bounds.rules}\n{bind_text(bounds.operands, bounds.bound + step - 1)}"
+        bind = bind_text(bounds.operands, bounds.bound + step - 1, bounds.roots)
+        bind = f"-- bind: {bounds.rules}\n{bind}"
         database.execute(bind, {"step": step}, "bind")
     fits = egraph.e_nodes <= limit
     last = None if fits else _last_that_fits(egraph, next_id, limit - before)

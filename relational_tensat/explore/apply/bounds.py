@@ -15,7 +15,8 @@ class Bounds:
         node_limit: the most e-nodes that the world may have.
         total_nodes: the e-nodes of all targets, if nothing is shared.
         steps: the most nodes that a target has.
-        sources: how many the rules have.
+        sources: the most that the rules have.
+        roots: how many columns of roots applications have: of those of one source, one is used.
         bound: how many bindings an application has before its target is built.
         operands: the most that an e-node of a target has.
         rules: what the first comments of statements report of the rules.
@@ -28,6 +29,7 @@ class Bounds:
     sources: int
     bound: int
     operands: int = CHILD_COLUMNS
+    roots: int = 2
     is_whole: bool = False
     rules: str = ""
 

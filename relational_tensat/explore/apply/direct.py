@@ -18,6 +18,7 @@ from relational_tensat.explore.apply.direct_targets import (
     labelled_classes_text,
     reasons_text,
 )
+from relational_tensat.explore.apply.root_columns import rooted_sql
 
 #: From so many classes on, their labels are joined instead of looked up in a list of them all (CPU ms: 650
 #: and 390 at 680,000 classes, 600 and 570 at 890,000, a fifth less and not more at 2,000,000). Below, joins
@@ -46,13 +47,14 @@ def build_direct(
     database, next_id = egraph.database, egraph.next_id
     for step in range(1, bounds.steps + 1):
         verb = "CREATE OR REPLACE TEMP TABLE fresh AS" if step == 1 else "INSERT INTO fresh"
-        fresh = fresh_text(bounds.operands, bounds.sources, is_first=step == 1)
+        fresh = fresh_text(bounds.operands, bounds.sources, is_first=step == 1, roots=bounds.roots)
         params = {"next_id": next_id, "step": step, "place": bounds.bound + step}
         text = f"-- build: {bounds.rules}\n{verb}\n{fresh}"
         next_id += int(database.execute(text, params, "hash_cons")[0][0])
         if egraph.e_nodes + next_id - egraph.next_id > limit:
             return None
-        text = f"-- bind: {bounds.rules}\n{bind_text(bounds.operands, bounds.bound + step - 1)}"
+        bind = bind_text(bounds.operands, bounds.bound + step - 1, bounds.roots)
+        text = f"-- bind: {bounds.rules}\n{bind}"
         database.execute(text, {"step": step}, "bind")
     built = next_id - egraph.next_id
     if built:
@@ -63,7 +65,7 @@ def build_direct(
     if not built:
         return 0
     _add_classes(egraph, bounds, has_labels=has_labels)
-    text = f"-- reasons: {bounds.rules}\n{reasons_text(bounds.bound, bounds.steps)}"
+    text = f"-- reasons: {bounds.rules}\n{reasons_text(bounds.bound, bounds.steps, bounds.roots)}"
     ((direct,),) = database.execute(text, {"iteration": iteration}, "reasons")
     egraph.next_id = next_id
     egraph.e_nodes += built
@@ -77,7 +79,10 @@ def _add_classes(egraph: EGraph, bounds: Bounds, *, has_labels: bool) -> None:
         database.run("apply/add_classes")
         return
     if egraph.next_id >= MANY_LABELS or database.threads > 1:
-        database.run("apply/add_classes_many", next_id=egraph.next_id, steps=bounds.steps)
+        params = {"next_id": egraph.next_id, "steps": bounds.steps}
+        text = rooted_sql("apply/add_classes_many", bounds.roots)
+        database.execute(text, params, "apply/add_classes_many")
         return
-    text = f"-- classes: {bounds.rules}\n{labelled_classes_text(bounds.bound, bounds.steps)}"
+    labelled = labelled_classes_text(bounds.bound, bounds.steps, bounds.roots)
+    text = f"-- classes: {bounds.rules}\n{labelled}"
     database.execute(text, {"next_id": egraph.next_id}, "new_classes")

@@ -6,15 +6,16 @@ from relational_tensat.egraph.loading import CHILD_COLUMNS
 from relational_tensat.explore.apply.targets import has_at_most
 
 
-def fresh_text(operands: int, sources: int, *, is_first: bool) -> str:
+def fresh_text(operands: int, sources: int, *, is_first: bool, roots: int = 2) -> str:
     """Return the query for the e-nodes of a step that do not exist: rows of ``fresh``.
 
     Its parameters are ``next_id``, ``step`` and ``place``, the step's position among the bindings.
 
     Args:
         operands: the most that an e-node of a target has.
-        sources: how many the rules have, 1 or 2.
+        sources: the most that the rules have.
         is_first: whether it is the first step: ``fresh`` is empty.
+        roots: how many columns of roots there are.
     """
     children = [f"c{i}" for i in range(operands)]
     operand_columns = ", ".join(f"coalesce(a.b[t.s{i}], 0) AS {c}" for i, c in enumerate(children))
@@ -23,7 +24,7 @@ def fresh_text(operands: int, sources: int, *, is_first: bool) -> str:
     known = f"SELECT {key} FROM enode{has_at_most(operands)}"
     if not is_first:
         known += f" UNION ALL SELECT {key} FROM fresh"
-    homes = [f"CASE WHEN i.root{i} = $place THEN a.root{i}::BIGINT << 32 | a.id * 2 + {i} END"
+    homes = [f"CASE WHEN i.root{i} = $place THEN a.root{i}::BIGINT << 32 | a.id * {roots} + {i} END"
              for i in range(sources)]  # fmt: skip
     home = homes[0] if sources == 1 else f"least({', '.join(homes)})"
     return (
@@ -50,7 +51,7 @@ def fresh_text(operands: int, sources: int, *, is_first: bool) -> str:
     )
 
 
-def bind_text(operands: int, bound: int) -> str:
+def bind_text(operands: int, bound: int, roots: int = 2) -> str:
     """Return the statement that appends the class of a step's e-node to each application's bindings.
 
     As ``targets.bind_text``, but that the e-node may be in ``fresh`` still.
@@ -58,10 +59,11 @@ def bind_text(operands: int, bound: int) -> str:
     same = "".join(f" AND e.c{i} = coalesce(a.b[t.s{i}], 0)" for i in range(operands))
     before = "".join(f"a.b[{i}], " for i in range(1, bound + 1))
     columns = ", ".join(["class", "signature", *(f"c{i}" for i in range(operands))])
+    kept = "".join(f", a.root{n}" for n in range(roots))
     return (
         "-- the class of this step's e-node, bound in each application\n"
         "CREATE OR REPLACE TEMP TABLE application AS\n"
-        f"SELECT a.id, a.rule, a.instance, a.root0, a.root1, [{before}e.class] AS b\n"
+        f"SELECT a.id, a.rule, a.instance{kept}, [{before}e.class] AS b\n"
         "FROM application AS a\n"
         "LEFT JOIN template AS t ON t.instance = a.instance AND t.step = $step\n"
         "LEFT JOIN (\n"
@@ -71,7 +73,7 @@ def bind_text(operands: int, bound: int) -> str:
     )
 
 
-def labelled_classes_text(bound: int, steps: int) -> str:
+def labelled_classes_text(bound: int, steps: int, roots: int = 2) -> str:
     """Return the statement that adds the classes of ``fresh``, as ``targets.new_classes_text`` labels them.
 
     The roots of targets, which have their source's class, bound nothing from below; that this class is
@@ -79,7 +81,9 @@ def labelled_classes_text(bound: int, steps: int) -> str:
     """
     added = range(bound + 1, bound + steps + 1)
     leaves = [f"height_of[b[{i}]]" for i in range(1, bound + 1)]
-    inner = [f"CASE WHEN {i} NOT IN (root0, root1) THEN height_of[b[{i}]] END" for i in added]
+    columns = [f"root{n}" for n in range(roots)]
+    own = ", ".join(columns)
+    inner = [f"CASE WHEN {i} NOT IN ({own}) THEN height_of[b[{i}]] END" for i in added]
     newest = ", ".join(f"b[{i}]" for i in added)
     ordered = "SELECT list(height) AS height_of FROM (SELECT height FROM eclass ORDER BY id)"
     return (
@@ -93,7 +97,7 @@ def labelled_classes_text(bound: int, steps: int) -> str:
         "        FROM (\n"
         f"            SELECT instance, b, greatest({', '.join([*leaves, *inner])}) AS bottom\n"
         "            FROM (\n"
-        "                SELECT a.instance, a.b, i.root0, i.root1\n"
+        f"                SELECT a.instance, a.b, {', '.join(f'i.{name}' for name in columns)}\n"
         "                FROM application AS a JOIN instance AS i ON i.id = a.instance\n"
         f"                WHERE greatest({newest}) >= $next_id\n"
         f"            ), ({ordered})\n"
@@ -106,12 +110,14 @@ def labelled_classes_text(bound: int, steps: int) -> str:
     )
 
 
-def reasons_text(bound: int, steps: int) -> str:
+def reasons_text(bound: int, steps: int, roots: int = 2) -> str:
     """Return the statement that logs the unions that roots of ``fresh`` stand for.
 
     Among the bindings, the root is named by its own id, as if it had had a class of its own.
     """
-    root = "CASE WHEN f.reason % 2 = 0 THEN i.root0 ELSE i.root1 END"
+    source = f"f.reason % {roots}"
+    cases = "".join(f" WHEN {source} = {n} THEN i.root{n}" for n in range(roots - 1))
+    root = f"CASE{cases} ELSE i.root{roots - 1} END"
     leaves = [f"a.b[{i}]" for i in range(1, bound + 1)]
     built = [
         f"CASE WHEN {i} = {root} THEN f.id ELSE a.b[{i}] END"
@@ -121,9 +127,9 @@ def reasons_text(bound: int, steps: int) -> str:
         "-- the unions of new roots with their sources, in whose classes they are\n"
         "INSERT INTO union_log\n"
         "SELECT\n"
-        "    $iteration, a.rule, f.class, f.id, a.instance, (f.reason % 2)::INTEGER,\n"
+        f"    $iteration, a.rule, f.class, f.id, a.instance, ({source})::INTEGER,\n"
         f"    [{', '.join([*leaves, *built])}]\n"
         "FROM fresh AS f\n"
-        "JOIN application AS a ON a.id = f.reason // 2\n"
+        f"JOIN application AS a ON a.id = f.reason // {roots}\n"
         "JOIN instance AS i ON i.id = a.instance"
     )

@@ -41,7 +41,7 @@ def hash_cons_text(operands: int) -> str:
     )
 
 
-def bind_text(operands: int, bound: int) -> str:
+def bind_text(operands: int, bound: int, roots: int = 2) -> str:
     """Return the statement that appends the class of a step's e-node to each application's bindings.
 
     NULL is appended where a target has no so many nodes. Its parameter is ``step``.
@@ -49,14 +49,16 @@ def bind_text(operands: int, bound: int) -> str:
     Args:
         operands: the most that an e-node of a target has.
         bound: how many bindings there are before.
+        roots: how many columns of roots there are.
     """
+    kept = "".join(f", a.root{n}" for n in range(roots))
     same = "".join(f" AND e.c{i} = coalesce(a.b[t.s{i}], 0)" for i in range(operands))
     before = "".join(f"a.b[{i}], " for i in range(1, bound + 1))
     enodes = f"(SELECT * FROM enode{has_at_most(operands)})"
     return (
         "-- the class of this step's e-node, bound in each application\n"
         "CREATE OR REPLACE TEMP TABLE application AS\n"
-        f"SELECT a.id, a.rule, a.instance, a.root0, a.root1, [{before}e.class] AS b\n"
+        f"SELECT a.id, a.rule, a.instance{kept}, [{before}e.class] AS b\n"
         "FROM application AS a\n"
         "LEFT JOIN template AS t ON t.instance = a.instance AND t.step = $step\n"
         f"LEFT JOIN {enodes} AS e ON e.signature = t.signature{same}"
@@ -105,22 +107,22 @@ def unions_text(sources: int) -> str:
     the same union, the first is the reason; of its sources, the first.
 
     Args:
-        sources: how many the rules have, 1 or 2.
+        sources: the most that the rules have.
     """
-    root, target = "a.root0", "a.b[i.root0]"
-    first, source, reason = "", "0", "first0"
+    root, target, positions = "a.root0", "a.b[i.root0]", "0"
+    columns, source, reason = "min(application) FILTER (source = 0) AS first", "0", "first"
     if sources > 1:
-        root, target = "unnest([a.root0, a.root1])", "unnest([a.b[i.root0], a.b[i.root1]])"
-        first = ",\n        min(application) FILTER (source = 1) AS first1"
-        source = "(coalesce(first0 > first1, first0 IS NULL))::INTEGER"
-        reason = "least(first0, first1)"
-    positions = "unnest([0, 1])" if sources > 1 else "0"
+        every = range(sources)
+        root = f"unnest([{', '.join(f'a.root{n}' for n in every)}])"
+        target = f"unnest([{', '.join(f'a.b[i.root{n}]' for n in every)}])"
+        positions = f"unnest([{', '.join(map(str, every))}])"
+        columns = f"min(application::BIGINT * {sources} + source) AS first"
+        source, reason = f"(first % {sources})::INTEGER", f"(first // {sources})::INTEGER"
     return (
         "-- the unions that applications ask for\n"
         "WITH pair AS (\n"
         "    SELECT\n"
-        "        least(a, b) AS a, greatest(a, b) AS b,\n"
-        f"        min(application) FILTER (source = 0) AS first0{first}\n"
+        f"        least(a, b) AS a, greatest(a, b) AS b, {columns}\n"
         "    FROM (\n"
         "        SELECT\n"
         f"            a.id AS application, {positions} AS source, {root} AS a, {target} AS b\n"

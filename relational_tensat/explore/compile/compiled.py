@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from string import ascii_lowercase
+from typing import TypeAlias
 
 from relational_tensat.base.errors import UsageError, nearest
 from relational_tensat.base.records import record
@@ -64,7 +66,7 @@ class CompiledRule:
         id: the rule's id in the tables.
         patterns: pattern id per source.
         slots: per tensor variable (in ``tensor_vars`` order), the position in an application's list of
-            bindings: leaves of the first source, then leaves of the second.
+            bindings: leaves of the first source, then leaves of the second, and so on.
     """
 
     rule: Rule
@@ -75,11 +77,24 @@ class CompiledRule:
 
 @record
 class JoinGroup:
-    """Multi-pattern rules that share leaves in the same way: pairs (leaf of first, leaf of second)."""
+    """Multi-pattern rules that share leaves in the same way.
+
+    Attributes:
+        shared: of the second source, pairs (leaf of the first, leaf of the second).
+        rules: their ids.
+        further: of each later source, the leaves that it shares with any before it: triples (that source,
+            leaf of that, leaf of its own).
+    """
 
     id: int
     shared: tuple[tuple[int, int], ...]
     rules: tuple[int, ...]
+    further: tuple[tuple[tuple[int, int, int], ...], ...] = ()
+
+    @property
+    def sources(self) -> int:
+        """How many the rules have."""
+        return 2 + len(self.further)
 
 
 class CompiledRules:
@@ -93,6 +108,7 @@ class CompiledRules:
         patterns: by id - 1.
         skeletons: by id - 1.
         node_columns, leaf_columns: the most operator nodes and leaves that a source has.
+        root_columns: the most sources that a rule has, two at least.
         joins: groups of multi-pattern rules.
         single_rules, multi_rules: the ids of the rules with one source, and of those with several.
     """
@@ -110,6 +126,7 @@ class CompiledRules:
         ]
         self.node_columns = max((len(p.nodes) for p in self.patterns), default=1)
         self.leaf_columns = max(max((len(p.leaves) for p in self.patterns), default=1), 1)
+        self.root_columns = max([2, *map(len, pattern_ids)])
         for index, rule in enumerate(rules):
             slots = _slots(rule, sources[index], self.leaf_columns)
             self.rules.append(CompiledRule(rule, first + index, pattern_ids[index], slots))
@@ -131,6 +148,10 @@ class CompiledRules:
     def rule(self, rule_id: int) -> CompiledRule:
         """Return the rule of an id."""
         return self.rules[rule_id - self.first]
+
+    def bound(self, rule: CompiledRule) -> int:
+        """Return how many classes a match of a rule binds, with those of leaves that only others have."""
+        return self.leaf_columns * (self.root_columns if rule.rule.is_multi else 1)
 
     @property
     def all_rules(self) -> frozenset[int]:
@@ -235,35 +256,55 @@ def phase_patterns(compiled: CompiledRules, phase: str) -> frozenset[int]:
 def join_query(
     group: JoinGroup, compiled: CompiledRules, rules: Collection[int] | None = None
 ) -> str:
-    """Return the query that pairs the matches of two sources on their shared leaves.
+    """Return the query that joins the matches of two sources, or of more, on their shared leaves.
 
     Args:
         rules: those of the group that take part; None for all of them.
 
     Pairs within one class are left out (TENSAT section 4). A symmetric rule takes each unordered pair
-    once, the lower class first. Its parameter ``$since``: one of the two is as new. The columns m0 and
-    m1 say which rows of ``match`` the two are.
+    once, lower classes first. Its parameter ``$since``: one of them is as new. The columns m0, m1 and
+    so on say which rows of ``match`` they are. Columns of sources that only other groups have are 0.
     """
-    first = [f"a.g{i} AS g{i}" for i in range(compiled.node_columns)]
-    second = [f"b.g{i} AS g{compiled.node_columns + i}" for i in range(compiled.node_columns)]
-    leaves = [f"{m}.v{i}" for m in "ab" for i in range(compiled.leaf_columns)]
-    on = "".join(f" AND b.v{j} = a.v{i}" for i, j in group.shared)
+    aliases = ascii_lowercase[: group.sources]
+    shared = [[(0, i, j) for i, j in group.shared], *group.further]
+    roots, marks = ([f"{m}.{c}" for m in aliases] for c in ("root", "rowid"))
+    signatures = [f"{m}.g{i}" for m in aliases for i in range(compiled.node_columns)]
+    leaves = [f"{m}.v{i}" for m in aliases for i in range(compiled.leaf_columns)]
+    missing = compiled.root_columns - group.sources
+    columns = [
+        *_named("root", roots, missing),
+        *_named("g", signatures, missing * compiled.node_columns),
+    ]
+    leaves += ["0"] * (missing * compiled.leaf_columns)
+    joins = [
+        f"JOIN match AS {alias} ON {alias}.pattern = r.pattern{place}"
+        + "".join(f" AND {alias}.v{j} = {aliases[n]}.v{i}" for n, i, j in pairs)
+        for place, (alias, pairs) in enumerate(zip(aliases[1:], shared, strict=True), start=1)
+    ]
+    distinct = [f"{one} <> {other}" for one, other in itertools.combinations(roots, 2)]
+    in_order = " AND ".join(f"{one} < {other}" for one, other in itertools.pairwise(roots))
+    stamps = ", ".join(f"{m}.stamp" for m in aliases)
     members = [n for n in group.rules if rules is None or n in rules]
     names = named_rules([compiled.rule(n).rule.name for n in members])
     only = "" if len(members) == len(group.rules) else f" AND {is_one_of('r.rule', members)}"
     return "\n".join(
         [
             f"-- join {names}",
-            f"SELECT r.rule, a.root AS root0, b.root AS root1, {', '.join(first + second)},",
-            f"    [{', '.join(leaves)}] AS b, a.rowid AS m0, b.rowid AS m1",
+            f"SELECT r.rule, {', '.join(columns)},",
+            f"    [{', '.join(leaves)}] AS b, {', '.join(_named('m', marks, missing))}",
             "FROM rule_join AS r",
-            "JOIN match AS a ON a.pattern = r.first_pattern",
-            f"JOIN match AS b ON b.pattern = r.second_pattern{on}",
-            f"WHERE r.join_group = {group.id}{only} AND a.root <> b.root",
-            "    AND (NOT r.is_symmetric OR a.root < b.root) AND greatest(a.stamp, b.stamp) >= $since",
+            "JOIN match AS a ON a.pattern = r.pattern0",
+            *joins,
+            f"WHERE r.join_group = {group.id}{only} AND {' AND '.join(distinct)}",
+            f"    AND (NOT r.is_symmetric OR {in_order}) AND greatest({stamps}) >= $since",
             f"LIMIT {PAIR_CAP}",
         ]
     )
+
+
+def _named(letter: str, values: Sequence[str], missing: int) -> list[str]:
+    """Return columns with their names, and after them some of 0."""
+    return [f"{value} AS {letter}{i}" for i, value in enumerate([*values, *["0"] * missing])]
 
 
 def is_one_of(column: str, ids: Sequence[int]) -> str:
@@ -308,21 +349,34 @@ def _slots(rule: Rule, sources: Sequence[SourcePattern], leaf_columns: int) -> t
     return tuple(slots[name] for name in tensor_vars(rule))
 
 
+#: Triples of a source, a leaf of it, and the leaf of another one that is the same variable.
+_Shared: TypeAlias = tuple[tuple[int, int, int], ...]
+
+
 def _join_groups(
     rules: Sequence[CompiledRule], sources: Sequence[tuple[SourcePattern, ...]]
 ) -> list[JoinGroup]:
-    groups: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    groups: dict[tuple[_Shared, ...], list[int]] = {}
     for compiled, patterns in zip(rules, sources, strict=True):
-        if len(patterns) < 2:
-            continue
-        first, second = patterns
-        shared = tuple(
-            (leaf, second.leaf_of[name])
-            for name, leaf in sorted(first.leaf_of.items())
-            if name in second.leaf_of
-        )
-        groups.setdefault(shared, []).append(compiled.id)
+        if len(patterns) > 1:
+            groups.setdefault(_shared_leaves(patterns), []).append(compiled.id)
     return [
-        JoinGroup(index + 1, shared, tuple(members))
+        JoinGroup(
+            index + 1, tuple((i, j) for _, i, j in shared[0]), tuple(members), tuple(shared[1:])
+        )
         for index, (shared, members) in enumerate(sorted(groups.items()))
     ]
+
+
+def _shared_leaves(patterns: Sequence[SourcePattern]) -> tuple[_Shared, ...]:
+    """Return which leaves of each source after the first are leaves of one before it, too."""
+    first: dict[str, tuple[int, int]] = {}
+    shared: list[_Shared] = []
+    for place, pattern in enumerate(patterns):
+        known = sorted(first.items())
+        shared.append(
+            tuple((*at, pattern.leaf_of[name]) for name, at in known if name in pattern.leaf_of)
+        )
+        for name, leaf in pattern.leaf_of.items():
+            first.setdefault(name, (place, leaf))
+    return tuple(shared[1:])

@@ -20,14 +20,14 @@ class Found:
     Attributes:
         ids: the order of the applications.
         rules, instances: of each; an instance has what the application builds.
-        roots: classes of its sources, a column each; 0 where there is no second one.
+        roots: classes of its sources, a column each; 0 where there are fewer.
         bindings: classes of its variables, a column each.
     """
 
     ids: Ints
     rules: Ints
     instances: Ints
-    roots: tuple[Ints, Ints]
+    roots: Sequence[Ints]
     bindings: list[Ints]
 
     @property
@@ -44,7 +44,7 @@ class Found:
         """Make the table ``application`` of them."""
         columns: dict[str, NDArray[Any]] = {
             "id": self.ids, "rule": self.rules, "instance": self.instances,
-            "root0": self.roots[0], "root1": self.roots[1],
+            **{f"root{n}": column for n, column in enumerate(self.roots)},
         }  # fmt: skip
         names = [f"b{i}" for i in range(len(self.bindings))]
         text = (
@@ -56,20 +56,22 @@ class Found:
         database.execute(text, None, "application", columns)
 
 
-def read_found(database: Database, bound: int, rules: str) -> Found:
+def read_found(database: Database, bound: int, rules: str, sources: int = 2) -> Found:
     """Return the rows of the table ``application``.
 
     Args:
         bound: how many bindings each has.
         rules: what the statement's first comment reports of the rules that it serves.
+        sources: how many columns of roots there are.
     """
     bindings = [f"b[{i}]" for i in range(1, bound + 1)]
-    names = ", ".join(["id", "rule", "instance", "root0", "root1", *bindings])
+    roots = [f"root{n}" for n in range(sources)]
+    names = ", ".join(["id", "rule", "instance", *roots, *bindings])
     text = f"-- applications: {rules}\nSELECT {names} FROM application ORDER BY id"
     rows = database.arrays(text, "found_applications")
     columns = [np.asarray(column, dtype=np.int32) for column in rows.values()]
-    ids, of_rules, instances, root0, root1, *bound_classes = columns
-    return Found(ids, of_rules, instances, (root0, root1), bound_classes)
+    ids, of_rules, instances, *classes = columns
+    return Found(ids, of_rules, instances, classes[:sources], classes[sources:])
 
 
 def numbered(columns: Sequence[Ints]) -> tuple[Ints, Places]:

@@ -21,7 +21,7 @@ from relational_tensat.rules.instance import Instance, Types, instantiate
 from relational_tensat.tensor.types import Attrs, ValueType
 
 
-def create_instance_tables(database: Database, signatures: int) -> None:
+def create_instance_tables(database: Database, signatures: int, roots: int = 2) -> None:
     """Create ``instance`` and ``template``, whose widths depend on the rules.
 
     In a file they are kept, as long as the exploration may be resumed.
@@ -29,8 +29,9 @@ def create_instance_tables(database: Database, signatures: int) -> None:
     Args:
         database: of the e-graph.
         signatures: the most e-nodes that the sources of a rule match.
+        roots: the most sources.
     """
-    working_tables()["instance"].create(database, kept=True, g=signatures)
+    working_tables()["instance"].create(database, kept=True, g=signatures, root=roots)
     working_tables()["template"].create(database, kept=True, s=CHILD_COLUMNS)
 
 
@@ -54,7 +55,7 @@ class Instances:
         self._catalogue = catalogue
         self._database = database
         self._count = first - 1
-        self.targets = TargetArrays()
+        self.targets = TargetArrays(compiled.root_columns)
         self.ids: dict[tuple[int, ...], int] = {}
         self._applications: dict[int, tuple[tuple[str, Attrs], Types]] = {}
         self._sites = [_variable_sites(rule, compiled) for rule in compiled.rules]
@@ -70,7 +71,8 @@ class Instances:
 
     def create_tables(self) -> None:
         """Create the two tables, empty."""
-        create_instance_tables(self._database, 2 * self._compiled.node_columns)
+        roots = self._compiled.root_columns
+        create_instance_tables(self._database, roots * self._compiled.node_columns, roots)
 
     def restore(self) -> None:
         """Resume with the tables that another process has filled."""
@@ -86,13 +88,14 @@ class Instances:
         for row in self._database.execute("FROM template ORDER BY instance, step", name="template"):
             nodes.setdefault(row[0], []).append(row)
         signatures = ", ".join(f"g{i}" for i in range(self._compiled.node_columns))
-        text = f"SELECT id, root0, root1, pattern, rule, {signatures} FROM instance"
+        roots = ", ".join(f"root{i}" for i in range(self._compiled.root_columns))
+        text = f"SELECT id, [{roots}], pattern, rule, {signatures} FROM instance"
         rows = self._database.execute(text, name="instance")
-        for instance, root0, root1, pattern, *configuration in rows:
+        for instance, positions, pattern, *configuration in rows:
             if pattern:
-                self.ids[tuple(configuration)] = instance if root0 else 0
-            if root0:
-                self.targets.add(instance, nodes.get(instance, []), (root0, root1))
+                self.ids[tuple(configuration)] = instance if positions[0] else 0
+            if positions[0]:
+                self.targets.add(instance, nodes.get(instance, []), positions)
 
     def forget(self, last: int) -> None:
         """Forget which configurations instances after one are of: their rows are undone."""
@@ -109,7 +112,7 @@ class Instances:
         Raises:
             UnsoundRuleError: a target's type differs from its source's.
         """
-        columns = 2 * self._compiled.node_columns
+        columns = self._compiled.root_columns * self._compiled.node_columns
         instances: list[tuple[int, ...]] = []
         template: list[tuple[int, ...]] = []
         for rule_id, *signatures in configurations:
@@ -118,7 +121,7 @@ class Instances:
             rule = self._compiled.rule(rule_id)
             types = self._variable_types(rule, signatures)
             instance = self._instantiate(rule, signatures, types)
-            roots = (0, 0)
+            roots = [0] * self._compiled.root_columns
             if instance is not None:
                 rows, roots = self._template_rows(rule, instance)
                 template.extend(rows)
@@ -140,16 +143,18 @@ class Instances:
         """Return what bounds building the targets of so many matches, by rule id.
 
         Args:
-            matches: of rules that have equally many sources.
+            matches: of rules of one source each, or of several.
         """
         sizes = [(self._sizes.get(rule, 0), count) for rule, count in matches.items()]
-        sources = max((len(self._compiled.rule(rule).patterns) for rule in matches), default=0)
+        is_multi = any(self._compiled.rule(rule).rule.is_multi for rule in matches)
+        sources = self._compiled.root_columns if is_multi else min(len(matches), 1)
         return Bounds(
             node_limit,
             total_nodes=sum(nodes * count for nodes, count in sizes),
             steps=max((nodes for nodes, _ in sizes), default=0),
             sources=sources,
             bound=sources * self._compiled.leaf_columns,
+            roots=self._compiled.root_columns,
             operands=self._operands,
             is_whole=is_whole,
             rules=phase_rules(self._compiled, multi=sources > 1),
@@ -187,10 +192,10 @@ class Instances:
 
     def _template_rows(
         self, compiled: CompiledRule, instance: Instance
-    ) -> tuple[list[tuple[int, ...]], tuple[int, int]]:
+    ) -> tuple[list[tuple[int, ...]], list[int]]:
         """Return rows of ``template`` and the binding positions (from 1) of the target roots."""
         variables = len(compiled.slots)
-        base = len(compiled.patterns) * self._compiled.leaf_columns
+        base = self._compiled.bound(compiled)
 
         def binding(index: int) -> int:
             if index < variables:
@@ -208,7 +213,7 @@ class Instances:
             sources += [0] * (CHILD_COLUMNS - len(sources))
             rows.append((self._count, step, signature, kind, head, *sources))
         roots = [binding(root) for root in instance.roots]
-        return rows, (roots[0], roots[1] if len(roots) > 1 else 0)
+        return rows, roots + [0] * (self._compiled.root_columns - len(roots))
 
 
 def _variable_sites(rule: CompiledRule, compiled: CompiledRules) -> list[tuple[int, int]]:

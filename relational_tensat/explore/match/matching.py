@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from relational_tensat.egraph.database import Database
 from relational_tensat.egraph.egraph import EGraph
-from relational_tensat.egraph.working_tables import create_working
+from relational_tensat.egraph.working_tables import working_tables
 from relational_tensat.explore.compile.compiled import (
     PAIR_CAP,
     CompiledRules,
@@ -45,9 +45,6 @@ Result = TypeVar("Result")
 
 #: The condition on instances that are valid: they have a root.
 _IS_VALID = "i.root0 > 0"
-
-#: The order of a multi-pattern rule's applications.
-_YOUNGEST = "p.root0 DESC, p.root1 DESC, i.id, hash(p.b)"
 
 
 class Matcher:
@@ -85,7 +82,7 @@ class Matcher:
         for rule in compiled.rules:
             if not rule.rule.is_multi:
                 self._rules_of.setdefault(rule.patterns[0], []).append(rule.id)
-        self._write_texts([f"g{i}" for i in range(2 * compiled.node_columns)])
+        self._write_texts([f"g{i}" for i in range(compiled.root_columns * compiled.node_columns)])
 
     def forget_edges(self) -> None:
         """Ask for all that stands below each other when next matched: what is shown is another world."""
@@ -96,13 +93,11 @@ class Matcher:
         self.instances.create_tables()
         if with_rules:
             self._insert_rules()
-        create_working(self._database, "rule_join")
         self._insert_joins()
 
     def restore_tables(self) -> None:
         """Resume with rules and instances in the tables: another process ended while it matched them."""
         self.instances.restore()
-        create_working(self._database, "rule_join")
         self._insert_joins()
 
     def single(self, since: int, rules: frozenset[int] | None = None) -> int:
@@ -169,9 +164,9 @@ class Matcher:
         unjudged = f"-- unjudged: {self._serves}\n{self._unjudged_pairs}"
         self._judge(self._database.execute(unjudged, name="unjudged_pairs"))
         if self.order is not None:
-            order = f"hash(p.root0, p.root1, p.b, {self.order}), i.id"
+            order = f"hash({', '.join(self._roots)}, p.b, {self.order}), i.id"
             text = self._learned_text if self.learns else self._multi_text
-            return self._fill_applications(text.replace(_YOUNGEST, order), "p.b")
+            return self._fill_applications(text.replace(self._youngest, order), "p.b")
         if pairs > 2 * most:
             self.has_rest = self._database.change("match/pair_cut", most=most) > 0
         text = self._first_text if self.has_rest else self._multi_text
@@ -185,7 +180,7 @@ class Matcher:
         return self._fill_applications(self._rest_text, "p.b")
 
     def pair(self, since: int, rules: frozenset[int] | None = None) -> int:
-        """Fill ``pair`` with the pairs of matches of multi-pattern rules; return how many.
+        """Fill ``pair`` with matches of all sources of multi-pattern rules; return how many.
 
         The sources are matched in full; a pair is new if one of the two is (semi-naive).
         """
@@ -273,14 +268,18 @@ class Matcher:
             self.rule_seconds[rule_id] = self.rule_seconds.get(rule_id, 0.0) + seconds / len(served)
 
     def _insert_joins(self) -> None:
+        sources = self.compiled.root_columns
+        working_tables()["rule_join"].create(self._database, pattern=sources)
         joined = [(g, self.compiled.rule(n)) for g in self.compiled.joins for n in g.rules]
         self._database.insert(
             "rule_join",
             {
                 "join_group": [g.id for g, _ in joined],
                 "rule": [r.id for _, r in joined],
-                "first_pattern": [r.patterns[0] for _, r in joined],
-                "second_pattern": [r.patterns[1] for _, r in joined],
+                **{
+                    f"pattern{n}": [(*r.patterns, *[0] * sources)[n] for _, r in joined]
+                    for n in range(sources)
+                },
                 "is_symmetric": [r.rule.symmetric for _, r in joined],
             },
         )
@@ -300,12 +299,15 @@ class Matcher:
                 "line": [r.line for r in rules],
                 "text": [rule_text(r) for r in rules],
                 "operands": [[slot + 1 for slot in r.slots] for r in compiled.rules],
-                "leaves": [len(r.patterns) * compiled.leaf_columns for r in compiled.rules],
+                "leaves": [compiled.bound(r) for r in compiled.rules],
             },
         )
 
     def _write_texts(self, signatures: list[str]) -> None:
         single = signatures[: self.compiled.node_columns]
+        self._roots = [f"p.root{n}" for n in range(self.compiled.root_columns)]
+        self._youngest = f"{', '.join(f'{r} DESC' for r in self._roots)}, i.id, hash(p.b)"
+        none = ", ".join(f"0 AS root{n}" for n in range(1, self.compiled.root_columns))
         self._leaves = leaves = ", ".join(f"v{i}" for i in range(self.compiled.leaf_columns))
         on_match = " AND ".join(f"i.{g} = m.{g}" for g in ("pattern", *single))
         on_pair = " AND ".join(f"i.{g} = p.{g}" for g in signatures)
@@ -318,7 +320,7 @@ class Matcher:
         )
         self._single_text = (
             "-- applications of single-pattern rules\n"
-            "SELECT row_number() OVER ()::INTEGER AS id, rule, instance, root0, 0 AS root1,\n"
+            f"SELECT row_number() OVER ()::INTEGER AS id, rule, instance, root0, {none},\n"
             f"    [{leaves}] AS b\n"  # after sorting: lists are slow to move
             "FROM (\n"
             f"    SELECT i.rule, i.id AS instance, m.root AS root0, {leaves}\n"
@@ -327,11 +329,14 @@ class Matcher:
             f" ORDER BY i.rule, m.root DESC, i.id, {leaves}\n"
             ")"
         )
-        self._learned_text = _learned_text(on_pair)
+        order = self._youngest
+        marks = [f"p.m{n}" for n in range(self.compiled.root_columns)]
+        columns = ", ".join(["p.rule, i.id AS instance", *self._roots, "p.b", *marks])
+        self._learned_text = _learned_text(on_pair, columns, order)
         below = "JOIN pair_cut AS c ON c.rule = p.rule AND p.root0 < c.root0"
-        self._multi_text = _multi_text("pair AS p", on_pair)
-        self._first_text = _multi_text(f"pair AS p ANTI {below}", on_pair)
-        self._rest_text = _multi_text(f"pair AS p SEMI {below}", on_pair)
+        self._multi_text = _multi_text("pair AS p", on_pair, columns, order)
+        self._first_text = _multi_text(f"pair AS p ANTI {below}", on_pair, columns, order)
+        self._rest_text = _multi_text(f"pair AS p SEMI {below}", on_pair, columns, order)
         self._unjudged_singles = (
             "-- configurations of single-pattern rules that are not judged yet\n"
             f"SELECT DISTINCT m.pattern, {', '.join(f'm.{g}' for g in single)}\n"
@@ -344,18 +349,20 @@ class Matcher:
         )
 
 
-def _multi_text(pairs: str, on_pair: str) -> str:
+def _multi_text(pairs: str, on_pair: str, columns: str, order: str) -> str:
     """Return the query of multi-pattern rules' applications.
 
     Args:
         pairs: which pairs ``p`` are asked for, as it stands after FROM.
         on_pair: which instance a pair is of.
+        columns: of an application.
+        order: of a rule's applications.
     """
     return (
         "-- applications of multi-pattern rules\n"
         "SELECT row_number() OVER ()::INTEGER AS id, * EXCLUDE (turn) FROM (\n"
-        "    SELECT p.rule, i.id AS instance, p.root0, p.root1, p.b, p.m0, p.m1, row_number() OVER (\n"
-        f"        PARTITION BY p.rule ORDER BY {_YOUNGEST}\n"
+        f"    SELECT {columns}, row_number() OVER (\n"
+        f"        PARTITION BY p.rule ORDER BY {order}\n"
         "    ) AS turn\n"
         f"    FROM {pairs}\n"
         f"    JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"
@@ -365,7 +372,7 @@ def _multi_text(pairs: str, on_pair: str) -> str:
     )
 
 
-def _learned_text(on_pair: str) -> str:
+def _learned_text(on_pair: str, columns: str, order: str) -> str:
     """Return ``_multi_text`` in which kinds of applications take turns as often as their weights say.
 
     Whether an operand depends on weights only is known of what was there at the last extraction.
@@ -373,9 +380,9 @@ def _learned_text(on_pair: str) -> str:
     return (
         "-- applications of multi-pattern rules, those that earlier runs needed more often\n"
         "SELECT row_number() OVER ()::INTEGER AS id, * EXCLUDE (turn, kind) FROM (\n"
-        "    SELECT p.rule, i.id AS instance, p.root0, p.root1, p.b, p.m0, p.m1, l.weights AS kind,\n"
+        f"    SELECT {columns}, l.weights AS kind,\n"
         "        row_number() OVER (\n"
-        f"            PARTITION BY p.rule, l.weights ORDER BY {_YOUNGEST}\n"
+        f"            PARTITION BY p.rule, l.weights ORDER BY {order}\n"
         "        ) / coalesce(l.weight, 1) AS turn\n"
         "    FROM pair AS p\n"
         f"    JOIN instance AS i ON i.rule = p.rule AND {on_pair}\n"

@@ -71,9 +71,11 @@ def applications_of(
         rows, of_rules, of_instances = rows[is_kept], of_rules[is_kept], of_instances[is_kept]
     roots, leaves = matches.roots[rows], [column[rows] for column in matches.leaves]
     order = order_by([of_rules, int(roots.max(initial=0)) - roots, of_instances, *leaves])
+    none: Ints = np.zeros(len(rows), np.int32)
+    later = [none] * (instances.targets.sources - 1)
     return Found(
         np.arange(1, len(rows) + 1, dtype=np.int32), of_rules[order], of_instances[order],
-        (roots[order], np.zeros(len(rows), np.int32)), [column[order] for column in leaves],
+        (roots[order], *later), [column[order] for column in leaves],
     )  # fmt: skip
 
 

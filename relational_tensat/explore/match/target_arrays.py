@@ -16,19 +16,24 @@ _ROWS = OPERANDS + CHILD_COLUMNS
 
 
 class TargetArrays:
-    """The targets of instances, by id."""
+    """The targets of instances, by id.
 
-    def __init__(self) -> None:
+    Attributes:
+        sources: the most that a rule has, two at least.
+    """
+
+    def __init__(self, sources: int) -> None:
+        self.sources = sources
         self._steps: NDArray[np.int32] = np.zeros((0, _ROWS, 0), np.int32)
-        self._roots: NDArray[np.int32] = np.zeros((2, 0), np.int32)
-        self._new: dict[int, tuple[Sequence[tuple[int, ...]], tuple[int, int]]] = {}
+        self._roots: NDArray[np.int32] = np.zeros((sources, 0), np.int32)
+        self._new: dict[int, tuple[Sequence[tuple[int, ...]], Sequence[int]]] = {}
 
-    def add(self, instance: int, nodes: Sequence[tuple[int, ...]], roots: tuple[int, int]) -> None:
+    def add(self, instance: int, nodes: Sequence[tuple[int, ...]], roots: Sequence[int]) -> None:
         """Add an instance: rows of ``template``, and where its roots are among the bindings."""
         self._new[instance] = nodes, roots
 
     def roots(self) -> Ints:
-        """Return a row of both sources' positions among the bindings, by instance; 0 for none."""
+        """Return a row for each source: its position among the bindings, by instance; 0 for none."""
         self._take_new()
         return self._roots
 
@@ -45,7 +50,7 @@ class TargetArrays:
         most = max(before, *(len(nodes) for nodes, _ in self._new.values()))
         steps = np.zeros((most, _ROWS, count), np.int32)
         steps[:before, :, : self._steps.shape[2]] = self._steps
-        roots = np.zeros((2, count), np.int32)
+        roots = np.zeros((len(self._roots), count), np.int32)
         roots[:, : self._roots.shape[1]] = self._roots
         for instance, (rows, positions) in self._new.items():
             roots[:, instance] = positions

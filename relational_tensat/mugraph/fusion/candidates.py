@@ -20,8 +20,8 @@ from relational_tensat.mugraph.graph.dims import variables
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
 from relational_tensat.mugraph.regions.finding_regions import Cone, Cones
+from relational_tensat.mugraph.regions.groups import groups
 from relational_tensat.mugraph.regions.lowering_regions import LoweredRegion, lowered
-from relational_tensat.mugraph.regions.pairs import pairs
 from relational_tensat.mugraph.regions.region_row import Leave, RegionRow, no_matter
 from relational_tensat.tensor import Graph, Node, TensorType, Weight, build_graph
 from relational_tensat.tensor.types import numpy_dtype
@@ -87,9 +87,9 @@ def chain_candidates(
 def region_candidates(
     graph: Graph, most_steps: int, leave: Leave = no_matter, source: str = "model"
 ) -> list[Candidate]:
-    """Return the regions of a model that are no chains of functions, and pairs of these, equal ones once.
+    """Return the regions of a model that are no chains of functions, and groups of these, equal ones once.
 
-    A pair is of regions as they begin, at their last nodes, or as large as they become.
+    A group is of regions as they begin, at their last nodes, or as large as they become.
 
     Args:
         graph: the model.
@@ -118,10 +118,10 @@ def region_candidates(
                 leave(RegionRow(source, node.outputs, _operators(steps), "left out", why))
         found += [_of_region(c.nodes, c.nodes[-1].outputs, c.lowered, graph) for c in grown]
         parts += [cone.nodes for cone in (*grown[:1], *grown[1:][-1:])]
-    for pair in pairs(graph, parts):
+    for group in groups(graph, parts):
         with suppress(RelationalTensatError):  # they are no program together
-            region = lowered(graph, pair.nodes, pair.outputs[-1], pair.outputs)
-            found.append(_of_region(pair.nodes, pair.outputs, region, graph))
+            region = lowered(graph, group.nodes, group.outputs[-1], group.outputs)
+            found.append(_of_region(group.nodes, group.outputs, region, graph))
     fitting = [c for c in found if c is not None and 1 < len(c.program.operators) <= most_steps]
     return list({pattern_hash(candidate): candidate for candidate in reversed(fitting)}.values())[
         ::-1

@@ -1,6 +1,6 @@
 """Chains of a model: what a value is computed of by functions and reductions that nothing else uses.
 
-Two of them are one with two values where one reads the other's, or both read the same.
+Several of them are one with as many values where one reads the other's, or all read the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relational_tensat.mugraph.regions.pairs import pairs
+from relational_tensat.mugraph.regions.groups import groups
 from relational_tensat.tensor import Graph, Node, TensorType
 
 _FUNCTIONS = ("erf", "exp", "gelu", "neg", "reciprocal", "relu", "sigmoid", "sqrt", "tanh")
@@ -23,7 +23,7 @@ MOST_INPUTS = 9
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Nodes that compute one value, or two.
+    """Nodes that compute one value, or several.
 
     Attributes:
         nodes: in topological order.
@@ -37,17 +37,18 @@ class Chain:
 
 
 def chains(graph: Graph) -> list[Chain]:
-    """Return the largest chains of at least two operators and few inputs, then pairs of these.
+    """Return the largest chains of at least two operators and few inputs, then groups of these.
 
-    Of those with one value each node is in one. A single operator may be one of a pair.
+    Of those with one value each node is in one. A single operator may be one of a group.
     """
     alone = _chains(graph)
-    both = (
-        _chain(pair.nodes, pair.outputs, graph) for pair in pairs(graph, [c.nodes for c in alone])
+    together = (
+        _chain(group.nodes, group.outputs, graph)
+        for group in groups(graph, [chain.nodes for chain in alone])
     )
     return [
         chain
-        for chain in (*alone, *both)
+        for chain in (*alone, *together)
         if len(chain.nodes) > 1 and len(chain.inputs) <= MOST_INPUTS
     ]
 

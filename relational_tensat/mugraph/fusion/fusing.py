@@ -37,6 +37,10 @@ from relational_tensat.tensor import Graph, TensorType
 _SEED = 2_000_000
 #: A search takes so many times as long with one more operator.
 _GROWTH = 1.25
+#: A search for so few operators a value takes half a second: queries, keys and values of one input, say.
+_FEW_EACH = 2
+#: Parts with more values come after μGraphs of several kernels.
+_PAIRS = 2
 _NO_TIME = "the time was over, or someone ended the search, before its turn"
 
 
@@ -104,10 +108,12 @@ class _Fusing:
     def run(self, graphs: Sequence[Graph], report: Report) -> Sought:
         self._model = graphs[0]
         first = Effort(kernels=1, more_operators=1)
-        tried = self._all(self._candidates(graphs), first, report)
+        candidates = self._candidates(graphs)
+        tried = self._all([c for c in candidates if _order(c) <= _PAIRS], first, report)
         if self._done == self._total:
             second = Effort(kernels=self._options.max_kernels, more_operators=2)
             self._all(self._slow(tried), second, report)
+        self._all([c for c in candidates if _order(c) > _PAIRS], first, report)
         kernels, rows = tuple(self._kernels.values()), tuple(dict.fromkeys(self._rows))
         return Sought(kernels, self._done, self._total, rows)
 
@@ -152,8 +158,8 @@ class _Fusing:
         return RegionRow(source, candidate.outputs, operators, fate, reason, cost_us)
 
     def _candidates(self, graphs: Sequence[Graph]) -> list[Candidate]:
-        """Return parts of graphs, equal ones once: those without products, for which nothing is searched,
-        those with one value, those with two; first each time what may save most for its time."""
+        """Return parts of graphs, equal ones once, in their order; first each time what may save most for
+        its time."""
         leave, most = self._rows.append, self._options.max_operators
         found: list[Candidate] = []
         sources = [("cheapest" if place else "model", graph) for place, graph in enumerate(graphs)]
@@ -233,8 +239,14 @@ class _Fusing:
         )  # fmt: skip
 
 
-def _order(candidate: Candidate) -> tuple[bool, bool]:
-    return candidate.has_products, candidate.has_products and len(candidate.outputs) > 1
+def _order(candidate: Candidate) -> int:
+    """Return when a kernel for a part is sought: nothing is searched where there are no products; next come
+    those with one value, and values alike of few operators each; then those with two, three and more."""
+    if not candidate.has_products:
+        return 0
+    steps, values = candidate.program.operators, candidate.outputs
+    last = {step.op for step in steps if step.output in candidate.program.outputs}
+    return 1 if len(last) == 1 and len(steps) <= _FEW_EACH * len(values) else len(values)
 
 
 def _shape(candidate: Candidate, name: str) -> Shape:

@@ -6,7 +6,9 @@ kernel computes this is what the verification of its μGraph shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 from relational_tensat.base.errors import InputError
@@ -65,8 +67,36 @@ def kernel_rule(candidate: Candidate, key: str, name: str) -> Rule:
             Apply("part", (kernel,), (("index", Literal(place)),)) for place in range(len(sources))
         ),
         tuple(_conditions(candidate)),
+        symmetric=_may_be_exchanged(sources, candidate),
         file=FUSED_FILE,
     )
+
+
+def _may_be_exchanged(sources: Sequence[Apply], candidate: Candidate) -> bool:
+    """Return whether sources differ in their own operands only, which are of the same types."""
+    counts = Counter(name for source in sources for name in set(_variables(source)))
+    types = {f"x{n}": candidate.graph.types[name] for n, name in enumerate(candidate.inputs)}
+    forms = set()
+    for source in sources:
+        own = [name for name in dict.fromkeys(_variables(source)) if counts[name] == 1]
+        renamed = {name: Var(f"own{place} {types[name]}") for place, name in enumerate(own)}
+        forms.add(_renamed(source, renamed))
+    return len(forms) == 1 < len(sources) and {*counts.values()} <= {1, len(sources)}
+
+
+def _variables(term: Term) -> Iterator[str]:
+    """Yield the names of a term's variables, each time that one is there."""
+    if isinstance(term, Var):
+        yield term.name
+    else:
+        for child in term.children:
+            yield from _variables(child)
+
+
+def _renamed(term: Term, names: Mapping[str, Var]) -> Term:
+    if isinstance(term, Var):
+        return names.get(term.name, term)
+    return replace(term, children=tuple(_renamed(child, names) for child in term.children))
 
 
 def _gathered(operands: list[Term]) -> tuple[Term, ...]:

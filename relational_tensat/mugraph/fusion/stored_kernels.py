@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -45,7 +46,7 @@ def _kernel(row: tuple[Any, ...], texts: Mapping[str, str]) -> OwnKernel:
     missing = [name for name in names if name not in texts]
     if missing:
         raise InputError(f"the rule {missing[0]} of the kernel {key} is missing")
-    rules = [rule for name in names for rule in parse_rules(texts[name], FUSED_FILE)]
+    rules = [rule for name in names for rule in parse_rules(texts[name], FUSED_FILE, sys.maxsize)]
     return OwnKernel(
         key,
         decoded(json.loads(graph), f"the kernel {key}"),

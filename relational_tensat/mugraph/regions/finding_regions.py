@@ -1,7 +1,7 @@
 """Regions of a model: what one node depends on and nothing else does, as far as operators and limits allow.
 
-All readers of what is within are within, but for the last node's, so a region is convex; and pairs of these
-that give two values. Regions may overlap. What was left out, and why, is kept, too.
+All readers of what is within are within, but for the last node's, so a region is convex; and groups
+of these that give several values. Regions may overlap. What was left out, and why, is kept, too.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from relational_tensat.base.errors import InputError, RelationalTensatError
 from relational_tensat.mugraph.graph.mugraph import MuGraph
 from relational_tensat.mugraph.graph.mugraph_json import content_hash
+from relational_tensat.mugraph.regions.groups import Group, groups
 from relational_tensat.mugraph.regions.lowering_regions import LoweredRegion, lowered
-from relational_tensat.mugraph.regions.pairs import Pair, pairs, triples
 from relational_tensat.mugraph.regions.region_row import RegionRow
 from relational_tensat.tensor import Graph, Node
 
@@ -45,7 +45,7 @@ class Region:
 def find_regions(graph: Graph) -> tuple[list[Region], list[RegionRow]]:
     """Return the regions of a model, recurring ones once, and what was left out, with their borders.
 
-    Those of one value come first, then those of two, then those of three.
+    Those of one value come first, then those of two, of three, and of four.
 
     Args:
         graph: the model.
@@ -72,26 +72,24 @@ def find_regions(graph: Graph) -> tuple[list[Region], list[RegionRow]]:
         within.append(names)
         left_out += cones.borders(cone, "model")
         _add(regions, Region(node.outputs[:1], len(cone.nodes), program))
-    for pair, program in _programs_of_pairs(graph, parts):
-        names = _names(pair.nodes)
+    for group, program in _programs_of_groups(graph, parts):
+        names = _names(group.nodes)
         if not any(names <= other for other in within):
             within.append(names)
-            _add(regions, Region(pair.outputs, len(pair.nodes), program, len(pair.outputs)))
+            _add(regions, Region(group.outputs, len(group.nodes), program, len(group.outputs)))
     return list(regions.values()), left_out
 
 
-def _programs_of_pairs(
+def _programs_of_groups(
     graph: Graph, parts: Sequence[Sequence[Node]]
-) -> Iterator[tuple[Pair, MuGraph]]:
-    """Yield two parts as one, then three, the largest first, and what they compute, if it is a program."""
-    for pair in (
-        *sorted(pairs(graph, parts), key=lambda pair: -len(pair.nodes)),
-        *sorted(triples(graph, parts), key=lambda three: -len(three.nodes)),
-    ):
+) -> Iterator[tuple[Group, MuGraph]]:
+    """Yield two parts as one, then three and more, the largest first, with the programs that they are."""
+    found = sorted(groups(graph, parts), key=lambda group: (len(group.outputs), -len(group.nodes)))
+    for group in found:
         with suppress(RelationalTensatError):
-            program = lowered(graph, pair.nodes, pair.outputs[-1], pair.outputs).program
+            program = lowered(graph, group.nodes, group.outputs[-1], group.outputs).program
             if _FEWEST_STEPS <= len(program.operators) <= _MOST_STEPS:
-                yield pair, program
+                yield group, program
 
 
 def _names(nodes: Sequence[Node]) -> frozenset[str]:

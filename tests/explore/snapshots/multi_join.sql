@@ -10,8 +10,8 @@ WHERE n0.head IN (1, 2) AND NOT n0.filtered AND n0.stamp >= $since;
 SELECT r.rule, a.root AS root0, b.root AS root1, a.g0 AS g0, b.g0 AS g1,
     [a.v0, a.v1, b.v0, b.v1] AS b, a.rowid AS m0, b.rowid AS m1
 FROM rule_join AS r
-JOIN match AS a ON a.pattern = r.first_pattern
-JOIN match AS b ON b.pattern = r.second_pattern AND b.v0 = a.v0
+JOIN match AS a ON a.pattern = r.pattern0
+JOIN match AS b ON b.pattern = r.pattern1 AND b.v0 = a.v0
 WHERE r.join_group = 1 AND a.root <> b.root
     AND (NOT r.is_symmetric OR a.root < b.root) AND greatest(a.stamp, b.stamp) >= $since
 LIMIT 2000000;

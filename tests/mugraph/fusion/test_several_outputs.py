@@ -32,7 +32,7 @@ from relational_tensat.mugraph.fusion.chains import Chain, chains
 from relational_tensat.mugraph.fusion.kernel_rule import kernel_rule
 from relational_tensat.mugraph.fusion.nodes_check import computes_nodes
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
-from relational_tensat.mugraph.regions.pairs import Surroundings
+from relational_tensat.mugraph.regions.groups import Surroundings
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from relational_tensat.rules.targets.known import know_kernels
 from relational_tensat.tensor import Graph, Node

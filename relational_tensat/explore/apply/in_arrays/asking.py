@@ -31,14 +31,15 @@ def asked_unions(building: Building) -> AskedUnions:
     every = np.arange(building.found.count)
     pairs: list[NDArray[np.int64]] = []
     reasons: list[NDArray[np.int64]] = []
-    for source in (0, 1):
+    sources = len(building.found.roots)
+    for source in range(sources):
         positions = building.root_positions(source)
         targets = building.bindings[positions, every]
         roots = building.found.roots[source]
         at = np.flatnonzero((positions > 0) & (targets != roots) & (roots > 0))
         low = np.minimum(targets[at], roots[at]).astype(np.int64)
         pairs.append(low << 32 | np.maximum(targets[at], roots[at]))
-        reasons.append(2 * at + source)
+        reasons.append(sources * at + source)
     pair, reason = np.concatenate(pairs), np.concatenate(reasons)
     order = np.argsort(pair)
     in_order = pair[order]
@@ -47,5 +48,5 @@ def asked_unions(building: Building) -> AskedUnions:
     by_reason = np.argsort(first)
     pair, first = in_order[starts][by_reason], first[by_reason]
     lower, higher = (pair >> 32).astype(np.int32), (pair & 0xFFFFFFFF).astype(np.int32)
-    places: Places = first // 2
-    return AskedUnions(lower, higher, places, first % 2)
+    places: Places = first // sources
+    return AskedUnions(lower, higher, places, first % sources)

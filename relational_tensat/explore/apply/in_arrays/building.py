@@ -36,8 +36,8 @@ class Fresh:
         ids, classes: a root is in the class of its source.
         types, heads, rules: of each; the rule is the one that made it.
         signatures, children: what it is.
-        reasons: twice the id of the application that asks for it as its root, and 1 at its second source;
-            below 0: it is in a class of its own.
+        reasons: the id of the application that asks for it as its root, times the most sources, and which
+            of its sources that is; below 0: it is in a class of its own.
     """
 
     def __init__(self, first: int, width: int) -> None:
@@ -179,10 +179,11 @@ class Building:
         made = made[asking]
         asking = places[asking]
         homes = np.full(len(missing), _NONE, np.int64)
-        for source in (0, 1):
+        sources = len(found.roots)
+        for source in range(sources):
             at = np.flatnonzero(self.root_positions(source, asking) == 1 + self.bound + step)
             home = found.roots[source][asking[at]].astype(np.int64) << 32
-            home |= 2 * found.ids[asking[at]].astype(np.int64) + source
+            home |= sources * found.ids[asking[at]].astype(np.int64) + source
             np.minimum.at(homes, made[at], home)
         rules = np.full(len(missing), np.iinfo(np.int32).max, np.int32)
         np.minimum.at(rules, made, found.rules[asking])
@@ -205,12 +206,12 @@ class Building:
         first = self._next_id
         height_of = np.concatenate([height_of, np.full(self.fresh.count, -1, np.int32)])
         added = range(1 + self.bound, 1 + self.bound + self.steps)
-        roots = [self.root_positions(source) for source in (0, 1)]
+        roots = np.array([self.root_positions(n) for n in range(len(self.found.roots))])
         bottom = np.full(self.found.count, -1, np.int32)
         for position in range(1, 1 + self.bound + self.steps):
             heights = height_of[self.bindings[position]]
             if position in added:
-                heights[(roots[0] == position) | (roots[1] == position)] = -1
+                heights[(roots == position).any(0)] = -1
             np.maximum(bottom, heights, out=bottom)
         lowest = np.full(self.fresh.count, np.iinfo(np.int32).max, np.int32)
         for position in added:

@@ -144,9 +144,10 @@ class Writing:
         fresh, found, building = self._fresh, self._building.found, self._building
         direct = np.flatnonzero(fresh.reasons >= 0)
         packed = fresh.reasons[direct]
-        of_direct = np.searchsorted(found.ids, packed // 2)
+        n_sources = len(found.roots)
+        of_direct = np.searchsorted(found.ids, packed // n_sources)
         places = np.concatenate([of_direct, asked.places])
-        sources = np.concatenate([packed % 2, asked.sources])
+        sources = np.concatenate([packed % n_sources, asked.sources])
         ids = fresh.ids[direct]
         if len(places):
             columns: dict[str, NDArray[Any]] = {
@@ -157,8 +158,8 @@ class Writing:
                 "source": sources.astype(np.int32),
             }
             bindings = building.bindings[1:, places]
-            roots = [building.root_positions(source, of_direct) for source in (0, 1)]
-            own = np.where(packed % 2 == 0, roots[0], roots[1])
+            roots = [building.root_positions(source, of_direct) for source in range(n_sources)]
+            own = np.choose(packed % n_sources, roots)
             bindings[own - 1, np.arange(len(direct))] = ids
             names = [f"b{i}" for i in range(len(bindings))]
             columns.update(zip(names, bindings, strict=True))

@@ -41,8 +41,7 @@ ORDER BY class;
 -- the unions that applications ask for
 WITH pair AS (
     SELECT
-        least(a, b) AS a, greatest(a, b) AS b,
-        min(application) FILTER (source = 0) AS first0
+        least(a, b) AS a, greatest(a, b) AS b, min(application) FILTER (source = 0) AS first
     FROM (
         SELECT
             a.id AS application, 0 AS source, a.root0 AS a, a.b[i.root0] AS b
@@ -52,14 +51,12 @@ WITH pair AS (
     GROUP BY least(a, b), greatest(a, b)
 )
 SELECT 0 AS round, w.rule, pair.a, pair.b, w.instance, 0 AS source, w.b AS bindings
-FROM pair JOIN application AS w ON w.id = first0;
+FROM pair JOIN application AS w ON w.id = first;
 
 -- the unions that applications ask for
 WITH pair AS (
     SELECT
-        least(a, b) AS a, greatest(a, b) AS b,
-        min(application) FILTER (source = 0) AS first0,
-        min(application) FILTER (source = 1) AS first1
+        least(a, b) AS a, greatest(a, b) AS b, min(application::BIGINT * 2 + source) AS first
     FROM (
         SELECT
             a.id AS application, unnest([0, 1]) AS source, unnest([a.root0, a.root1]) AS a, unnest([a.b[i.root0], a.b[i.root1]]) AS b
@@ -68,5 +65,5 @@ WITH pair AS (
     WHERE a > 0 AND a <> b
     GROUP BY least(a, b), greatest(a, b)
 )
-SELECT 0 AS round, w.rule, pair.a, pair.b, w.instance, (coalesce(first0 > first1, first0 IS NULL))::INTEGER AS source, w.b AS bindings
-FROM pair JOIN application AS w ON w.id = least(first0, first1);
+SELECT 0 AS round, w.rule, pair.a, pair.b, w.instance, (first % 2)::INTEGER AS source, w.b AS bindings
+FROM pair JOIN application AS w ON w.id = (first // 2)::INTEGER;

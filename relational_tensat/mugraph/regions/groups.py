@@ -1,28 +1,26 @@
 """Parts of a model as one with several results: one reads what another gives, or all read the same.
 
-Together they are convex: nothing outside lies between two of their nodes, so one kernel that gives both
-values needs neither of them before it runs. Three parts that read the same, as queries, keys and values do,
-are regions of ``kernels search``; rules have two sources at most, so no kernel of a run gives three values.
+Together they are convex: nothing outside lies between two of their nodes, so one kernel that gives all
+values needs none of them before it runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from relational_tensat.tensor import Graph, Node, TensorType
 
-#: The rules of kernels have as many sources: so many values can a kernel give.
-MOST_OUTPUTS = 2
 #: Of the parts that read what one reads, so many that come next are tried with it.
 _MOST_PARTNERS = 8
-#: Of the parts that read the same, so many of the smallest are tried three at a time.
-_MOST_READERS = 24
+#: By how many parts are tried at a time, so many of the smallest that read the same: queries, keys and
+#: values are three, the gates of a recurrent cell four.
+_MOST_READERS = {3: 24, 4: 12}
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class Group:
     """Nodes that others read several results of.
 
     Attributes:
@@ -34,16 +32,44 @@ class Pair:
     outputs: tuple[str, ...]
 
 
-def pairs(graph: Graph, parts: Sequence[Sequence[Node]]) -> Iterator[Pair]:
-    """Yield the pairs of a model's parts that a kernel may stand for.
+def groups(graph: Graph, parts: Sequence[Sequence[Node]]) -> Iterator[Group]:
+    """Yield the groups of a model's parts that a kernel may stand for: two, then three, then four.
 
     Args:
         graph: the model.
         parts: nodes in topological order, of which only the last one's result is read by others.
     """
     surroundings = Surroundings(graph)
-    reads = list(map(_read, parts))
-    readers = _readers(reads)
+    reads = [{name for node in part for name in node.inputs} for part in parts]
+    readers: dict[str, list[int]] = {}
+    for place, names in enumerate(reads):
+        for name in names:
+            readers.setdefault(name, []).append(place)
+    places = [
+        *_pairs(graph, parts, reads, readers),
+        *_readers_of_one(graph, parts, readers),
+    ]
+    for members in dict.fromkeys(places):
+        nodes = [node for place in members for node in parts[place]]
+        group = surroundings.group(nodes, len(members))
+        if group is not None:
+            yield group
+
+
+def _pairs(
+    graph: Graph,
+    parts: Sequence[Sequence[Node]],
+    reads: Sequence[set[str]],
+    readers: Mapping[str, Sequence[int]],
+) -> Iterator[tuple[int, ...]]:
+    """Yield two parts that read the same, or of which one reads the other, by their places.
+
+    Args:
+        graph: the model.
+        parts: as for ``groups``.
+        reads: what each reads.
+        readers: the places of the parts that read a value.
+    """
     for place, part in enumerate(parts):
         beside = {
             other
@@ -54,44 +80,18 @@ def pairs(graph: Graph, parts: Sequence[Sequence[Node]]) -> Iterator[Pair]:
         }
         after = set(readers.get(part[-1].outputs[0], ())) - {place}
         for other in (*sorted(beside - after)[:_MOST_PARTNERS], *sorted(after)):
-            pair = _pair(surroundings, (*part, *parts[other]))
-            if pair is not None:
-                yield pair
+            yield place, other
 
 
-def triples(graph: Graph, parts: Sequence[Sequence[Node]]) -> Iterator[Pair]:
-    """Yield three of a model's parts at a time that read the same and that a kernel may stand for.
-
-    Args:
-        graph: the model.
-        parts: nodes in topological order, of which only the last one's result is read by others.
-    """
-    surroundings = Surroundings(graph)
-    readers = _readers(list(map(_read, parts)))
-    known: set[tuple[int, ...]] = set()
-    for name in sorted(readers):
-        if _is_number(graph, name):
-            continue
-        nearest = sorted(readers[name], key=lambda place: len(parts[place]))[:_MOST_READERS]
-        for three in combinations(sorted(nearest), 3):
-            members = [node for place in three for node in parts[place]]
-            if three not in known and (group := _pair(surroundings, members, 3)) is not None:
-                known.add(three)
-                yield group
-
-
-def _read(part: Sequence[Node]) -> set[str]:
-    """Return what nodes read."""
-    return {name for node in part for name in node.inputs}
-
-
-def _readers(reads: Sequence[set[str]]) -> dict[str, list[int]]:
-    """Return the places of the parts that read a value, by its name, from what each part reads."""
-    readers: dict[str, list[int]] = {}
-    for place, names in enumerate(reads):
-        for name in names:
-            readers.setdefault(name, []).append(place)
-    return readers
+def _readers_of_one(
+    graph: Graph, parts: Sequence[Sequence[Node]], readers: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[int, ...]]:
+    """Yield three parts and more that read the same value, by their places."""
+    for values, most in _MOST_READERS.items():
+        for name in sorted(readers):
+            if not _is_number(graph, name):
+                nearest = sorted(readers[name], key=lambda place: len(parts[place]))[:most]
+                yield from combinations(sorted(nearest), values)
 
 
 class Surroundings:
@@ -130,21 +130,15 @@ class Surroundings:
                 beyond.update(node.outputs)
         return True
 
-    def nodes_at(self, places: Sequence[int]) -> tuple[Node, ...]:
-        """Return the nodes at some places."""
-        return tuple(self._nodes[place] for place in places)
-
-
-def _pair(
-    surroundings: Surroundings, members: Sequence[Node], values: int = MOST_OUTPUTS
-) -> Pair | None:
-    places = surroundings.places(members)
-    if len(places) < len(members):
-        return None  # they have nodes in common
-    outputs = surroundings.outputs_of(places)
-    if len(outputs) != values or not surroundings.is_convex(places):
-        return None
-    return Pair(surroundings.nodes_at(places), outputs)
+    def group(self, members: Sequence[Node], values: int) -> Group | None:
+        """Return nodes as a group of so many values; None where they are none, or one is there twice."""
+        places = self.places(members)
+        if len(places) < len(members):
+            return None  # they have nodes in common
+        outputs = self.outputs_of(places)
+        if len(outputs) != values or not self.is_convex(places):
+            return None
+        return Group(tuple(self._nodes[place] for place in places), outputs)
 
 
 def _is_number(graph: Graph, name: str) -> bool:
