@@ -1,4 +1,4 @@
-"""Files of μGraphs: this package's JSON, one graph, or Mirage's, a list of them; perhaps compressed."""
+"""Files of μGraphs: this package's JSON, one graph, or Mirage's, one or a list; perhaps compressed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def load_mugraphs(path: Path) -> list[MuGraph]:
     if not isinstance(document, list):
         return [decoded(document, str(path))]
     name = path.name.removesuffix(".gz").removesuffix(".json")
+    is_one = all(isinstance(part, dict) for part in document)
     graphs = []
-    for place, one in enumerate(document):
+    for place, one in enumerate([document] if is_one else document):
         try:
             graphs.append(from_mirage(one, name))
         except InputError as error:

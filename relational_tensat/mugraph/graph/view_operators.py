@@ -21,7 +21,7 @@ from relational_tensat.mugraph.graph.labelled import Labelled
 from relational_tensat.tensor.types import Attrs
 
 
-class _View(MuOperator):
+class View(MuOperator):
     """Moves nothing: other names of the same elements."""
 
     levels: ClassVar[tuple[str, ...]] = ("kernel", "block")
@@ -31,7 +31,7 @@ class _View(MuOperator):
         return 0
 
 
-class Rename(_View):
+class Rename(View):
     """Another name of an index variable."""
 
     name = "rename"
@@ -51,7 +51,7 @@ class Rename(_View):
         return operands[0].renamed(str(attrs["variable"]), str(attrs["into"]))
 
 
-class Split(_View):
+class Split(View):
     """One index variable as several (names ``into``, of sizes ``sizes``), the slowest first."""
 
     name = "split"
@@ -83,7 +83,7 @@ class Split(_View):
         return tuple(map(Dim, names(attrs, "into"), sizes))
 
 
-class Merge(_View):
+class Merge(View):
     """Several index variables as one (``into``), the first the slowest."""
 
     name = "merge"
@@ -103,7 +103,7 @@ class Merge(_View):
         return operands[0].merged(names(attrs, "variables"), str(attrs["into"]))
 
 
-class Repeat(_View):
+class Repeat(View):
     """The same elements for each value of a new index variable."""
 
     name = "repeat"
@@ -121,7 +121,7 @@ class Repeat(_View):
         return operands[0].repeated(str(attrs["variable"]), cast(int, attrs["size"]))
 
 
-class WindowOf(_View):
+class WindowOf(View):
     """A part of an input of the program, by other index variables: see ``Window``.
 
     It is no operator of blocks: there it is a load's, so nothing is computed of what is left out.

@@ -8,6 +8,7 @@ from relational_tensat.mugraph.graph.cores import core
 from relational_tensat.mugraph.graph.dims import Dims, count
 from relational_tensat.mugraph.graph.mugraph import MuGraph, Operation
 from relational_tensat.mugraph.graph.operators import mu_operator
+from relational_tensat.mugraph.graph.view_operators import View
 from relational_tensat.mugraph.graph.well_formed import kernel_tensors
 from relational_tensat.mugraph.sizing.multiprocessors import Multiprocessors, a100
 
@@ -24,14 +25,12 @@ def library_us(program: MuGraph, device: Multiprocessors | None = None) -> float
     """
     device, dims = device or a100(), kernel_tensors(program)
     return sum(
-        operation_us(step, dims, device)
-        for step in program.steps
-        if isinstance(step, Operation) and step.op != "window"
+        operation_us(step, dims, device) for step in program.steps if isinstance(step, Operation)
     )
 
 
 def operation_us(step: Operation, dims: Mapping[str, Dims], device: Multiprocessors) -> float:
-    """Return the modelled microseconds of one operator as a kernel of a library.
+    """Return the modelled microseconds of one operator as a kernel of a library, 0 if it moves nothing.
 
     Args:
         step: the operator.
@@ -39,6 +38,8 @@ def operation_us(step: Operation, dims: Mapping[str, Dims], device: Multiprocess
         device: what it runs on.
     """
     profile, peak = device.profile, device.peak_flops_per_s * _EFFICIENCY
+    if isinstance(mu_operator(step.op), View):
+        return 0.0
     operands, result = [dims[name] for name in step.operands], dims[step.output]
     flops = mu_operator(step.op).flops(operands, result)
     moved = device.element_bytes * sum(map(count, (*operands, result)))

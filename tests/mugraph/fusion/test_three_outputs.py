@@ -1,4 +1,4 @@
-"""``run --fuse`` with kernels of three values and more: queries, keys and values of one normalized input."""
+"""``run --fuse`` with kernels of three values and more: queries, keys and values of one input."""
 
 from __future__ import annotations
 

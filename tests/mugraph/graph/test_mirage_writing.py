@@ -25,13 +25,16 @@ from relational_tensat.mugraph.graph.mugraph import (
 )
 from relational_tensat.mugraph.graph.mugraph_files import load_mugraph, save_mugraph
 from relational_tensat.mugraph.graph.wide_results import with_wide_results
-from relational_tensat.mugraph.programs import program
+from relational_tensat.mugraph.programs import ProgramBuilder, program
 from relational_tensat.mugraph.verify.random_tests import first_difference
 from relational_tensat.mugraph.verify.stability import stabilized
 from tests.mugraph.mugraphs import flash_attention
 from tests.mugraph.saved import saved
 
-_SAVED = ("gqa_bs1", "gqa_bs8", "mqa_bs1", "lora", "gated_mlp", "rmsnorm_bs1", "ntrans_bs1")
+_SAVED = (
+    "gqa_bs1", "gqa_bs8", "mqa_bs1", "lora", "gated_mlp", "rmsnorm_bs1", "ntrans_bs1", "qknorm_gqa_bs1",
+    "single_gated_mlp", "single_lora", "single_mqa_bs1",
+)  # fmt: skip
 _SMALL = {
     "attention": {"h": 2, "q": 3, "d": 4, "k": 5, "e": 6},
     "qknorm": {"h": 2, "q": 3, "d": 4, "k": 5, "e": 6},
@@ -54,14 +57,58 @@ def again(graph: MuGraph, accumulators: str = ACCUMULATORS[0]) -> MuGraph:
 def test_what_mirage_saved_is_the_same_again(name: str) -> None:
     for document in saved(name):
         graph = from_mirage(document, name)
-        assert again(graph, "accum") == graph
+        assert all(again(graph, accumulators) == graph for accumulators in ACCUMULATORS)
         written = to_mirage(graph, "accum")
-        assert _operators(written) == _operators(document)
+        if name != "qknorm_gqa_bs1":  # there, tiles of 1 of a longer dim meet whole ones: sums, here
+            assert _operators(written) == _operators(document)
 
 
 def _operators(document: list[dict[str, object]]) -> list[object]:
     inner = [op["bgraph"]["operators"] for op in document if "bgraph" in op]  # type: ignore[index]
     return [op["op_type"] for op in (*document, *(one for part in inner for one in part))]
+
+
+def _beside_libraries() -> tuple[MuGraph, MuGraph]:
+    """(relu(X·A)·B + C) by its root mean square, whose second product is a kernel; and its program."""
+    b = ProgramBuilder("beside", X="m=4 k=8", A="k=8 r=4", B="r=4 n=8", C="m=4 n=8")
+    hidden = b.apply("relu", b.matmul("X", "A", "k"))
+    total = b.apply("add", b.matmul(hidden, "B", "r"), "C")
+    graph = b.build(b.normalized(total, "n"))
+    block = BlockGraph(
+        (2, 2), 2,
+        (Iterator("t1", "P", ("m", ""), "r"), Iterator("B", "Bt", ("", "n"), "r")),
+        (
+            Operation("relu", ("P",), "R"),
+            Operation("matmul", ("R", "Bt"), "S", {"over": ("r",)}),
+            Accumulate("S", "T"),
+        ),
+        (Saver("T", "t3", dims_of("m=4 n=8"), ("m", "n")),),
+    )  # fmt: skip
+    first, _, _, *rest = graph.steps
+    return replace(graph, steps=(first, Kernel("k1", block), *rest)), graph
+
+
+@pytest.mark.parametrize("accumulators", ACCUMULATORS)
+def test_operators_of_libraries_beside_a_kernel(
+    accumulators: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph, computed = _beside_libraries()
+    document = to_mirage(graph, accumulators)
+    assert [operator["op_type"] for operator in document if operator["output_tensors"]][4:] == [
+        "kn_matmul_op", "kn_customized_op", "kn_add_op", "kn_rms_norm_op"
+    ]  # fmt: skip
+    read = again(graph, accumulators)
+    assert to_mirage(read, accumulators) == document
+    file, wrong, whole = (tmp_path / f"{name}.json" for name in ("one", "wrong", "program"))
+    file.write_text(json.dumps(document), encoding="utf-8")  # one graph, or a list of them
+    text = json.dumps([document]).replace("kn_add_op", "kn_mul_op")
+    wrong.write_text(text, encoding="utf-8")
+    save_mugraph(computed, whole)
+    assert main(["kernels", "verify", str(file), str(whole)]) == 0
+    assert main(["kernels", "verify", str(wrong), str(whole)]) == 4
+    capsys.readouterr()
+    assert main(["kernels", "show", str(file), "--mirage", accumulators]) == 0
+    assert json.loads(capsys.readouterr().out) == [document]
 
 
 @pytest.mark.parametrize("name", _SMALL)
