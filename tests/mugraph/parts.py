@@ -114,3 +114,15 @@ def cast_norm() -> Graph:
     ]
     kinds = {"x": of_floats(8, 64, dtype="float16"), "gain": of_floats(64, dtype="float16")}
     return build_graph("cast_norm", kinds, {"two": number, "epsilon": epsilon}, nodes, ["y"])
+
+
+def joined_products(axis: int = 1) -> Graph:
+    """Products of one factor, joined along the dim of the others."""
+    kinds = {"x": of_floats(16, 16), "v": of_floats(16, 16), "w": of_floats(16, 16)}
+    factors = [("x", name) if axis else (name, "x") for name in "vw"]
+    nodes = [
+        Node("matmul", factors[0], ("p",)),
+        Node("matmul", factors[1], ("q",)),
+        Node("concat", ("p", "q"), ("y",), {"axis": axis}),
+    ]
+    return build_graph(f"joined_products_{axis}", kinds, {}, nodes, ["y"])

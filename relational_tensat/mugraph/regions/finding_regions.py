@@ -148,7 +148,8 @@ class Cones:
             yield cone
             grown = None
             for maker in self._candidates(region, refused):
-                grown = self._with_chain({**region, maker.outputs[0]: maker})
+                with_it = {**region, maker.outputs[0]: maker}
+                grown = self._with_chain(with_it) or self._with_joined(region, maker)
                 if grown is None:
                     refused.add(maker.outputs[0])
                     continue
@@ -206,6 +207,21 @@ class Cones:
                 break
             region = {**region, **{m.outputs[0]: m for m in makers}}
         return best
+
+    def _with_joined(
+        self, region: dict[str, Node], maker: Node
+    ) -> tuple[dict[str, Node], Cone] | None:
+        """Return a region with a product and those that it is joined with: of one factor, they are one."""
+        (name, *_) = maker.outputs
+        joined = {n for node in region.values() if node.op == "concat" for n in node.inputs}
+        products = {
+            other.outputs[0]: other
+            for other in self._candidates(region, set())
+            if other.op == "matmul" and other.outputs[0] in joined
+        }
+        if name not in products or len(products) == 1:
+            return None
+        return self._with_chain({**region, **products})
 
     def _candidates(self, region: dict[str, Node], refused: set[str]) -> Iterator[Node]:
         """Yield nodes whose result only the region reads, or which take parts only, nearest first."""

@@ -232,21 +232,33 @@ class _Lowering:
 
     def _factors(self, a: str, b: str) -> list[tuple[Value, Value]]:
         """Return what a product is the sum of: several where an operand is joined along the sum."""
-        for place, name in enumerate((a, b)):
-            axis, names = self._joined.get(name, (0, ()))
-            kind = self._graph.types[name]
-            if not names or not isinstance(kind, TensorType) or axis != kind.rank - 1 - place:
+        axes = (-1, -2)  # that is summed over
+        joined = [self._joined_along(name, axis) for name, axis in zip((a, b), axes, strict=True)]
+        if joined[0] and self._sizes(joined[0], -1) == self._sizes(joined[1], -2):
+            return [(self._value(x), self._value(y)) for x, y in zip(*joined, strict=True)]
+        for place, names in enumerate(joined):
+            if not names:
                 continue
             other = self._value(b if place == 0 else a)
             start, pairs = 0, []
-            for value in map(self._value, names):
-                size = self._atoms.size(value.dims[axis])
-                summed = len(other.dims) - (2 if place == 0 else 1)
+            sizes = self._sizes(names, axes[place])
+            for value, size in zip(map(self._value, names), sizes, strict=True):
+                summed = len(other.dims) + axes[1 - place]
                 part = self._parts.part(other, summed, Cut(start), size)
                 pairs.append((value, part) if place == 0 else (part, value))
                 start += size
             return pairs
         return [(self._value(a), self._value(b))]
+
+    def _joined_along(self, name: str, axis: int) -> tuple[str, ...]:
+        """Return what a value is joined of along an axis, counted from the end; nothing if it is not."""
+        along, names = self._joined.get(name, (0, ()))
+        kind = self._graph.types[name]
+        return names if isinstance(kind, TensorType) and along == kind.rank + axis else ()
+
+    def _sizes(self, names: Sequence[str], axis: int) -> list[int]:
+        kinds = (self._graph.types[name] for name in names)
+        return [kind.shape[axis] for kind in kinds if isinstance(kind, TensorType)]
 
     def _product(self, a: Value, b: Value) -> Value:
         if len(a.dims) < 2 or len(b.dims) < 2:
@@ -353,10 +365,19 @@ class _Lowering:
         values = [self._value(one) for one in names]
         if any(value.number is not None for value in values):
             raise ShapeError("concat of a number")
-        pieces = self._parts.joined(values, axis)
-        result = pieces[0]
-        for piece in pieces[1:]:
-            result = self._binary("add", result, piece)
+        factored = self._parts.factored(values, axis)
+        if factored is None:
+            return self._added(self._parts.joined(values, axis))
+        others = self._added(self._parts.joined(factored.others, factored.axis))
+        dims = list(values[0].dims)
+        dims[axis] = others.dims[factored.axis]
+        operands = [factored.factor, others][:: 1 if factored.is_first else -1]
+        return self._emit("matmul", operands, dims, factored.over)
+
+    def _added(self, values: Sequence[Value]) -> Value:
+        result = values[0]
+        for value in values[1:]:
+            result = self._binary("add", result, value)
         return result
 
 

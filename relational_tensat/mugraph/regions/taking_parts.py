@@ -20,6 +20,25 @@ _KEEP_ZERO_OF_BOTH = frozenset({"add", "mul", "sub"})
 
 
 @dataclass(frozen=True, slots=True)
+class Factored:
+    """Products of one factor.
+
+    Attributes:
+        factor: what all have, as their first factor or their second.
+        is_first: whether it is their first.
+        others: the other factors.
+        axis: of these, the one that the products' axis comes from.
+        over: what they are summed over.
+    """
+
+    factor: Value
+    is_first: bool
+    others: tuple[Value, ...]
+    axis: int
+    over: Atoms
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
     """Which elements of a dim are taken: see ``Window``; ``last`` is None where none of them is 0."""
 
@@ -68,6 +87,32 @@ class Parts:
             result.append(self._taken(value, axis, cut, into))
             start += size
         return result
+
+    def factored(self, values: Sequence[Value], axis: int) -> Factored | None:
+        """Return values as products of one factor that has nothing of an axis; None where they are none.
+
+        Joined along the axis, they are its product with the others, joined: [X·V | X·W] is X·[V | W],
+        without a product of zeros.
+        """
+        atoms, building = self._building.atoms, self._building
+        makers = [building.made_by(value.name) for value in values]
+        steps = [maker for maker in makers if maker is not None and maker.op == "matmul"]
+        if len(steps) < len(values) or len({atoms.resolved(step.over) for step in steps}) > 1:
+            return None
+        for place in (0, 1):
+            if len({step.operands[place] for step in steps}) > 1:
+                continue
+            others = tuple(building.value(step.operands[1 - place]) for step in steps)
+            dims = [[atoms.resolved(dim) for dim in other.dims] for other in others]
+            along = [atoms.resolved(value.dims[axis]) for value in values]
+            axes = {
+                own.index(dim) if dim and dim in own else -1
+                for own, dim in zip(dims, along, strict=True)
+            }
+            factor = building.value(steps[0].operands[place])
+            if len(axes) == 1 and min(axes) >= 0:
+                return Factored(factor, place == 0, others, min(axes), steps[0].over)
+        return None
 
     def view(self, value: Value) -> Value:
         """Return a value with index variables of its own, computed of windows of inputs.

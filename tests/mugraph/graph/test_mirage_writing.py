@@ -59,7 +59,9 @@ def test_what_mirage_saved_is_the_same_again(name: str) -> None:
         graph = from_mirage(document, name)
         assert all(again(graph, accumulators) == graph for accumulators in ACCUMULATORS)
         written = to_mirage(graph, "accum")
-        if name != "qknorm_gqa_bs1":  # there, tiles of 1 of a longer dim meet whole ones: sums, here
+        if (
+            name != "qknorm_gqa_bs1"
+        ):  # there, tiles of 1 of a longer dim meet whole ones: sums, here
             assert _operators(written) == _operators(document)
 
 

@@ -27,7 +27,14 @@ from relational_tensat.mugraph.regions.lowering_regions import lowered
 from relational_tensat.mugraph.search.search_options import SearchOptions
 from relational_tensat.mugraph.verify.verifying_mugraphs import verify_mugraph
 from relational_tensat.tensor import Graph, Node, Weight, build_graph
-from tests.mugraph.parts import cut, joined_product, joint_attention, of_floats, rotary
+from tests.mugraph.parts import (
+    cut,
+    joined_product,
+    joined_products,
+    joint_attention,
+    of_floats,
+    rotary,
+)
 from tests.mugraph.regions.test_regions import compare
 
 
@@ -61,6 +68,38 @@ def test_a_product_of_joined_operands_is_a_sum_of_products() -> None:
     program = lowered(model, model.nodes, "region").program
     assert [step.op for step in program.operators] == ["matmul", "matmul", "add"]
     assert not any(window.is_bounded for window in _windows(model))
+
+
+def _product_of_joined(columns: tuple[int, ...], rows: tuple[int, ...]) -> Graph:
+    """A product of columns that are joined and rows that are."""
+    kinds = {f"a{n}": of_floats(4, size) for n, size in enumerate(columns)}
+    kinds |= {f"b{n}": of_floats(size, 6) for n, size in enumerate(rows)}
+    nodes = [
+        Node("concat", tuple(n for n in kinds if n[0] == "a"), ("a",), {"axis": 1}),
+        Node("concat", tuple(n for n in kinds if n[0] == "b"), ("b",), {"axis": 0}),
+        Node("matmul", ("a", "b"), ("y",)),
+    ]
+    return build_graph("joined", kinds, {}, nodes, ["y"])
+
+
+def test_a_product_of_two_joined_operands_is_a_sum_of_products() -> None:
+    """[A B]·[C; D] = A·C + B·D, as the paper's operator for LoRA has it."""
+    model = _product_of_joined((8, 24), (8, 24))
+    compare(model, list(model.nodes))
+    program = lowered(model, model.nodes, "region").program
+    assert [step.op for step in program.steps] == ["matmul", "matmul", "add"]
+    other = _product_of_joined((8, 24), (16, 16))  # no piece of one meets one of the other
+    compare(other, list(other.nodes))
+    assert _windows(other)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_joined_products_of_one_factor_are_its_product_with_the_others_joined(axis: int) -> None:
+    model = joined_products(axis)
+    compare(model, list(model.nodes))
+    ((region, *_), _) = find_regions(model)
+    assert (region.outputs, region.nodes) == (("y",), len(model.nodes))
+    assert [step.op for step in region.program.operators] == ["add", "matmul"]
 
 
 def test_parts_of_computed_values_are_computed_of_parts() -> None:
@@ -107,6 +146,14 @@ def test_what_has_no_such_form_says_so() -> None:
     model = build_graph("joined", kinds, {}, [exponential, joined], ["j"])
     with pytest.raises(ShapeError, match="gives no zeros for zeros"):
         lowered(model, model.nodes, "region")
+    kinds |= {"v": of_floats(8, 6), "w": of_floats(8, 6)}
+    products = [Node("matmul", (a, w), (a * 2,)) for a, w in ("av", "bw")]
+    joined = Node("concat", ("aa", "bb"), ("j",), {"axis": 1})
+    model = build_graph("joined", kinds, {}, [*products, joined], ["j"])
+    with pytest.raises(ShapeError, match="of matmul, which gives no zeros for zeros"):
+        lowered(
+            model, model.nodes, "region"
+        )  # of two factors: one product each, half of it of zeros
     ids = {**kinds, "i": replace(of_floats(3), dtype="int64")}
     model = build_graph("rows", ids, {}, [Node("gather", ("a", "i"), ("y",), {"axis": 0})], ["y"])
     with pytest.raises(ShapeError, match="gather by an input"):
