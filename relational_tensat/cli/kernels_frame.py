@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relational_tensat.base.errors import UsageError
+from relational_tensat.cli.kernels_rows import mugraph_of
 from relational_tensat.cli.parser import Parser, dimensions, merged, whole_number
 
 if TYPE_CHECKING:
@@ -17,16 +19,22 @@ if TYPE_CHECKING:
 
 #: Element types that kernels are made for.
 DTYPES = ("float16", "bfloat16", "float32")
+_KEY = re.compile("k[0-9a-f]{16}")
 
 
 def add_mugraph(parser: Parser) -> None:
     """Declare what names a μGraph."""
     parser.add_argument(
-        "file", type=Path, metavar="FILE", help="a μGraph as JSON, or a file of Mirage's"
-    )
+        "file", type=Path, metavar="FILE",
+        help="a μGraph as JSON, or a file of Mirage's; or the key of a kernel that a search kept",
+    )  # fmt: skip
     parser.add_argument(
         "--graph", type=whole_number, default=0, metavar="N",
         help="which one, where the file has several [%(default)s]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--db", type=Path, metavar="DB",
+        help="FILE is the key of a kernel in a database: of run --fuse --db, or of kernels search --db",
     )  # fmt: skip
 
 
@@ -34,10 +42,17 @@ def read_mugraph(args: argparse.Namespace) -> MuGraph:
     """Return the μGraph that was named.
 
     Raises:
-        InputError: its file is malformed, or has no such graph.
+        InputError: its file is malformed, or has no such graph; or nothing has a kernel of that key.
     """
     from relational_tensat.mugraph.graph.mugraph_files import load_mugraph
 
+    key = str(args.file)
+    if args.db is not None:
+        return mugraph_of(args.db, key)
+    if _KEY.fullmatch(key) and not args.file.exists():
+        from relational_tensat.mugraph.candidate_cache import CandidateCache
+
+        return CandidateCache.of_user().found(key)
     return load_mugraph(args.file, args.graph)
 
 

@@ -73,8 +73,11 @@ def execute(args: argparse.Namespace) -> int:
     tables = None if args.db is None else SearchTables(args.db)
     with watch.watching():
         finding = find_kernels(program, options, watch, progress, cache=cache, tables=tables)
+    key = None
+    if finding.best is not None and cache is not None:
+        key = cache.keep_found(finding.best.graph)
     report(
-        lambda: _content(finding),
+        lambda: {**_content(finding), "key": key},
         lambda console: _show(finding, console),
         as_json=args.json,
     )
@@ -84,9 +87,10 @@ def execute(args: argparse.Namespace) -> int:
         save_mugraph(finding.best.graph, args.output)
         if not args.json:
             sys.stdout.write(f"written to {args.output}\n")
-    if args.db is not None and not args.json:
-        key = f"k{content_hash(finding.best.graph)}"
-        sys.stdout.write(f"kept as {key} in {args.db}\n")
+    if not args.json and (key is not None or args.db is not None):
+        name = key or f"k{content_hash(finding.best.graph)}"
+        where = "" if args.db is None else f" in {args.db}"
+        sys.stdout.write(f"kept as {name}{where}\n")
     return 0
 
 

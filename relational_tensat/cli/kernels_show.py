@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from relational_tensat.cli.kernels_frame import DTYPES, add_mugraph, read_mugraph
 from relational_tensat.cli.kernels_plan import show_plans
-from relational_tensat.cli.kernels_rows import mugraph_of, show_rows, show_sql
+from relational_tensat.cli.kernels_rows import show_rows, show_sql
 from relational_tensat.cli.parser import Parser
 from relational_tensat.cli.rules_frame import add_json, report
 
@@ -27,10 +27,6 @@ def add_arguments(parser: Parser) -> None:
     from relational_tensat.mugraph.graph.mirage_writing import ACCUMULATORS
 
     add_mugraph(parser)
-    parser.add_argument(
-        "--db", type=Path, metavar="DB",
-        help="FILE is the key of a kernel in a database: of run --fuse --db, or of kernels search --db",
-    )  # fmt: skip
     parser.add_argument(
         "--sql", action="store_true",
         help="with the rows of the search that it came from, and, with --db, the SQL that asks for them",
@@ -68,7 +64,7 @@ def execute(args: argparse.Namespace) -> int:
     from relational_tensat.mugraph.kernels.emission import emit
 
     key = str(args.file)
-    graph = read_mugraph(args) if args.db is None else mugraph_of(args.db, key)
+    graph = read_mugraph(args)
     if args.html is not None:
         _draw(graph, args.dtype, args.html)
     if args.mirage:

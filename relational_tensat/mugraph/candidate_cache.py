@@ -107,6 +107,33 @@ class CandidateCache:
             save_mugraph(graph, aside / path.name)
         return path
 
+    def keep_found(self, graph: MuGraph) -> str:
+        """Keep the best μGraph of a search, verified; return its key, by which ``found`` has it.
+
+        Raises:
+            InputError: the folder cannot be written.
+        """
+        key = f"k{content_hash(graph)}"
+        path = self._found(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with write_aside(path) as aside:
+            save_mugraph(graph, aside / path.name)
+        return key
+
+    def found(self, key: str) -> MuGraph:
+        """Return the μGraph of a key.
+
+        Raises:
+            InputError: none is kept, or its file is malformed.
+        """
+        path = self._found(key)
+        if not path.exists():
+            raise InputError(f"{key}: no such file, and no kernel of that key in {path.parent}")
+        return load_mugraph(path)
+
+    def _found(self, key: str) -> Path:
+        return self._folder / "found" / f"{key}.json"
+
     def imported(self, program: MuGraph) -> list[MuGraph]:
         """Return the imported μGraphs of a program; files that cannot be read are left out."""
         graphs = []

@@ -51,6 +51,22 @@ def test_what_search_writes_verify_accepts(
     assert main(["kernels", "verify", path, "mlp"]) == 4
 
 
+def test_what_search_kept_has_a_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    db = str(tmp_path / "search.duckdb")
+    assert main(["kernels", "search", "mlp", *SIZES, "--db", db]) == 0
+    (key,) = re.findall("kept as (k[0-9a-f]{16}) in ", capsys.readouterr().out)
+    shown = []
+    for where in ([], ["--db", db]):
+        assert main(["kernels", "show", key, "--json", *where]) == 0
+        shown.append(json.loads(capsys.readouterr().out))
+        assert main(["kernels", "verify", key, "mlp", *SIZES, *where]) == 0
+        assert main(["kernels", "emit", key, "--target", "cuda", *where]) == 0
+        assert "__global__" in capsys.readouterr().out
+    assert shown[0] == shown[1]
+    assert main(["kernels", "emit", "k0123456789abcdef"]) == 3
+    assert re.search(r"k0\w+: no such file, and no kernel of that key in ", capsys.readouterr().err)
+
+
 def test_nothing_found_has_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kernels", "search", "mlp", *SIZES, "--max-operators", "1", "--json"]) == 5
     assert json.loads(capsys.readouterr().out)["best"] is None
