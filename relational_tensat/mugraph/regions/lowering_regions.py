@@ -90,6 +90,8 @@ class _Lowering:
         for node in nodes:
             self._node(node)
         results = [self._value(name) for name in outputs]
+        if any(result.number is not None for result in results):
+            raise ShapeError("a number by another shape")
         if is_aligned:
             self._align(results)
         if self._has_views:

@@ -154,6 +154,12 @@ def test_what_has_no_such_form_says_so() -> None:
         lowered(
             model, model.nodes, "region"
         )  # of two factors: one product each, half of it of zeros
+    half = {"h": Weight(of_floats(1, 1), np.full((1, 1), 0.5, np.float32))}
+    reshaped = Node("reshape", ("h",), ("y",), {"shape": (1,)})
+    model = build_graph("number", kinds, half, [reshaped, Node("mul", ("a", "y"), ("z",))], ["z"])
+    with pytest.raises(ShapeError, match="a number by another shape"):
+        lowered(model, model.nodes[:1], "region")
+    compare(model, list(model.nodes))
     ids = {**kinds, "i": replace(of_floats(3), dtype="int64")}
     model = build_graph("rows", ids, {}, [Node("gather", ("a", "i"), ("y",), {"axis": 0})], ["y"])
     with pytest.raises(ShapeError, match="gather by an input"):
