@@ -2,7 +2,10 @@
 
 Integers are followed by a tuple of their scale and zero point; weights are a tuple of all three; the last
 tuple is the scale and zero point of the result. On processors of the x86 family only values of uint8 are
-computed so (``as_unsigned`` brings others there), weights may be of int8. Images have their channels last.
+computed so (``as_unsigned`` brings others there), weights may be of int8.
+
+Convolutions run with the channels as the last axis. As with blocks (``blocks``), that is no property of the
+values: rules say which image lies so, and what brings it there and back computes nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from dataclasses import replace
 import numpy as np
 
 from relational_tensat.base.errors import ShapeError
+from relational_tensat.cost import Configuration
+from relational_tensat.cost.key import configuration_of
 from relational_tensat.rules.targets.fused_kernel import FusedKernel, Part
 from relational_tensat.rules.targets.onnxruntime.contrib import (
     CHANNELS_FIRST,
@@ -44,6 +49,8 @@ from relational_tensat.tensor.operators.sampling import PartialApplication
 _TRIPLE = 3
 _STORED = {"axis": 0, "stored": True}
 _COMPUTED = {"axis": 0, "stored": False}
+#: Whether channels are the last axis of images: so they run. Rules leave it False.
+_IS_LAST = Attr("channels_last", "bool", False)
 #: How much higher integers of uint8 are than those of int8 that stand for the same.
 _BETWEEN = 128
 
@@ -95,21 +102,24 @@ def _operands(inputs: Types) -> int:
 class QuantizedConv(_OnIntegers):
     """Q(DQ(x) * DQ(w) + DQ(bias)). Operands x, (scale, zero), (w, …), perhaps (bias, …), (scale, zero).
 
-    onnxruntime's QLinearConv. Channels are the last axis of x and of the result.
+    onnxruntime's QLinearConv, which is measured with ``channels_last``: they are the last axis of x and of
+    the result.
     """
 
     name = "ort_quantized_conv"
     computes = Family.CONVOLUTION
-    attrs = (Attr("stride", "ints"), Attr("pad", "padding"), Attr("dilation", "ints", ()))
+    attrs = (
+        Attr("stride", "ints"),
+        Attr("pad", "padding"),
+        Attr("dilation", "ints", ()),
+        _IS_LAST,
+    )
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
         """Dequantizations, convolution, quantization."""
         count = _operands(inputs)
-        middle = [
-            Part("transpose", (0,), {"perm": CHANNELS_FIRST}),
-            Part("conv", (count, *range(1, count)), attrs),
-            Part("transpose", (count + 1,), {"perm": CHANNELS_LAST}),
-        ]
+        window = {name: attrs[name] for name in ("stride", "pad", "dilation")}
+        middle = _around_last("conv", tuple(range(count)), count, window, attrs)
         return self._around(inputs, middle, [_COMPUTED, *[_STORED] * (count - 1)])
 
     def to_onnx(
@@ -193,19 +203,14 @@ def _of_elements(op: str, kernel: str) -> type[FusedKernel]:
 
 
 class QuantizedMean(_OnIntegers):
-    """The quantized mean of each channel of an image: onnxruntime's QLinearGlobalAveragePool.
-
-    With ``channels_last``, these are the last axis.
-    """
+    """The quantized mean of each channel of an image: onnxruntime's QLinearGlobalAveragePool."""
 
     name = "ort_quantized_mean"
     computes = Family.REDUCTION
-    attrs = (Attr("channels_last", "bool", False),)
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
         """Dequantization, mean, quantization."""
-        axes = (1, 2) if bool_of(attrs, "channels_last") else (2, 3)
-        mean = Part("reduce_mean", (0,), {"axes": axes, "keepdims": True})
+        mean = Part("reduce_mean", (0,), {"axes": (2, 3), "keepdims": True})
         return self._around(inputs, [mean], [_COMPUTED])
 
     def weight_operands(self, inputs: Types) -> tuple[int, ...]:
@@ -216,27 +221,25 @@ class QuantizedMean(_OnIntegers):
         self, inputs: Names, types: Types, output: ValueType, attrs: Attrs, emitter: OnnxEmitter
     ) -> list[str]:
         """Write onnxruntime's own operator, which is what is measured alone."""
-        last = int(bool_of(attrs, "channels_last"))
-        return emitter.emit_of(CONTRIB, "QLinearGlobalAveragePool", inputs, channels_last=last)
+        return emitter.emit_of(CONTRIB, "QLinearGlobalAveragePool", inputs, channels_last=0)
 
 
 class LargestOfIntegers(FusedKernel):
-    """The largest integers of windows of an image whose channels are the last axis: NhwcMaxPool."""
+    """The largest integers of windows: NhwcMaxPool, which is measured with ``channels_last``."""
 
     name = "ort_nhwc_max_pool"
     computes = Family.POOLING
-    attrs = get_operator("max_pool").attrs
+    attrs = (*get_operator("max_pool").attrs, _IS_LAST)
 
     def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
-        """Transposition, pooling, transposition."""
-        return [
-            Part("transpose", (0,), {"perm": CHANNELS_FIRST}),
-            Part("max_pool", (1,), attrs),
-            Part("transpose", (2,), {"perm": CHANNELS_LAST}),
-        ]
+        """The pooling."""
+        window = {name: value for name, value in attrs.items() if name != _IS_LAST.name}
+        return _around_last("max_pool", (0,), 1, window, attrs)
 
     def suggest_attribute(self, attr: Attr, partial: PartialApplication, hints: Hints) -> AttrValue:
         """As a pooling's."""
+        if attr is _IS_LAST:
+            return super().suggest_attribute(attr, partial, hints)
         return get_operator("max_pool").suggest_attribute(attr, partial, hints)
 
     def to_onnx(
@@ -248,6 +251,59 @@ class LargestOfIntegers(FusedKernel):
         return get_operator("max_pool").to_onnx(inputs, (image,), output, attrs, own)
 
 
+class ToChannelsLast(FusedKernel):
+    """An image brought to where channels are the last axis."""
+
+    name = "ort_to_channels_last"
+    may_be_view = True
+
+    def parts(self, inputs: Types, attrs: Attrs) -> list[Part]:
+        """None: it computes nothing."""
+        return []
+
+    def flops(self, inputs: Types, output: ValueType, attrs: Attrs) -> int:
+        """None: it copies."""
+        return 0
+
+
+class FromChannelsLast(ToChannelsLast):
+    """An image brought back from there."""
+
+    name = "ort_from_channels_last"
+
+
+def with_channels_last(kernel: Configuration) -> Configuration:
+    """Return a kernel on integers as it runs: its images with channels last, or what brings one there."""
+    if kernel.op not in _LAST:
+        return kernel
+    image, others = tensor(kernel.inputs[0], kernel.op), kernel.inputs[1:]
+    if kernel.op in _BROUGHT:
+        perm = _BROUGHT[kernel.op]
+        here = image if perm == CHANNELS_LAST else _moved(image, CHANNELS_LAST)
+        return configuration_of("transpose", (here,), _moved(here, perm), {"perm": perm})
+    attrs = {**dict(kernel.attrs), _IS_LAST.name: True}
+    operands = (_moved(image, CHANNELS_LAST), *others)
+    result = _moved(tensor(kernel.output, kernel.op), CHANNELS_LAST)
+    return configuration_of(kernel.op, operands, result, attrs)
+
+
+def _around_last(
+    op: str, operands: tuple[int, ...], count: int, window: Attrs, attrs: Attrs
+) -> list[Part]:
+    """Return an operator of an image; where channels are last, transposed there and back.
+
+    Args:
+        operands: its own, the image first; ``count`` is that of all values before.
+    """
+    if not bool_of(attrs, _IS_LAST.name):
+        return [Part(op, operands, window)]
+    return [
+        Part("transpose", operands[:1], {"perm": CHANNELS_FIRST}),
+        Part(op, (count, *operands[1:]), window),
+        Part("transpose", (count + 1,), {"perm": CHANNELS_LAST}),
+    ]
+
+
 def _moved(kind: TensorType, perm: tuple[int, ...]) -> TensorType:
     return kind.with_shape(tuple(kind.shape[axis] for axis in perm))
 
@@ -257,8 +313,14 @@ QUANTIZED_KERNELS: tuple[type[FusedKernel], ...] = (
     QuantizedProduct,
     QuantizedMean,
     LargestOfIntegers,
+    ToChannelsLast,
+    FromChannelsLast,
     *(_of_elements(op, f"ort_quantized_{op}") for op in ("add", "mul")),
 )
+
+#: What brings an image there, and back.
+_BROUGHT = {ToChannelsLast.name: CHANNELS_LAST, FromChannelsLast.name: CHANNELS_FIRST}
+_LAST = (*_BROUGHT, QuantizedConv.name, LargestOfIntegers.name)
 
 
 def as_unsigned(graph: Graph) -> Graph:

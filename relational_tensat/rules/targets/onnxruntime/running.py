@@ -23,6 +23,7 @@ from relational_tensat.rules.targets.onnxruntime.blocks import (
 )
 from relational_tensat.rules.targets.onnxruntime.kernels import ScaledProduct
 from relational_tensat.rules.targets.onnxruntime.norms import SkipLayerNorm
+from relational_tensat.rules.targets.onnxruntime.quantized import with_channels_last
 from relational_tensat.tensor import TensorType, tensors_of
 from relational_tensat.tensor.operators import Family, get_operator
 from relational_tensat.tensor.operators.activations import NO_ACTIVATION
@@ -51,7 +52,8 @@ def kernels_of(
         tells_computed: whether costs know what operands are computed; else what their kernels would have
             arranged before inference is copied.
     """
-    kernels = [part for each in _blocked(_flat(configuration)) for part in _apart(each)]
+    whole = with_channels_last(_flat(configuration))
+    kernels = [part for each in _blocked(whole) for part in _apart(each)]
     if tells_computed:
         return [_full(kernel) for kernel in kernels]
     return [*kernels, *_unprepared(configuration), *_slow(kernels)]
